@@ -21,6 +21,8 @@ _FULL: Final = 0.9
 _MAX_CAPTION: Final = 5_000  # characters
 _OTHER_FLOATS = re.compile(r"\b(?:box|algorithm|video|movie)", re.IGNORECASE)
 _LABEL_EDGES: Final = " \t\n*_>.:|\u2013\u2014"
+_SENTENCE_END = re.compile(r"[.!?][)\"\u201d]?\s")
+_ENDED = re.compile(r"[.!?:][)\]\"\u201d]?\Z")
 _TARGET = re.compile(r"\]\(\s{0,3}<?([^()\[\]\s<>]{1,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5})")
 _EMBEDDED = re.compile(r"!\[([^\[\]]{0,5000})\]\((data:image/[\w.+-]{1,40};base64,[\w+/=%-]+)\s?\)")
 _IMG = re.compile(r"<img\b[^<>]{0,500}?\bsrc\s{0,3}=\s{0,3}[\"']([^\"'<>]{1,20000000})[\"']", re.IGNORECASE)
@@ -126,13 +128,50 @@ def _figure(
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
     """Captions, images and tables of the sections, and what separates them."""
     starts = [section.start for section in paper.sections]
-    for part in parts_of(paper.text):
+    parts = list(parts_of(paper.text))
+    for part in _with_whole_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
         section = paper.sections[place] if place >= 0 else None
         if section is None or part.start >= section.end:
             yield _Item("text", part.start, part.end)
         else:
             yield from _items_of(paper.text, part)
+
+
+def _with_whole_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
+    """The parts of a PDF, with captions that a page or column break cut joined to their rest."""
+    taken = 0
+    for index, part in enumerate(parts):
+        after = parts[index + 1] if index + 1 < len(parts) else None
+        if part.start < taken:
+            continue
+        if after and _is_caption(part) and _is_cut(text, parts[:index], part, after):
+            part = replace(part, end=after.end)
+            taken = after.end
+        yield part
+
+
+def _is_caption(part: Part) -> bool:
+    return part.kind in {"figure caption", "table caption"}
+
+
+def _is_cut(text: str, before: Sequence[Part], caption: Part, after: Part) -> bool:
+    """Whether a caption made of sentences has no end and the next paragraph no beginning.
+
+    Not if the last paragraph before the caption is open too, since that may be what continues.
+    """
+    written, rest = text[caption.start : caption.end], text[after.start : after.end]
+    texts = (text[part.start : part.end] for part in reversed(before) if part.kind == "prose" or _is_caption(part))
+    last = next(texts, ".")
+    in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
+    return (
+        after.kind == "prose"
+        and rest[0].islower()
+        and in_sentences
+        and not _ENDED.search(written)
+        and bool(_ENDED.search(last) and _ENDED.search(rest))
+        and not text[caption.end : after.start].strip()
+    )
 
 
 def _items_of(text: str, part: Part) -> Iterator[_Item]:

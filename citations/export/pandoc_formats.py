@@ -138,6 +138,8 @@ def convert(
             made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    if target == "tex":
+        made = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1)
     comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
     return comment.encode() + made
 
@@ -152,6 +154,9 @@ def _at(key: str) -> str:
     return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
+# In pandoc's preamble: the height to which a larger image is scaled, on whose page its caption should fit.
+_WHOLE_PAGE: Final = rb"\Gscale@div\@tempa{\textheight}"
+_ROOM_FOR_CAPTION: Final = rb"\Gscale@div\@tempa{0.8\textheight}"
 _WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
 _CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
     "tex": (),

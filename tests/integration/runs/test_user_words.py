@@ -95,7 +95,7 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     md, tex, page = (Path(record["files"][name]).read_text("utf-8") for name in ("md", "tex", "html"))
     docx = _words(record["files"]["docx"])
     assert "![Figure 1](results.figure-1.png)" in md
-    assert "{results.figure-1.png}" in tex
+    assert "{results.figure-1.png}" in tex and "{0.8\\textheight}" in tex  # a tall plot leaves room for its caption
     assert 'src="data:image/png;base64,' in " ".join(page.split())
     for shown in (md, tex, page, docx):
         assert "Figure 1. Caption of error.png" in " ".join(shown.split())

@@ -115,6 +115,33 @@ def test_a_table_that_goes_on_over_a_page_break_is_one() -> None:
     assert found.figure.body == (paper.text.index("| Loom"), second + len(TABLE) - 1)
 
 
+CUT = "Figure 2: A loom at work. The threads that it"
+
+
+@pytest.mark.parametrize(
+    ("before", "caption", "after", "joined"),
+    [
+        ("Looms weave.", CUT, "breaks are drawn in red.", True),
+        ("Looms weave.", CUT, "Breaks are drawn in red.", False),  # a new paragraph
+        ("Looms weave.", f"{CUT} breaks.", "but seldom.", False),  # the caption is complete
+        ("Looms weave.", "Figure 2: A loom at work", "breaks its threads.", False),  # no sentence, so it needs no end
+        (
+            "The looms of this mill weave cloth all night and",
+            CUT,
+            "break threads when they are fast.",
+            False,
+        ),  # what continues is the paragraph
+        ("Looms weave.", CUT, "breaks | red", False),
+    ],
+)
+def test_a_caption_cut_by_a_page_break_has_its_rest(before: str, caption: str, after: str, joined: bool) -> None:
+    text = f"# Looms\n\n{before}\n\n{caption}\n\n{after}\n\nMore of looms.\n"
+    paper = replace(parse_markdown(text), page_starts=(0, text.index(after)))
+    (found,) = find_figures(paper)
+    assert found.figure.caption == (f"{caption} {after}" if joined else caption)
+    assert (found.figure.start, found.figure.page) == (text.index(caption), 1)
+
+
 def test_figures_are_numbered_in_reading_order() -> None:
     found = found_in(f"{DRAWN}\n\nTable 1: Speeds.\n\n{TABLE}\n\nFigure 2: Another loom weaves.")
     assert [(each.figure.number, each.figure.kind) for each in found] == [(0, "figure"), (1, "table"), (2, "figure")]
