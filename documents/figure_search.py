@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -145,7 +145,11 @@ def _with_whole_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
         after = parts[index + 1] if index + 1 < len(parts) else None
         if part.start < taken:
             continue
-        if after and _is_caption(part) and _is_cut(text, parts[:index], part, after):
+        if (
+            after
+            and _is_caption(part)
+            and _is_cut(text, (parts[place] for place in range(index - 1, -1, -1)), part, after)
+        ):
             part = replace(part, end=after.end)
             taken = after.end
         yield part
@@ -155,13 +159,13 @@ def _is_caption(part: Part) -> bool:
     return part.kind in {"figure caption", "table caption"}
 
 
-def _is_cut(text: str, before: Sequence[Part], caption: Part, after: Part) -> bool:
+def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
     """Whether a caption made of sentences has no end and the next paragraph no beginning.
 
-    Not if the last paragraph before the caption is open too, since that may be what continues.
+    Not if the last paragraph before the caption, the first of `before`, is open too, since that may be what continues.
     """
     written, rest = text[caption.start : caption.end], text[after.start : after.end]
-    texts = (text[part.start : part.end] for part in reversed(before) if part.kind == "prose" or _is_caption(part))
+    texts = (text[part.start : part.end] for part in before if part.kind == "prose" or _is_caption(part))
     last = next(texts, ".")
     in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
     return (
