@@ -173,6 +173,30 @@ def unknown_style(place: Place) -> Command:
     return "discussion", "--exp", place.exp, "--cite-style", "harvard"
 
 
+def unknown_mode(place: Place) -> Command:
+    return "search", "looms", "--mode", "sparse"
+
+
+def too_few_words(place: Place) -> Command:
+    return "results", place.exp, "--words", "5"
+
+
+def no_cost(place: Place) -> Command:
+    return "research", "Why?", "--max-cost", "0"
+
+
+def no_cost_to_resume(place: Place) -> Command:
+    return "runs", "resume", "discussion-0000", "--max-cost", "0"
+
+
+def no_model(place: Place) -> Command:
+    return "chat", "--model", ""
+
+
+def no_database(place: Place) -> Command:
+    return "doctor", "--home", "mysql://ada:right-key-7f3a@host/db"
+
+
 def bad_environment(place: Place) -> Command:
     place.settings = {"TOP_K_INITIAL": "many"}
     return "discussion", "--exp", place.exp
@@ -256,9 +280,15 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (another_embedding_at_ingest, ("local:", "other-embedding", "CITELOOM_EMBEDDING_MODEL")),
     (unknown_option, ("--colour", "--help")),
     (unknown_command, ("acknowledgements", "--help")),
-    (unknown_style, ("cite_style", "harvard", "numeric")),
+    (unknown_style, ("--cite-style", "harvard", "numeric", "discussion --help")),
+    (unknown_mode, ("--mode:", "sparse", "bm25", "search --help")),
+    (too_few_words, ("--words:", "80", "got 5")),
+    (no_cost, ("--max-cost:", "greater than 0")),
+    (no_cost_to_resume, ("--max-cost:", "greater than 0")),
+    (no_model, ("--model:", "at least 1 character")),
+    (no_database, ("--home:", "postgresql://")),
     (bad_environment, ("CITELOOM_TOP_K_INITIAL", "many")),
-    (out_of_bounds, ("max_search_iterations", "50", "999")),
+    (out_of_bounds, ("--max-searches", "50", "999")),
     (bad_toml_value, ("temperature", "9")),
     (toml_that_is_none, ("citeloom.toml",)),
     (a_key_of_a_wrong_type, ("chat_api_key",)),
