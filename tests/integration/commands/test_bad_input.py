@@ -173,6 +173,26 @@ def unknown_style(place: Place) -> Command:
     return "discussion", "--exp", place.exp, "--cite-style", "harvard"
 
 
+def two_formats(place: Place) -> Command:
+    return "discussion", place.exp, "--format", "tex", "docx"
+
+
+def two_formats_before_the_file(place: Place) -> Command:
+    return "discussion", "--format", "tex", "docx", place.exp
+
+
+def two_formats_and_a_named_file(place: Place) -> Command:
+    return "discussion", "--exp", place.exp, "--format", "tex", "docx"
+
+
+def two_formats_by_comma(place: Place) -> Command:
+    return "paper", place.exp, "--format", "tex,docx"
+
+
+def two_papers(place: Place) -> Command:
+    return "research", "Why?", "--papers", "lind2023ensembles", "varga2021calibration"
+
+
 def unknown_mode(place: Place) -> Command:
     return "search", "looms", "--mode", "sparse"
 
@@ -281,6 +301,11 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (unknown_option, ("--colour", "--help")),
     (unknown_command, ("acknowledgements", "--help")),
     (unknown_style, ("--cite-style", "harvard", "numeric", "discussion --help")),
+    (two_formats, ("docx", "Give --format once for each value")),
+    (two_formats_before_the_file, ("exp.json", "Give --format once for each value")),
+    (two_formats_and_a_named_file, ("docx", "Give --format once for each value")),
+    (two_formats_by_comma, ("tex,docx", "Give --format once for each value")),
+    (two_papers, ("varga2021calibration", "Give --papers once for each value")),
     (unknown_mode, ("--mode:", "sparse", "bm25", "search --help")),
     (too_few_words, ("--words:", "80", "got 5")),
     (no_cost, ("--max-cost:", "greater than 0")),
