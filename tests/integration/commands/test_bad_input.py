@@ -261,6 +261,26 @@ def no_bib(place: Place) -> Command:
     return "ingest", place.file("paper.md", "# T\n\nWords."), "--bib", "nowhere.bib"
 
 
+def nothing_to_ingest_into_a_new_home(place: Place) -> Command:
+    return "ingest", place.folder / "nowhere", "--home", place.folder / "new"
+
+
+def no_papers_for_a_new_home(place: Place) -> Command:
+    (place.folder / "empty").mkdir()
+    return "ingest", place.folder / "empty", "--home", place.folder / "new"
+
+
+def no_bib_for_a_new_home(place: Place) -> Command:
+    paper = place.file("paper.md", "# T\n\nWords.")
+    return "ingest", paper, "--bib", "nowhere.bib", "--home", place.folder / "new"
+
+
+def an_unreadable_bib_for_a_new_home(place: Place) -> Command:
+    (place.folder / "own.bib").write_bytes(b"\xff\x00\xfe")
+    paper = place.file("paper.md", "# T\n\nWords.")
+    return "ingest", paper, "--bib", "own.bib", "--home", place.folder / "new"
+
+
 def unknown_paper(place: Place) -> Command:
     return "papers", "show", "varga2021"
 
@@ -321,6 +341,10 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (a_prompt_without_its_variable, ("reader_task.md", "passage")),
     (nothing_to_ingest, ("nowhere",)),
     (no_bib, ("nowhere.bib",)),
+    (nothing_to_ingest_into_a_new_home, ("nowhere",)),
+    (no_papers_for_a_new_home, ("empty", ".md")),
+    (no_bib_for_a_new_home, ("nowhere.bib", "--bib")),
+    (an_unreadable_bib_for_a_new_home, ("own.bib",)),
     (unknown_paper, ("varga2021", "varga2021calibration")),
     (unknown_paper_to_remove, ("nobody1999",)),
     (unknown_run, ("discussion-0000", "runs list")),
@@ -347,6 +371,16 @@ def test_it_is_named_in_one_line_and_nothing_is_changed(
         assert secret not in done.err
     assert contents(place.folder) == before
     assert not (place.folder / "new").exists()
+
+
+def test_no_home_is_made_for_files_that_are_all_refused(place: Place, citeloom: Citeloom) -> None:
+    scan, home = place.file("scan.pdf", "not a PDF"), place.folder / "new"
+    done = citeloom("ingest", scan, "--home", home, "--json")
+    assert done.code == 4 and f"Refused: {scan}: " in done.err
+    assert done.json["papers_added"] == 0 and [item["path"] for item in done.json["refused"]] == [str(scan)]
+    assert not home.exists()
+    paper = place.file("paper.md", "# T\n\nWords about looms.")
+    assert citeloom("ingest", scan, paper, "--home", home, "--json").json["papers_added"] == 1
 
 
 def test_the_same_command_works_once_the_input_is_corrected(place: Place, citeloom: Citeloom) -> None:
