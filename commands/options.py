@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..errors import InputError
 from ..program import command
 from .output import named_home, notice
 
@@ -85,7 +86,9 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     from ..config import load_settings
     from ..stores.home import configured_home
 
-    given = home or (_before_command[0] if _before_command else None)
+    given = _before_command[0] if home is None and _before_command else home
+    if given == "":
+        raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     _given[:] = [given] if given else []
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)

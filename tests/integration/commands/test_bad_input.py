@@ -193,6 +193,22 @@ def two_papers(place: Place) -> Command:
     return "research", "Why?", "--papers", "lind2023ensembles", "varga2021calibration"
 
 
+def an_empty_path(place: Place) -> Command:
+    return "ingest", ""
+
+
+def an_empty_home(place: Place) -> Command:
+    return "papers", "list", "--home", ""
+
+
+def a_copy_to_an_empty_home(place: Place) -> Command:
+    return "library", "copy", "--to", ""
+
+
+def no_result_to_verify(place: Place) -> Command:
+    return "verify", "nowhere.json"
+
+
 def unknown_mode(place: Place) -> Command:
     return "search", "looms", "--mode", "sparse"
 
@@ -326,6 +342,10 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (two_formats_and_a_named_file, ("docx", "Give --format once for each value")),
     (two_formats_by_comma, ("tex,docx", "Give --format once for each value")),
     (two_papers, ("varga2021calibration", "Give --papers once for each value")),
+    (an_empty_path, ("An empty path",)),
+    (an_empty_home, ("--home is empty",)),
+    (a_copy_to_an_empty_home, ("home is empty",)),
+    (no_result_to_verify, ("nowhere.json: no such file",)),
     (unknown_mode, ("--mode:", "sparse", "bm25", "search --help")),
     (too_few_words, ("--words:", "80", "got 5")),
     (no_cost, ("--max-cost:", "greater than 0")),
