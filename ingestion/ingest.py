@@ -77,16 +77,17 @@ async def ingest(
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
     async with stages_on(ray, library.embedding) as stages:
-        sources = sources or await in_thread(
-            read_sources,
-            list(paths),
-            bib,
-            list(documents),
-            converted,
-            pdf,
-            follow_links=follow_links,
-            parse=stages.parse,
-        )
+        if sources is None:
+            sources = await in_thread(
+                read_sources,
+                list(paths),
+                bib,
+                list(documents),
+                converted,
+                pdf,
+                follow_links=follow_links,
+                parse=stages.parse,
+            )
         report = await ingest_sources(
             library,
             sources,
