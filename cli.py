@@ -37,6 +37,7 @@ try:
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, result
     from citeloom.commands.resume_hint import resume_command
+    from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
     from citeloom.models.concurrency import threads_ended
     from citeloom.program import NAME, command, given_command, program, remember_command
@@ -172,6 +173,7 @@ def _refused(error: Exception) -> int:
             result(context.get_help())
             return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
+        hint = repeat_hint(error, sys.argv) or hint
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         notice(f"Error: {message}{'' if message.endswith('?') else '.'}{hint}")
         return WRONG_INPUT

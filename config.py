@@ -24,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -342,6 +343,7 @@ def load_settings(
     brought: Mapping[str, Any] | None = None,
     origin: str = FLAG,
     vouched: Collection[str] = (),
+    flags: Mapping[str, str] | None = None,
     **overrides: Any,
 ) -> Settings:
     """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds.
@@ -349,6 +351,7 @@ def load_settings(
     Args:
         brought: values that do not come from the user, such as those stored with a run; `origin` names their source.
         vouched: marks of keys and addresses that were used together before (`Settings.key_marks`).
+        flags: the options by which the user gave overrides, by setting; an error names the option.
         overrides: values given by the user, such as flags; None values are ignored.
     """
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -357,15 +360,23 @@ def load_settings(
         settings = Settings(**{**others, **given, ORIGINS: dict.fromkeys(others, origin)})
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        wrong = first["msg"].removeprefix("Value error, ")
-        secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
-        given_value = "a value that is not shown" if secret else repr(first.get("input"))
-        raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}, got {given_value}.",
-            help="See '{citeloom} doctor' for the settings in force.",
-        ) from error
+        option = (flags or {}).get(str(first["loc"][0])) if str(first["loc"][0]) in given else None
+        raise _refused(first, option) from error
     except SettingsError as error:  # a variable whose value must be JSON
         raise ConfigurationError(f"Settings: {error}.", help="Its value must be JSON.") from error
     settings._vouched = frozenset(vouched)
     return settings
+
+
+def _refused(first: ErrorDetails, option: str | None) -> ConfigurationError:
+    """The error of a value that is not valid, by its `option` or else by its setting."""
+    name = ".".join(str(part) for part in first["loc"])
+    wrong = first["msg"].removeprefix("Value error, ")
+    secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
+    wrong += f", got {'a value that is not shown' if secret else repr(first.get('input'))}."
+    if option is not None:
+        return ConfigurationError(f"{option}: {wrong}")
+    return ConfigurationError(
+        f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}",
+        help="See '{citeloom} doctor' for the settings in force.",
+    )

@@ -82,6 +82,8 @@ HomeAddress = Path | DatabaseUrl
 
 def home_of(value: str | Path | DatabaseUrl) -> HomeAddress:
     """A home as a user names it: a database's address, or else a folder; raises `InputError` for a mistyped address."""
+    if not str(value):
+        raise InputError("The address of a home is empty.", help="Name a folder, or a database (postgresql://...).")
     try:
         address = home_address(value)
     except ValueError as error:

@@ -33,6 +33,11 @@ def command(arguments: str) -> str:
     return f"{program()} {arguments}"
 
 
+def install_hint(extra: str) -> str:
+    """How to install an extra, as a sentence without its full stop; the package is on no index, so from its folder."""
+    return f"Install it in Citeloom's folder: pip install -e '.[{extra}]'"
+
+
 def filled(text: str) -> str:
     """`text` with each `PLACEHOLDER` replaced by the program and `COMMAND` by the given command."""
     return text.replace(COMMAND, command(given_command() or "paper")).replace(PLACEHOLDER, program())

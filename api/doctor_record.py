@@ -17,7 +17,7 @@ from ..stores.library import Library
 
 
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Every setting with its value and origin; keys are shown as set or not."""
+    """Every setting with its value and origin; keys are only shown to be set, and what is empty as "not set"."""
     shown: dict[str, tuple[str, str]] = {}
     # Those of the metadata services last, as they are documented.
     for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
@@ -26,7 +26,7 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
             value = "set" if value else "not set"
         elif name.endswith("_base_url") and value is not None:
             value = shown_address(value)
-        shown[name] = (str(value), settings.origin(name))
+        shown[name] = ("not set" if value in (None, "", {}) else str(value), settings.origin(name))
     return shown
 
 

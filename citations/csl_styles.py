@@ -16,8 +16,9 @@ from xml.etree.ElementTree import Element
 
 from ..documents.regular_files import FileRefusedError, read_regular
 from ..errors import InputError
+from ..program import install_hint
 
-_EXTRA = "Give the path of a .csl file, or install the styles by name: pip install 'citeloom[styles]'."
+_EXTRA = f"Give the path of a .csl file, or install the styles by name. {install_hint('styles')}."
 _OTHER = "Use another style, such as one from the CSL repository."
 _NAME = re.compile(r"[A-Za-z0-9][\w-]*")
 _CSL: Final = "{http://purl.org/net/xbiblio/csl}"

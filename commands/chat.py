@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,7 +51,7 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    overrides = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
+    overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
     settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
     code = run_async(_chat(settings, found, exp, thread))
     if code:

@@ -47,7 +47,7 @@ def describe_papers(
 
     Example: citeloom papers describe smith2024quantum --max-calls 50
     """
-    limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
     settings, found = resolve(home, **limits)
     with command_session(settings, found, create=False) as session:
         for key in keys or ():

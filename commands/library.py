@@ -28,7 +28,10 @@ from .output import ingest_progress, name_refused_figures, notice, result, resul
 from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
 
 if TYPE_CHECKING:
+    from ..ingestion.pdf_subprocess import PdfReading
     from ..ingestion.ray_cluster import RayRequest
+    from ..ingestion.sources import Sources
+    from ..stores.home import Home
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -128,10 +131,19 @@ async def _ingest(
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
+    from ..ingestion.ingest import refused_report
     from ..ingestion.pdf_subprocess import PdfReading
     from ..models.journal.billing_context import bill_to
 
     settings, found = resolve(home, **limits)
+    pdf = PdfReading.of(settings, ocr=ocr)
+    sources = None
+    if cluster is None and not found.exists():
+        sources = await _first_reading(found, paths, bib, pdf, follow_links=follow_links)
+        if not sources.found:
+            report = refused_report(sources)
+            warnings_and_refusals(report)
+            return report.as_dict(), None
     run = f"ingest-{secrets.token_hex(6)}"
     with command_session(settings, found) as session:
         summarizer = partial(summarized, session, run) if summarize else None
@@ -139,13 +151,14 @@ async def _ingest(
             report = await ingest_papers(
                 session.library,
                 paths,
+                sources=sources,
                 bib=bib,
                 prune=prune,
                 summarize=summarizer,
                 on_event=show,
                 chunk_tokens=settings.chunk_tokens,
                 chunk_overlap=settings.chunk_overlap,
-                pdf=PdfReading.of(settings, ocr=ocr),
+                pdf=pdf,
                 follow_links=follow_links,
                 ray=cluster,
             )
@@ -159,6 +172,18 @@ async def _ingest(
                 return record, error
     name_refused_figures(figures)
     return {**record, "figures": figures.as_dict()}, None
+
+
+async def _first_reading(
+    home: Home, paths: list[Path], bib: Path | None, pdf: PdfReading, *, follow_links: bool
+) -> Sources:
+    """Read the papers of a home that does not exist, so that none is made for nothing; raises like `read_sources`."""
+    from ..documents.subprocesses import in_thread
+    from ..ingestion.conversion_cache import ConvertedFiles
+    from ..ingestion.sources import read_sources
+
+    home.require_place()
+    return await in_thread(read_sources, paths, bib, (), ConvertedFiles(home.converted), pdf, follow_links=follow_links)
 
 
 @papers_app.command("list")

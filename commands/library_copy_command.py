@@ -61,11 +61,14 @@ def copy(
     from ..stores.local.read_only_copy import readable_home
     from ..vectors_url import vectors_of
 
-    settings, found = resolve(home)
+    settings, found = resolve(home, to_copy=True)
     here_in_folder = not isinstance(found.address, DatabaseUrl)
     vectors = vectors_of(to_vectors) or (settings.vectors if here_in_folder else None)
     address = home_of(to)
-    other = find_home(address, vectors=vectors if to_vectors or isinstance(address, DatabaseUrl) else None)
+    in_database = isinstance(address, DatabaseUrl)
+    if to_vectors and not in_database:
+        raise InputError(f"--to-vectors: the other home, {to}, is a folder.", help="Milvus searches a database only.")
+    other = find_home(address, vectors=vectors if in_database else None)
     if other.address == found.address:
         raise InputError(f"{found.name}: is the home itself.", help="Give another one as --to.")
     found.require_library()

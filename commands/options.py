@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..errors import InputError
 from ..program import command
 from .output import named_home, notice
 
@@ -58,6 +59,15 @@ CiteRetractedOption = Annotated[
     ),
 ]
 
+# The options that are not named like the settings that they override.
+_FLAGS: Final[Mapping[str, str]] = {
+    "chat_model": "--model",
+    "chat_base_url": "--base-url",
+    "retrieval_mode": "--mode",
+    "section_words": "--words",
+    "max_search_iterations": "--max-searches",
+}
+
 _before_command: list[str] = []
 _in_use: list[Path] = []
 _given: list[str] = []
@@ -68,15 +78,21 @@ def remember_home(home: str | None) -> None:
     _before_command[:] = [home] if home is not None else []
 
 
-def resolve(home: str | None, **overrides: Any) -> tuple[Settings, Home]:
-    """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`."""
+def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
+    """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`.
+
+    `to_copy` allows a folder beside CITELOOM_VECTORS, which then is that of the copy.
+    """
     from ..config import load_settings
     from ..stores.home import configured_home
 
-    given = home or (_before_command[0] if _before_command else None)
+    given = _before_command[0] if home is None and _before_command else home
+    if given == "":
+        raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     _given[:] = [given] if given else []
-    settings = load_settings(home=given, **overrides)
-    found = configured_home(settings)
+    flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
+    settings = load_settings(home=given, flags=flags, **overrides)
+    found = configured_home(settings, to_copy=to_copy)
     named_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found

@@ -38,6 +38,8 @@ class RayCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments, with the address of a local cluster after each `--ray` that has none."""
+        if "" in args:  # as a path it would be the current folder
+            raise InputError("An empty path was given.", help="Name the folder that holds your papers.")
         return super().parse_args(ctx, _with_address(args))
 
 

@@ -124,7 +124,7 @@ async def _resume(run_id: str, output: Output, home: str | None, given: dict[str
     from ..runs.research import ResearchRequest
     from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 
-    current, found = resolve(home)
+    current, found = resolve(home, **given)
     found.require_library()
     found.prepare()
     run = await asyncio.to_thread(registered(found).get, run_id)

@@ -26,6 +26,7 @@ from .options import (
 )
 from .output import notice, result, result_json, section_progress
 from .run_report import end_unread, report_run
+from .several_values import require_no_value
 
 if TYPE_CHECKING:
     from ..graph.session import Session
@@ -217,6 +218,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment that a command was given, by position or as --exp."""
     from ..errors import InputError
 
+    require_no_value("--format", list(FileFormat), file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:

@@ -7,18 +7,19 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ..errors import ConfigurationError
+from ..program import install_hint
 from .options import HomeOption, resolve
 from .output import notice
 
 if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
-SERVER_EXTRA = "pip install 'citeloom[server]'"
+SERVER_EXTRA: Final = f"{install_hint('server')}."
 
 
 def register(app: typer.Typer) -> None:

@@ -60,6 +60,8 @@ def _read(file: Path) -> dict[str, Any]:
     """Read the record; raises `InputError` if it is not a result."""
     from ..citations.verification import is_result
 
+    if not file.exists():
+        raise InputError(f"{file}: no such file.", help="Give the .json of a section, paper, answer or conversation.")
     try:
         record: Any = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
     except (OSError, ValueError, RecursionError) as error:

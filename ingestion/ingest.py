@@ -40,6 +40,7 @@ async def ingest(
     *,
     bib: Path | None = None,
     documents: Sequence[Document] = (),
+    sources: Sources | None = None,
     prune: bool = False,
     cache: VectorCache | None = None,
     summarize: Summarize | None = None,
@@ -57,6 +58,7 @@ async def ingest(
         paths: papers (`sources.ENDINGS`), and folders to search for them.
         bib: the BibTeX file; None uses the only one inside a given folder.
         documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
+        sources: what was read of all these already.
         prune: remove papers whose file no longer exists in a given folder.
         cache: vectors computed for other libraries.
         summarize: writes the summary of a paper from its text; None uses the abstract, else the first prose.
@@ -75,16 +77,17 @@ async def ingest(
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
     async with stages_on(ray, library.embedding) as stages:
-        sources = await in_thread(
-            read_sources,
-            list(paths),
-            bib,
-            list(documents),
-            converted,
-            pdf,
-            follow_links=follow_links,
-            parse=stages.parse,
-        )
+        if sources is None:
+            sources = await in_thread(
+                read_sources,
+                list(paths),
+                bib,
+                list(documents),
+                converted,
+                pdf,
+                follow_links=follow_links,
+                parse=stages.parse,
+            )
         report = await ingest_sources(
             library,
             sources,
@@ -146,6 +149,11 @@ async def ingest_sources(
     return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
 
 
+def refused_report(sources: Sources) -> IngestReport:
+    """The report of an ingest of which nothing can be stored."""
+    return IngestReport((), (), (), (), 0, sources.refused, sources.warnings, 0.0)
+
+
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
     """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
     (paper,) = await remove_all(library, [key], on_event=on_event)
@@ -168,4 +176,4 @@ def _ignore(event: IngestEvent) -> None:
     """Discard an event."""
 
 
-__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "remove", "remove_all"]
+__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "refused_report", "remove", "remove_all"]

@@ -18,6 +18,7 @@ from typing import Any
 from ..documents.pdf import PdfRefusedError
 from ..documents.subprocesses import OutOfTimeError, run
 from ..errors import InputError
+from ..program import install_hint
 
 OPENDATALOADER = "opendataloader"
 _PACKAGE = "opendataloader-pdf"
@@ -34,7 +35,7 @@ def reader_version() -> str:
     except metadata.PackageNotFoundError:
         raise InputError(
             f"CITELOOM_PDF_READER is {OPENDATALOADER}, but the package {_PACKAGE} is not installed.",
-            help=f"Install it in Citeloom's folder: pip install -e '.[{OPENDATALOADER}]'; or {_OTHERWISE}.",
+            help=f"{install_hint(OPENDATALOADER)}; or {_OTHERWISE}.",
         ) from None
 
 

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 
 from ..errors import InputError
 from ..models.embeddings.local import cores
+from ..program import install_hint
 from .ray_jobs import RayJobs, one_line
 
 T = TypeVar("T")
@@ -196,7 +197,7 @@ def _imported() -> Any:
     except ImportError as error:
         raise InputError(
             f"Ingest on Ray needs a package that is not installed ({error.name or 'ray'}).",
-            help="Install it: pip install 'citeloom[ray]'; or ingest without --ray.",
+            help=f"{install_hint('ray')}; or ingest without --ray.",
         ) from error
     return ray
 

@@ -12,6 +12,7 @@ from ..config import Settings
 from ..documents.pdf.ocr import Ocr
 from ..documents.subprocesses import OutOfTimeError, run
 from ..errors import InputError
+from ..program import install_hint
 
 _SECONDS: Final = 20.0
 _PACKAGES: Final = ("pypdfium2", "PIL")
@@ -39,7 +40,7 @@ def find_ocr(languages: str) -> Ocr:
             help=f"Install it (apt install tesseract-ocr, brew install tesseract), {_OTHERWISE}.",
         )
     if not _has_packages():
-        raise InputError("OCR needs pypdfium2 and pillow.", help="Install them: pip install 'citeloom[ocr]'.")
+        raise InputError("OCR needs pypdfium2 and pillow.", help=f"{install_hint('ocr')}.")
     known = _listed(program)
     missing = [name for name in languages.split("+") if name not in known]
     if missing:

@@ -180,19 +180,19 @@ def _make(folder: Path, made: list[Path]) -> None:
             made.append(each)
 
 
-def configured_home(settings: Settings, explicit: HomeAddress | None = None) -> Home:
+def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:
     """The home that the settings name, or an `explicit` one, with their Milvus; raises like `find_home`.
 
-    A folder that is named on the command line or as an argument is used without Milvus.
+    A folder `to_copy` may have CITELOOM_VECTORS beside it, which then is the Milvus of the copy.
     """
     origin = settings.origin("home") if explicit is None else FLAG
     address = settings.home if explicit is None else explicit
-    if origin == FLAG and not isinstance(address, DatabaseUrl):
-        return find_home(address)
-    if settings.vectors is not None and not is_own(settings.origin("vectors")):
+    in_database = isinstance(address, DatabaseUrl)
+    if settings.vectors is not None and (in_database or to_copy) and not is_own(settings.origin("vectors")):
         message = f"{settings.vectors}: a file in the folder names this as the place of vectors; it was not opened."
         raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_VECTORS in the environment.")
-    return find_home(address, by_user=is_own(origin), vectors=settings.vectors)
+    vectors = settings.vectors if in_database or not to_copy else None
+    return find_home(address, by_user=is_own(origin), vectors=vectors)
 
 
 def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vectors: VectorsUrl | None = None) -> Home:
@@ -209,12 +209,12 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
             message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
             raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
         return DatabaseHome.at(explicit, vectors)
+    root = explicit.expanduser().absolute() if explicit is not None else _nearest()
     if vectors is not None:
         raise ConfigurationError(
-            f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only.",
-            help="Name one as the home (postgresql://...), or unset CITELOOM_VECTORS.",
+            f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only, but the home is a folder ({root}).",
+            help="Name a database as the home (postgresql://...), or unset CITELOOM_VECTORS.",
         )
-    root = explicit.expanduser().absolute() if explicit is not None else _nearest()
     if explicit is None or not by_user:
         require_own(root)
     require_plain_files(root)

@@ -22,7 +22,14 @@ def listed_figures(library: Library, key: str) -> list[dict[str, Any]]:
 def figure_record(figure: PaperFigure) -> dict[str, Any]:
     """A figure as plain data; its description is that of the model `described_by`, never the paper's words."""
     fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
-    return {"name": figure.name, **fields}
+    return {"name": figure.name, **fields, "no_image": "" if figure.image_hash else figure.no_image or _reason(figure)}
+
+
+def _reason(figure: PaperFigure) -> str:
+    """Why there was no image to be read, by where the figure stands."""
+    if figure.page is not None and figure.start is None:
+        return "has no caption by which it could be found on its page"
+    return "is kept as the rows in the text" if figure.body else "names no image file"
 
 
 def counted_kinds(kinds: Sequence[str]) -> str:

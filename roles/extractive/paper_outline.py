@@ -20,8 +20,8 @@ from .section_outlines import (
     LEADS,
     OutlineStatement,
     Paragraph,
-    captions,
     failed,
+    mention_of_figures,
     metrics,
     paragraphs,
     plain,
@@ -58,7 +58,7 @@ _LEADS: Mapping[SectionKind, str] = {
 }
 
 _LED = re.compile(
-    r"(?:Step \d{1,3}|Figure \d{1,3}|"
+    r"(?:Step \d{1,3}|"
     + "|".join(re.escape(lead.rstrip(":")) for lead in (*LEADS, *_LEADS.values(), *_SUPPORTS))
     + r"): "
 )
@@ -137,7 +137,7 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 def _results(experiment: Experiment) -> list[Paragraph]:
     stated = failed("results", experiment) or plain(experiment.results) or metrics(experiment)
-    return [stated, captions(experiment)]
+    return [stated, mention_of_figures(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:

@@ -167,13 +167,11 @@ def _steps(experiment: Experiment) -> Paragraph:
     return (OutlineStatement("The work was planned in these steps.", ""), *made)
 
 
-def captions(experiment: Experiment) -> Paragraph:
-    """The caption of each figure that is present."""
-    return tuple(
-        OutlineStatement(f"Figure {number}: {' '.join(said)}" if said else f"Figure {number} shows the outcome.", "")
-        for number, plot in experiment.figures()
-        for said in [sentences(plot.caption)]
-    )
+def mention_of_figures(experiment: Experiment) -> Paragraph:
+    """A mention of each figure that is present, by which it is shown; its caption stands below it."""
+    *others, last = [f"Figure {number}" for number, _ in experiment.figures()] or [""]
+    named = f"{', '.join(others)} and {last}" if others else last
+    return (OutlineStatement(f"The outcome is shown in {named}.", ""),) if named else ()
 
 
 def failed(kind: SectionKind, experiment: Experiment) -> Paragraph:
@@ -214,7 +212,7 @@ def _methods(experiment: Experiment) -> list[Paragraph]:
 
 def _results(experiment: Experiment) -> list[Paragraph]:
     stated = failed("results", experiment) or plain(experiment.results)
-    return [stated or metrics(experiment) or plain(experiment.reasoning), captions(experiment)]
+    return [stated or metrics(experiment) or plain(experiment.reasoning), mention_of_figures(experiment)]
 
 
 def _discussion(experiment: Experiment) -> list[Paragraph]:

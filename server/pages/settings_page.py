@@ -48,7 +48,7 @@ _GROUPS: Final = (
     ("Conversations", ("conversation_",)),
     ("Library", ("home", "chunk_", "pdf_")),
 )
-_WORDS: Final = {"None": "not set", "": "not set", "{}": "not set", "True": "yes", "False": "no"}
+_WORDS: Final = {"True": "yes", "False": "no"}
 
 
 @dataclass(frozen=True, slots=True)

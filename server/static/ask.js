@@ -35,7 +35,10 @@ async function ask(asked, kind) {
   } catch (problem) {
     busy(false);
     live.failed(problem, actionButton("Try again", () => ask(asked, kind)));
-    if (!question.value && kind !== "improve") question.value = asked;
+    if (!question.value && kind !== "improve") {
+      question.value = asked;
+      byId("alone").checked = kind === "question";
+    }
     return;
   }
   listen();

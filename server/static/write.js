@@ -7,6 +7,7 @@ import { element } from "./text.js";
 
 const KEPT = "citeloom-experiment"; // the form survives a reload
 const KEPT_PLOTS = "citeloom-plots"; // so do the images, until the server deletes them
+const KEPT_CHOICES = "citeloom-choices"; // and, in this tab, kind, limits and what cannot be read yet
 const LARGEST = 4_000_000; // bytes
 const PAUSE = 400; // milliseconds after the last key until the form is checked
 const byId = (id) => document.getElementById(id);
@@ -17,6 +18,7 @@ let timer = 0;
 let checks = 0;
 let plots = recall(KEPT_PLOTS) ?? { id: "", files: [] };
 
+const options = [...form.querySelectorAll(".limits input")];
 const chosen = () => form.elements.kind.value;
 const kindName = () => (chosen() === "paper" ? "whole paper" : chosen());
 
@@ -111,7 +113,7 @@ function changed() {
 async function check() {
   const number = ++checks;
   const { experiment, problems } = collect(fields, rest);
-  keep(KEPT, experiment);
+  keepForm(experiment, problems);
   let report;
   try {
     report = await send("POST", "/api/v1/experiments/check", { experiment, plot_upload: plots.id });
@@ -158,20 +160,40 @@ function showNeeds(missing, broken) {
 const unique = (groups) => [...new Map(groups.map((group) => [group.join(), group])).values()];
 const label = (path) => byId(`field-${path.replaceAll(".", "-")}`)?.closest(".field").querySelector("label").textContent ?? path;
 
-function keep(name, value) {
+function keep(name, value, store = () => localStorage) {
   try {
-    localStorage.setItem(name, JSON.stringify(value));
+    store().setItem(name, JSON.stringify(value));
   } catch {
     // too large, or forbidden: the form works without
   }
 }
 
-function recall(name) {
+function recall(name, store = () => localStorage) {
   try {
-    return JSON.parse(localStorage.getItem(name) ?? "null");
+    return JSON.parse(store().getItem(name) ?? "null");
   } catch {
     return null;
   }
+}
+
+function keepForm(experiment, problems) {
+  keep(KEPT, experiment);
+  const values = options.map(({ id, type, value, checked }) => [id, type === "checkbox" ? checked : value]);
+  const unread = fields.filter(({ path }) => problems[path]).map(({ path, input }) => [path, input.value]);
+  keep(KEPT_CHOICES, { kind: chosen(), values, unread }, () => sessionStorage);
+}
+
+function recallChoices() {
+  const kept = recall(KEPT_CHOICES, () => sessionStorage);
+  if (!kept) return;
+  form.elements.kind.value = kept.kind;
+  const values = new Map(kept.values);
+  for (const option of options.filter(({ id }) => values.has(id))) {
+    option[option.type === "checkbox" ? "checked" : "value"] = values.get(option.id);
+  }
+  form.querySelector(".limits").open = options.some(({ type, value }) => type !== "checkbox" && value);
+  const unread = new Map(kept.unread);
+  for (const { path, input } of fields) if (unread.has(path)) input.value = unread.get(path);
 }
 
 // Starting
@@ -180,6 +202,7 @@ async function start() {
   clearTimeout(timer);
   byId("refusal").replaceChildren();
   const { experiment, problems } = collect(fields, rest);
+  keepForm(experiment, problems);
   const first = fields.find(({ path }) => problems[path]);
   if (first) {
     show({ problems: [], warnings: [], missing: {} }, problems);
@@ -212,7 +235,7 @@ form.addEventListener("submit", (event) => {
 });
 form.addEventListener("input", (event) => {
   if (event.target.name === "kind") byId("chosen").textContent = kindName();
-  else changed();
+  changed();
 });
 byId("file").addEventListener("change", ({ target }) => {
   if (target.files.length) upload(target.files[0]);
@@ -247,5 +270,6 @@ window.addEventListener("storage", ({ key }) => {
 });
 
 load(recall(KEPT) ?? {}, "");
+recallChoices();
 showPlots(plots);
 byId("chosen").textContent = kindName();

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ...errors import ConfigurationError, InputError, PausedError
+from ...program import install_hint
 from ...vectors_url import VectorsUrl
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _require_extra() -> None:
     except ImportError as error:
         raise ConfigurationError(
             f"Vectors in Milvus need more packages ({error.name or error} is missing).",
-            help="pip install 'citeloom[milvus]'",
+            help=f"{install_hint('milvus')}.",
         ) from error
     for name in ("pymilvus", "milvus_lite"):  # they print errors that are raised as well
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -178,7 +179,7 @@ def _require_lite() -> None:
     except ImportError as error:
         raise ConfigurationError(
             f"A file of Milvus Lite needs more packages ({error.name or error} is missing).",
-            help="pip install 'pymilvus[milvus_lite]', or name a Milvus server in CITELOOM_VECTORS.",
+            help="Install it: pip install 'pymilvus[milvus_lite]'; or name a Milvus server in CITELOOM_VECTORS.",
         ) from error
 
 

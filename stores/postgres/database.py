@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError, PausedError
+from ...program import install_hint
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -225,7 +226,7 @@ def require_extra() -> None:
     except ImportError as error:
         raise ConfigurationError(
             f"A library in PostgreSQL needs more packages ({error.name or error} is missing).",
-            help="pip install 'citeloom[postgres]'",
+            help=f"{install_hint('postgres')}.",
         ) from error
 
 

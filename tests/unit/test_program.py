@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 
 import pytest
 
 from citeloom.errors import InputError
 from citeloom.experiment import ExperimentError
 from citeloom.plurals import counted
-from citeloom.program import help_as_called, program, remember_command
+from citeloom.program import help_as_called, install_hint, program, remember_command
 from tests.support.cli_process import ROOT
 
 
@@ -43,6 +44,18 @@ def test_no_message_in_the_code_names_one_way_of_calling() -> None:
     files = [*ROOT.glob("*.py"), *(path for folder in folders for path in (ROOT / folder).rglob("*.py"))]
     naming = [path.name for path in files if "python cli.py" in path.read_text(encoding="utf-8")]
     assert naming == ["program.py"]
+
+
+def test_every_hint_to_install_an_extra_names_one_that_exists_in_one_way() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "tests", "build"))]
+    files = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
+    suffixes = {".py", ".md", ".html"}
+    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in suffixes and path.is_file()}
+    assert [path.name for path, text in texts.items() if re.search(r"pip install \S*citeloom\[", text)] == []
+    hinted = [name for text in texts.values() for name in re.findall(r"install_hint\(['\"]([\w-]+)", text)]
+    assert {"ocr", "ray", "server"} <= set(hinted) <= set(extras)
+    assert install_hint("ray") == "Install it in Citeloom's folder: pip install -e '.[ray]'"
 
 
 def test_counts_agree_with_their_nouns() -> None:

@@ -173,6 +173,66 @@ def unknown_style(place: Place) -> Command:
     return "discussion", "--exp", place.exp, "--cite-style", "harvard"
 
 
+def two_formats(place: Place) -> Command:
+    return "discussion", place.exp, "--format", "tex", "docx"
+
+
+def two_formats_before_the_file(place: Place) -> Command:
+    return "discussion", "--format", "tex", "docx", place.exp
+
+
+def two_formats_and_a_named_file(place: Place) -> Command:
+    return "discussion", "--exp", place.exp, "--format", "tex", "docx"
+
+
+def two_formats_by_comma(place: Place) -> Command:
+    return "paper", place.exp, "--format", "tex,docx"
+
+
+def two_papers(place: Place) -> Command:
+    return "research", "Why?", "--papers", "lind2023ensembles", "varga2021calibration"
+
+
+def an_empty_path(place: Place) -> Command:
+    return "ingest", ""
+
+
+def an_empty_home(place: Place) -> Command:
+    return "papers", "list", "--home", ""
+
+
+def a_copy_to_an_empty_home(place: Place) -> Command:
+    return "library", "copy", "--to", ""
+
+
+def no_result_to_verify(place: Place) -> Command:
+    return "verify", "nowhere.json"
+
+
+def unknown_mode(place: Place) -> Command:
+    return "search", "looms", "--mode", "sparse"
+
+
+def too_few_words(place: Place) -> Command:
+    return "results", place.exp, "--words", "5"
+
+
+def no_cost(place: Place) -> Command:
+    return "research", "Why?", "--max-cost", "0"
+
+
+def no_cost_to_resume(place: Place) -> Command:
+    return "runs", "resume", "discussion-0000", "--max-cost", "0"
+
+
+def no_model(place: Place) -> Command:
+    return "chat", "--model", ""
+
+
+def no_database(place: Place) -> Command:
+    return "doctor", "--home", "mysql://ada:right-key-7f3a@host/db"
+
+
 def bad_environment(place: Place) -> Command:
     place.settings = {"TOP_K_INITIAL": "many"}
     return "discussion", "--exp", place.exp
@@ -217,6 +277,26 @@ def no_bib(place: Place) -> Command:
     return "ingest", place.file("paper.md", "# T\n\nWords."), "--bib", "nowhere.bib"
 
 
+def nothing_to_ingest_into_a_new_home(place: Place) -> Command:
+    return "ingest", place.folder / "nowhere", "--home", place.folder / "new"
+
+
+def no_papers_for_a_new_home(place: Place) -> Command:
+    (place.folder / "empty").mkdir()
+    return "ingest", place.folder / "empty", "--home", place.folder / "new"
+
+
+def no_bib_for_a_new_home(place: Place) -> Command:
+    paper = place.file("paper.md", "# T\n\nWords.")
+    return "ingest", paper, "--bib", "nowhere.bib", "--home", place.folder / "new"
+
+
+def an_unreadable_bib_for_a_new_home(place: Place) -> Command:
+    (place.folder / "own.bib").write_bytes(b"\xff\x00\xfe")
+    paper = place.file("paper.md", "# T\n\nWords.")
+    return "ingest", paper, "--bib", "own.bib", "--home", place.folder / "new"
+
+
 def unknown_paper(place: Place) -> Command:
     return "papers", "show", "varga2021"
 
@@ -256,9 +336,24 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (another_embedding_at_ingest, ("local:", "other-embedding", "CITELOOM_EMBEDDING_MODEL")),
     (unknown_option, ("--colour", "--help")),
     (unknown_command, ("acknowledgements", "--help")),
-    (unknown_style, ("cite_style", "harvard", "numeric")),
+    (unknown_style, ("--cite-style", "harvard", "numeric", "discussion --help")),
+    (two_formats, ("docx", "Give --format once for each value")),
+    (two_formats_before_the_file, ("exp.json", "Give --format once for each value")),
+    (two_formats_and_a_named_file, ("docx", "Give --format once for each value")),
+    (two_formats_by_comma, ("tex,docx", "Give --format once for each value")),
+    (two_papers, ("varga2021calibration", "Give --papers once for each value")),
+    (an_empty_path, ("An empty path",)),
+    (an_empty_home, ("--home is empty",)),
+    (a_copy_to_an_empty_home, ("home is empty",)),
+    (no_result_to_verify, ("nowhere.json: no such file",)),
+    (unknown_mode, ("--mode:", "sparse", "bm25", "search --help")),
+    (too_few_words, ("--words:", "80", "got 5")),
+    (no_cost, ("--max-cost:", "greater than 0")),
+    (no_cost_to_resume, ("--max-cost:", "greater than 0")),
+    (no_model, ("--model:", "at least 1 character")),
+    (no_database, ("--home:", "postgresql://")),
     (bad_environment, ("CITELOOM_TOP_K_INITIAL", "many")),
-    (out_of_bounds, ("max_search_iterations", "50", "999")),
+    (out_of_bounds, ("--max-searches", "50", "999")),
     (bad_toml_value, ("temperature", "9")),
     (toml_that_is_none, ("citeloom.toml",)),
     (a_key_of_a_wrong_type, ("chat_api_key",)),
@@ -266,6 +361,10 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (a_prompt_without_its_variable, ("reader_task.md", "passage")),
     (nothing_to_ingest, ("nowhere",)),
     (no_bib, ("nowhere.bib",)),
+    (nothing_to_ingest_into_a_new_home, ("nowhere",)),
+    (no_papers_for_a_new_home, ("empty", ".md")),
+    (no_bib_for_a_new_home, ("nowhere.bib", "--bib")),
+    (an_unreadable_bib_for_a_new_home, ("own.bib",)),
     (unknown_paper, ("varga2021", "varga2021calibration")),
     (unknown_paper_to_remove, ("nobody1999",)),
     (unknown_run, ("discussion-0000", "runs list")),
@@ -292,6 +391,16 @@ def test_it_is_named_in_one_line_and_nothing_is_changed(
         assert secret not in done.err
     assert contents(place.folder) == before
     assert not (place.folder / "new").exists()
+
+
+def test_no_home_is_made_for_files_that_are_all_refused(place: Place, citeloom: Citeloom) -> None:
+    scan, home = place.file("scan.pdf", "not a PDF"), place.folder / "new"
+    done = citeloom("ingest", scan, "--home", home, "--json")
+    assert done.code == 4 and f"Refused: {scan}: " in done.err
+    assert done.json["papers_added"] == 0 and [item["path"] for item in done.json["refused"]] == [str(scan)]
+    assert not home.exists()
+    paper = place.file("paper.md", "# T\n\nWords about looms.")
+    assert citeloom("ingest", scan, paper, "--home", home, "--json").json["papers_added"] == 1
 
 
 def test_the_same_command_works_once_the_input_is_corrected(place: Place, citeloom: Citeloom) -> None:

@@ -88,7 +88,7 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
 def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp: Path, tmp_path: Path) -> None:
     with open_library(home) as library:
         record = write_section(library, "results", exp, out=tmp_path / "out", formats=FORMATS)
-    assert "Figure 1: Caption of error.png" in record["text"]
+    assert "The outcome is shown in Figure 1." in record["text"]
     assert "Figure 2" not in record["text"] and "Figure 3" not in record["text"]
     assert [figure["number"] for figure in record["figures"]] == [1]
     assert Path(record["files"]["figure-1.png"]).read_bytes() == _png()
@@ -100,6 +100,7 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     for shown in (md, tex, page, docx):
         assert "Figure 1. Caption of error.png" in " ".join(shown.split())
         assert "Figure 2" not in shown
+    assert md.count("Caption of error.png") == 1
     media = [name for name in zipfile.ZipFile(record["files"]["docx"]).namelist() if "media/" in name]
     assert len(media) == 1
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
@@ -111,7 +112,7 @@ def test_numbers_of_figures_that_the_user_mentions_stay_as_they_are(home: Path, 
     exp.write_text(json.dumps(given), encoding="utf-8")
     with open_library(home) as library:
         record = write_section(library, "results", exp, out=tmp_path / "out")
-    assert "(Fig. 2)" in record["text"] and "Figure 2: Caption of error.png" in record["text"]
+    assert "(Fig. 2)" in record["text"] and "The outcome is shown in Figure 2." in record["text"]
     assert [figure["number"] for figure in record["figures"]] == [2]
     assert "![Figure 2](results.figure-2.png)" in Path(record["files"]["md"]).read_text("utf-8")
 

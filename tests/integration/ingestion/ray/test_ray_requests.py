@@ -48,7 +48,7 @@ def test_a_missing_package_is_named(
     assert refused.code == 2
     assert refused.errors == [
         "Error: Ingest on Ray needs a package that is not installed (ray). "
-        "Install it: pip install 'citeloom[ray]'; or ingest without --ray."
+        "Install it in Citeloom's folder: pip install -e '.[ray]'; or ingest without --ray."
     ]
 
 

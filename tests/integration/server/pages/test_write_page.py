@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ FORMATS = ("md", "bib", "json", "tex", "docx", "html", "evidence report")
 @pytest.fixture(scope="module", autouse=True)
 def patience() -> Iterator[None]:
     """Wait as long for the page as for its server, which writes and judges."""
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=8_000)
     yield
     expect.set_options(timeout=5_000)
 
@@ -221,6 +222,47 @@ def test_an_uploaded_experiment_fills_the_form_and_loses_nothing(
     expect(page.locator("#upload-message")).to_contain_text("broken.json is not JSON")
     page.get_by_role("button", name="Clear the form").click()
     page.get_by_role("button", name="Undo").click()
+
+
+def test_the_form_keeps_every_value_when_it_is_refused_and_over_a_reload(
+    page: Page, served: ServedProcess, complaints: Complaints
+) -> None:
+    complaints.expected.append("status of 422")
+    page.goto(f"{served.url}/write")
+    page.locator("#images").set_input_files(EXPERIMENT.parent / "reliability.png")
+    expect(page.locator("#images-message")).to_contain_text("Images: reliability.png.")
+    page.locator("#field-paper_concept-title").fill("Kept")
+    page.locator("#field-metrics").fill("calibration error 0.118")
+    page.locator("input[name=kind][value=results]").check()
+    page.get_by_text("Limits and options").click()
+    page.locator("#max_calls").fill("many")
+    page.locator("#fresh").check()
+
+    def all_kept(metrics: str) -> None:
+        expect(page.locator("#field-paper_concept-title")).to_have_value("Kept")
+        expect(page.locator("#field-metrics")).to_have_value(metrics)
+        expect(page.locator("input[name=kind][value=results]")).to_be_checked()
+        expect(page.locator("#max_calls")).to_have_value("many")
+        expect(page.locator("#fresh")).to_be_checked()
+        expect(page.locator("#field-plots")).to_have_value(re.compile("reliability.png"))
+        expect(page.locator("#images-message")).to_contain_text("Images: reliability.png.")
+        expect(page.locator("#submit")).to_have_text("Write the results")
+
+    page.get_by_role("button", name="Write the results").click()
+    expect(page.locator("#field-metrics-error")).to_contain_text("name = value")
+    all_kept("calibration error 0.118")
+    page.reload()
+    all_kept("calibration error 0.118")
+    page.locator("#field-metrics").fill("")
+    page.get_by_role("button", name="Write the results").click()
+    expect(page.locator("#refusal")).to_contain_text("not a number above 0")
+    all_kept("")
+    page.locator("#max_calls").fill("")
+    page.get_by_role("button", name="Write the results").click()
+    expect(page.locator("#refusal")).to_contain_text("results needs it")
+    expect(page.locator("input[name=kind][value=results]")).to_be_checked()
+    expect(page.locator("#field-paper_concept-title")).to_have_value("Kept")
+    expect(page.locator("#fresh")).to_be_checked()
 
 
 @pytest.mark.long

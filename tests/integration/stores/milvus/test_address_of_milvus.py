@@ -52,13 +52,23 @@ def test_a_folder_cannot_name_milvus(url: str, tmp_path: Path) -> None:
     assert "s3cr3t" not in done.out + done.err
 
 
-def test_a_library_in_a_folder_is_refused_and_a_named_folder_is_used_without_milvus(tmp_path: Path) -> None:
-    done = run("papers", "list", cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
+@pytest.mark.parametrize("home", [(), ("--home", "here")], ids=["the nearest folder", "a named folder"])
+def test_a_library_in_a_folder_is_refused_with_milvus(home: tuple[str, ...], tmp_path: Path) -> None:
+    done = run("papers", "list", *home, cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
     assert done.code == 2 and len(done.errors) == 1
-    assert "works with a library in PostgreSQL only" in done.errors[0]
+    assert "CITELOOM_VECTORS" in done.errors[0] and "works with a library in PostgreSQL only" in done.errors[0]
+    assert str(tmp_path / (home[1] if home else ".citeloom")) in done.errors[0]
     assert "s3cr3t" not in done.out + done.err
-    named = run("papers", "list", "--home", "here", cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
-    assert "holds no library" in named.err
+
+
+def test_a_folder_to_copy_is_read_without_the_milvus_of_its_copy(tmp_path: Path) -> None:
+    command = ("library", "copy", "--to", "there", "--home", "here")
+    done = run(*command, cwd=tmp_path, settings={"VECTORS": UNREACHABLE})
+    assert done.code == 2 and "here: holds no library" in done.errors[0]
+    refused = run(*command, "--to-vectors", UNREACHABLE, cwd=tmp_path)
+    assert refused.code == 2 and "--to-vectors" in refused.errors[0] and "there" in refused.errors[0]
+    (tmp_path / ".env").write_text(f"CITELOOM_VECTORS={UNREACHABLE}\n", encoding="utf-8")
+    assert "it was not opened" in run(*command, cwd=tmp_path).errors[0]
 
 
 async def test_doctor_says_that_milvus_cannot_be_reached(url: str, milvus: MilvusServer, papers: Path) -> None:

@@ -1,0 +1,17 @@
+"""`doctor` shows every setting with a value and its origin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.integration.commands.conftest import Citeloom
+
+
+def test_what_is_not_set_is_shown_as_such(citeloom: Citeloom, tmp_path: Path) -> None:
+    done = citeloom("doctor", "--home", tmp_path / "new", CSL="", MAX_CALLS="7")
+    assert done.code == 0
+    settings = dict(re.findall(r"^  (\w+) = (.*)  \(.+\)$", done.out, re.MULTILINE))
+    assert {settings[name] for name in ("zotero", "csl", "vectors", "prices", "metadata_mailto")} == {"not set"}
+    assert settings["max_calls"] == "7" and settings["strict"] == "False" and settings["max_repairs"] == "2"
+    assert [name for name, value in settings.items() if value.strip() in ("", "None", "{}")] == []
