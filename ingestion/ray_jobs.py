@@ -13,7 +13,7 @@ from ..documents.subprocesses import raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
 from .ray_tasks import versions
 
-TRIES: Final = 3  # of a job whose worker ends
+TRIES: Final = 6  # of a job whose worker ends: most end for another reason, and a job repeated in vain costs only time
 LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
 _MOST_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
 _PAUSE: Final = 1.0  # seconds between looking for Ctrl-C
@@ -29,13 +29,16 @@ class RayStoppedError(PausedError):
 
 @dataclass(slots=True)
 class Job:
-    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes."""
+    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes.
+
+    It is given up when `tries` workers have ended with it.
+    """
 
     number: int
     stage: str
     load: Callable[[], tuple[Any, ...]]
     size: int = 0
-    lost: int = 0
+    tries: int = TRIES
 
 
 class RayJobs:
@@ -56,7 +59,10 @@ class RayJobs:
         self._task = ray.remote(num_cpus=1, max_retries=0)(_stage_task())
 
     def require_same_versions(self, seconds: float) -> None:
-        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored."""
+        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored.
+
+        So is a node that Ray still lists though it is gone.
+        """
         ray = self._ray
         on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         probes = [
@@ -72,12 +78,13 @@ class RayJobs:
         for probe in answered:
             try:
                 self._result(probe)
-            except self._worker_lost:
+            except (*self._worker_lost, ray.exceptions.TaskUnschedulableError):
                 continue
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
-        """The jobs as they are done, each with its result; None where its workers were lost `TRIES` times.
+        """The jobs as they are done, each with its result; None for a job that was given up.
 
+        A job whose worker was lost is sent again after all others, when what ended the worker may be over.
         Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
         The jobs that still run are then cancelled.
         """
@@ -94,8 +101,8 @@ class RayJobs:
                     try:
                         yield job, self._result(ref)
                     except self._worker_lost:
-                        job.lost += 1
-                        if job.lost < TRIES:
+                        job.tries -= 1
+                        if job.tries:
                             again.append(job)
                         else:
                             yield job, None
@@ -112,17 +119,17 @@ class RayJobs:
                 if running:
                     return
                 continue
-            job = again.popleft() if again else next(waiting, None)
-            if job is None:
-                self._free.release()
-                return
+            ref = None
             try:
-                running[self._task.options(name=f"citeloom {job.stage}").remote(versions(), job.stage, *job.load())] = (
-                    job
-                )
-            except BaseException:
-                self._free.release()
-                raise
+                job = next(waiting, None) or (again.popleft() if again else None)
+                if job is None:
+                    return
+                task = self._task.options(name=f"citeloom {job.stage}")
+                ref = task.remote(versions(), job.stage, *job.load())
+                running[ref] = job
+            finally:
+                if ref is None:
+                    self._free.release()
 
     def _finished(self, refs: list[Any]) -> list[Any]:
         """Wait until one of the tasks is done; raises `RayStoppedError` if the cluster has had no CPU for long."""
