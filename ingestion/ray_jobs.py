@@ -6,10 +6,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..documents.subprocesses import raise_if_stopped
+from ..documents.subprocesses import StoppedError, raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
 from .ray_tasks import versions
 
@@ -63,23 +64,25 @@ class RayJobs:
 
         So is a node that Ray still lists though it is gone.
         """
-        ray = self._ray
-        on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        probes = [
+        with self._pausing():
+            probes = self._probes()
+            answered, silent = self._ray.wait(probes, num_returns=len(probes), timeout=seconds)
+            for probe in silent:
+                self._ray.cancel(probe, force=True)
+            for probe in answered:
+                with suppress(*self._worker_lost, self._ray.exceptions.TaskUnschedulableError):
+                    self._result(probe)
+
+    def _probes(self) -> list[Any]:
+        """A task on each node with CPUs that compares versions."""
+        on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        return [
             self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(
                 versions(), "versions"
             )
-            for node in ray.nodes()
+            for node in self._ray.nodes()
             if node["Alive"] and node["Resources"].get("CPU")
         ]
-        answered, silent = ray.wait(probes, num_returns=len(probes), timeout=seconds)
-        for probe in silent:
-            ray.cancel(probe, force=True)
-        for probe in answered:
-            try:
-                self._result(probe)
-            except (*self._worker_lost, ray.exceptions.TaskUnschedulableError):
-                continue
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
         """The jobs as they are done, each with its result; None for a job that was given up.
@@ -91,25 +94,38 @@ class RayJobs:
         waiting, again = iter(jobs), deque[Job]()
         running: dict[Any, Job] = {}
         try:
-            while True:
-                self._send(waiting, again, running)
-                if not running:
-                    return
-                for ref in self._finished(list(running)):
-                    job = running.pop(ref)
-                    self._free.release()
-                    try:
-                        yield job, self._result(ref)
-                    except self._worker_lost:
-                        job.tries -= 1
-                        if job.tries:
-                            again.append(job)
-                        else:
-                            yield job, None
-        except (self._ray.exceptions.RayError, ConnectionError) as error:
-            raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
+            with self._pausing():
+                while True:
+                    self._send(waiting, again, running)
+                    if not running:
+                        return
+                    for ref in self._finished(list(running)):
+                        job = running.pop(ref)
+                        self._free.release()
+                        try:
+                            yield job, self._result(ref)
+                        except self._worker_lost:
+                            job.tries -= 1
+                            if job.tries:
+                                again.append(job)
+                            else:
+                                yield job, None
         finally:
             self._cancel(list(running))
+
+    @contextmanager
+    def _pausing(self) -> Iterator[None]:
+        """Raise `RayStoppedError` for an error of the cluster, which is of any class once the connection is lost."""
+        try:
+            yield
+        except (StoppedError, CiteloomError):
+            raise
+        except Exception as error:
+            if not self._ray.is_initialized():
+                raise RayStoppedError("Ray stopped: the connection to its cluster was lost.") from error
+            if isinstance(error, (self._ray.exceptions.RayError, ConnectionError)):
+                raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
+            raise
 
     def _send(self, waiting: Iterator[Job], again: deque[Job], running: dict[Any, Job]) -> None:
         """Send jobs while there is room; waits for it if none runs."""
@@ -176,11 +192,9 @@ class RayJobs:
                 self._free.release()
 
     def _cancel_each(self, refs: list[Any]) -> None:
-        for ref in refs:
-            try:
+        with suppress(Exception):  # of any class if there is no cluster any more
+            for ref in refs:
                 self._ray.cancel(ref, force=True)
-            except (self._ray.exceptions.RayError, ConnectionError, ValueError):
-                return  # there is no cluster any more
 
 
 def _difference(node: str, other: dict[str, str]) -> str:

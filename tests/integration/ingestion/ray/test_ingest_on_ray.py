@@ -209,6 +209,26 @@ async def test_a_node_that_has_just_gone_but_is_still_listed_does_not_stop_the_i
     assert len(report.added) == 3
 
 
+@pytest.mark.parametrize("calls", [0, 1, 4], ids=["versions", "first file", "later"])
+async def test_a_connection_that_is_lost_between_two_calls_pauses_the_ingest(
+    calls: int, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
+) -> None:
+    papers = write_papers(tmp_path / "papers", 6)
+    real, left = cluster.wait, iter(range(calls))
+
+    def wait(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            monkeypatch.setattr(cluster, "is_initialized", lambda: False)
+            raise Exception("Ray Client is not connected.")  # as Ray does
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(cluster, "wait", wait)
+    with pytest.raises(ray_jobs.RayStoppedError, match="the connection to its cluster was lost"):
+        await ingest(libraries[1], [papers], ray=RAY)
+    monkeypatch.undo()
+    assert len((await ingest(libraries[1], [papers], ray=RAY)).added) == 6
+
+
 async def test_a_file_that_vanishes_after_it_was_found_is_refused(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

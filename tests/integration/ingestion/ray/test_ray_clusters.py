@@ -166,14 +166,19 @@ def test_a_cluster_without_cpus_is_refused(tmp_path: Path, cluster_folder: Path)
         ]
 
 
-def test_a_cluster_that_goes_away_pauses_the_ingest(tmp_path: Path, cluster_folder: Path) -> None:
+def test_a_cluster_that_goes_away_pauses_the_ingest(
+    tmp_path: Path, cluster_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     papers = write_papers(tmp_path / "papers", 60)
+    elsewhere = cluster_folder / "elsewhere"
+    monkeypatch.setenv("RAY_TMPDIR", str(elsewhere))  # of a Ray that is started here in place of the lost one
     with started_cluster(cluster_folder, cpus=1) as (_, address):
         process = start("--home", tmp_path / "home", "ingest", papers, "--ray", address, cwd=tmp_path)
         wait_until_busy(process)
     _, err = process.communicate()
     assert process.returncode == 3 and "Paused: Ray stopped:" in err and "Traceback" not in err, err
     assert len([line for line in err.splitlines() if "Paused" in line]) == 1
+    assert not elsewhere.exists()
 
 
 async def test_a_lost_node_costs_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
