@@ -41,8 +41,13 @@ _STOPPED: Final = 5.0  # seconds until threads have noticed that the ingest is o
 _LEFT: Final = 20.0  # seconds until Ray has stopped
 _PROBED: Final = 30.0  # seconds for the nodes to report their versions
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
-# Ray reports usage by default, and under 'uv run' copies the current folder to every worker.
-_ENVIRONMENT: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+# By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a Ray on this
+# computer for calls that find their cluster gone.
+_ENVIRONMENT: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+}
 
 
 @dataclass(frozen=True, slots=True)

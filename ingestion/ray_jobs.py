@@ -6,14 +6,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..documents.subprocesses import raise_if_stopped
+from ..documents.subprocesses import StoppedError, raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
 from .ray_tasks import versions
 
-TRIES: Final = 3  # of a job whose worker ends
+TRIES: Final = 6  # of a job whose worker ends: most end for another reason, and a job repeated in vain costs only time
 LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
 _MOST_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
 _PAUSE: Final = 1.0  # seconds between looking for Ctrl-C
@@ -29,13 +30,16 @@ class RayStoppedError(PausedError):
 
 @dataclass(slots=True)
 class Job:
-    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes."""
+    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes.
+
+    It is given up when `tries` workers have ended with it.
+    """
 
     number: int
     stage: str
     load: Callable[[], tuple[Any, ...]]
     size: int = 0
-    lost: int = 0
+    tries: int = TRIES
 
 
 class RayJobs:
@@ -56,53 +60,72 @@ class RayJobs:
         self._task = ray.remote(num_cpus=1, max_retries=0)(_stage_task())
 
     def require_same_versions(self, seconds: float) -> None:
-        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored."""
-        ray = self._ray
-        on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        probes = [
+        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored.
+
+        So is a node that Ray still lists though it is gone.
+        """
+        with self._pausing():
+            probes = self._probes()
+            answered, silent = self._ray.wait(probes, num_returns=len(probes), timeout=seconds)
+            for probe in silent:
+                self._ray.cancel(probe, force=True)
+            for probe in answered:
+                with suppress(*self._worker_lost, self._ray.exceptions.TaskUnschedulableError):
+                    self._result(probe)
+
+    def _probes(self) -> list[Any]:
+        """A task on each node with CPUs that compares versions."""
+        on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        return [
             self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(
                 versions(), "versions"
             )
-            for node in ray.nodes()
+            for node in self._ray.nodes()
             if node["Alive"] and node["Resources"].get("CPU")
         ]
-        answered, silent = ray.wait(probes, num_returns=len(probes), timeout=seconds)
-        for probe in silent:
-            ray.cancel(probe, force=True)
-        for probe in answered:
-            try:
-                self._result(probe)
-            except self._worker_lost:
-                continue
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
-        """The jobs as they are done, each with its result; None where its workers were lost `TRIES` times.
+        """The jobs as they are done, each with its result; None for a job that was given up.
 
+        A job whose worker was lost is sent again after all others, when what ended the worker may be over.
         Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
         The jobs that still run are then cancelled.
         """
         waiting, again = iter(jobs), deque[Job]()
         running: dict[Any, Job] = {}
         try:
-            while True:
-                self._send(waiting, again, running)
-                if not running:
-                    return
-                for ref in self._finished(list(running)):
-                    job = running.pop(ref)
-                    self._free.release()
-                    try:
-                        yield job, self._result(ref)
-                    except self._worker_lost:
-                        job.lost += 1
-                        if job.lost < TRIES:
-                            again.append(job)
-                        else:
-                            yield job, None
-        except (self._ray.exceptions.RayError, ConnectionError) as error:
-            raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
+            with self._pausing():
+                while True:
+                    self._send(waiting, again, running)
+                    if not running:
+                        return
+                    for ref in self._finished(list(running)):
+                        job = running.pop(ref)
+                        self._free.release()
+                        try:
+                            yield job, self._result(ref)
+                        except self._worker_lost:
+                            job.tries -= 1
+                            if job.tries:
+                                again.append(job)
+                            else:
+                                yield job, None
         finally:
             self._cancel(list(running))
+
+    @contextmanager
+    def _pausing(self) -> Iterator[None]:
+        """Raise `RayStoppedError` for an error of the cluster, which is of any class once the connection is lost."""
+        try:
+            yield
+        except (StoppedError, CiteloomError):
+            raise
+        except Exception as error:
+            if not self._ray.is_initialized():
+                raise RayStoppedError("Ray stopped: the connection to its cluster was lost.") from error
+            if isinstance(error, (self._ray.exceptions.RayError, ConnectionError)):
+                raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
+            raise
 
     def _send(self, waiting: Iterator[Job], again: deque[Job], running: dict[Any, Job]) -> None:
         """Send jobs while there is room; waits for it if none runs."""
@@ -112,17 +135,17 @@ class RayJobs:
                 if running:
                     return
                 continue
-            job = again.popleft() if again else next(waiting, None)
-            if job is None:
-                self._free.release()
-                return
+            ref = None
             try:
-                running[self._task.options(name=f"citeloom {job.stage}").remote(versions(), job.stage, *job.load())] = (
-                    job
-                )
-            except BaseException:
-                self._free.release()
-                raise
+                job = next(waiting, None) or (again.popleft() if again else None)
+                if job is None:
+                    return
+                task = self._task.options(name=f"citeloom {job.stage}")
+                ref = task.remote(versions(), job.stage, *job.load())
+                running[ref] = job
+            finally:
+                if ref is None:
+                    self._free.release()
 
     def _finished(self, refs: list[Any]) -> list[Any]:
         """Wait until one of the tasks is done; raises `RayStoppedError` if the cluster has had no CPU for long."""
@@ -169,11 +192,9 @@ class RayJobs:
                 self._free.release()
 
     def _cancel_each(self, refs: list[Any]) -> None:
-        for ref in refs:
-            try:
+        with suppress(Exception):  # of any class if there is no cluster any more
+            for ref in refs:
                 self._ray.cancel(ref, force=True)
-            except (self._ray.exceptions.RayError, ConnectionError, ValueError):
-                return  # there is no cluster any more
 
 
 def _difference(node: str, other: dict[str, str]) -> str:

@@ -25,7 +25,7 @@ from .conversion_cache import ConvertedFiles
 from .folder_walk import printable
 from .pdf_subprocess import PdfReading
 from .ray_cluster import RayRequest, ray_jobs
-from .ray_jobs import LOST, Job, RayJobs
+from .ray_jobs import LOST, TRIES, Job, RayJobs
 from .sources import MARKDOWN, PDF, parse_file
 from .stages import Chunking, Stages, Texts, embed_texts, stages_here
 
@@ -72,6 +72,13 @@ class _SentFile:
         self.path = path
         self.digest = ""  # of what was sent last; empty if the file could not be read
 
+    def size(self) -> int:
+        """Its size in bytes; 0 if it has vanished meanwhile."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
     def arguments(self, pdf: PdfReading) -> tuple[bytes, str, PdfReading]:
         """The arguments of `ray_tasks.parse`."""
         try:
@@ -97,7 +104,7 @@ def _parse(
                 parsed[number] = here
                 continue
             sent[number] = _SentFile(file)
-            yield Job(number, "parse", partial(sent[number].arguments, pdf), file.stat().st_size)
+            yield Job(number, "parse", partial(sent[number].arguments, pdf), sent[number].size())
 
     for job, result in jobs.run(unparsed()):
         file = sent.pop(job.number)
@@ -154,15 +161,17 @@ async def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], None]) ->
 
 
 def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dict[str, Vector]:
-    names = list(texts)
-    batches = [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
-    unembedded = (
-        Job(number, "embed", partial(_arguments, [texts[name] for name in batch]))
-        for number, batch in enumerate(batches)
-    )
+    """Embed texts in batches, and one by one those of a batch whose worker ends, so that no text costs another."""
     vectors: dict[str, Vector] = {}
-    for job, rows in jobs.run(unembedded):
-        if rows is not None:
-            vectors.update(zip(batches[job.number], rows, strict=True))
-            on_done(len(rows))
+    for size, tries in ((_BATCH, 1), (1, TRIES)):
+        names = [name for name in texts if name not in vectors]
+        batches = [names[start : start + size] for start in range(0, len(names), size)]
+        unembedded = (
+            Job(number, "embed", partial(_arguments, [texts[name] for name in batch]), tries=tries)
+            for number, batch in enumerate(batches)
+        )
+        for job, rows in jobs.run(unembedded):
+            if rows is not None:
+                vectors.update(zip(batches[job.number], rows, strict=True))
+                on_done(len(rows))
     return vectors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,30 +12,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+_WORKER = re.compile(rb"ray::(IDLE|citeloom )")
+_RAY_FOLDER = re.compile(rb"/tmp/citeloom-ray-\w+")
+
 
 def processes(wanted: bytes) -> list[int]:
     """The ids of the processes whose command line contains this."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if wanted in line and int(process.name) != os.getpid():
-            found.append(int(process.name))
-    return sorted(found)
+    found = [int(process.name) for process in Path("/proc").glob("[0-9]*")]
+    return sorted(pid for pid in found if wanted in _read(pid, "cmdline") and pid != os.getpid())
+
+
+def workers() -> list[int]:
+    """The workers of the Rays that this process or its children started."""
+    return [
+        pid for pid in processes(b"ray::") if _WORKER.match(_read(pid, "cmdline")) and os.getpid() in _ancestors(pid)
+    ]
 
 
 def busy_workers() -> list[int]:
-    """The Ray workers that run a stage of an ingest."""
-    return [pid for pid in processes(b"ray::citeloom ") if _title(pid).startswith(b"ray::citeloom ")]
+    """Those that run a stage of an ingest."""
+    return [pid for pid in workers() if _read(pid, "cmdline").startswith(b"ray::citeloom ")]
 
 
-def _title(pid: int) -> bytes:
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        fields = _read(pid, "stat").rpartition(b")")[2].split()
+        pid = int(fields[1]) if fields else 0
+        yield pid
+
+
+def _read(pid: int, name: str) -> bytes:
+    """A file about a process; empty if it has ended."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
+
+
+def folder_of_ray(pid: int) -> Path:
+    """The temporary folder of the Ray that a process started, which is named in the command lines of its workers."""
+    found = (_RAY_FOLDER.search(_read(child, "cmdline")) for child in processes(b"raylet") if pid in _ancestors(child))
+    return next(Path(os.fsdecode(match[0])) for match in found if match)
 
 
 def free_ports(count: int) -> list[int]:

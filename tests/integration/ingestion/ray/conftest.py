@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ __all__ = ["papers"]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Ray with two workers, to which this process is connected."""
-    folder = Path("/tmp")  # sockets need a short path
+    folder = Path(tempfile.mkdtemp(prefix="citeloom-test-", dir="/tmp"))  # sockets need a short path
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -34,10 +36,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             log_to_driver=False,
             logging_level="CRITICAL",
             runtime_env={"working_dir": str(tmp_path_factory.mktemp("empty"))},
-            _temp_dir=str(folder / "citeloom-test-ray"),
+            _temp_dir=str(folder),
         )
         yield ray
         ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from citeloom.database_url import home_of
 from citeloom.errors import InputError
-from citeloom.ingestion import ray_jobs, ray_tasks
+from citeloom.ingestion import ray_jobs, ray_stages, ray_tasks
 from citeloom.ingestion.events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
@@ -25,7 +26,7 @@ from citeloom.stores.library import Library
 from tests.support.library_contents import converted, require_equal, without_seconds
 from tests.support.many_papers import write_papers
 from tests.support.postgres_server import new_schema, running_server
-from tests.support.ray_processes import busy_workers
+from tests.support.ray_processes import workers
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("cluster")]
@@ -102,30 +103,14 @@ def watch_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-async def test_five_killed_workers_cost_nothing(
-    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    papers = write_papers(tmp_path / "papers", 200)
-    moments = random.Random(5).sample(range(2, 30), 5)
-    killed: list[int] = []
-
-    def kill(event: IngestEvent) -> None:
-        nonlocal moments
-        if isinstance(event, Embedded) and event.count > 1:
-            moments = [moment - 1 for moment in moments]
-            busy = busy_workers()
-            if 0 in moments and busy:
-                killed.append(random.Random(len(killed)).choice(busy))
-                os.kill(killed[-1], signal.SIGKILL)
-
-    here, on_ray = await both(libraries, [papers], on_event=kill)
-    assert len(set(killed)) == 5
-    assert without_seconds(here) == without_seconds(on_ray)
-    await require_equal(*libraries)
+Victim = tuple[str, str, int, bool]
 
 
-def deadly(stage: str, marked: str, deaths: int, folder: Path) -> Callable[[], Callable[..., Any]]:
-    """A task that kills its worker where an argument of this stage holds `marked`, at most `deaths` times."""
+def deadly(victims: Sequence[Victim], folder: Path) -> Callable[[], Callable[..., Any]]:
+    """A task that kills its worker, and records so in `folder`.
+
+    A victim is a stage, what an argument of it holds, how often its worker is killed, and whether after its work.
+    """
     real = ray_jobs._stage_task()
 
     def make() -> Callable[..., Any]:
@@ -133,10 +118,13 @@ def deadly(stage: str, marked: str, deaths: int, folder: Path) -> Callable[[], C
             import os
             from pathlib import Path
 
-            died = len(list(Path(folder).glob("*")))
-            if asked == stage and marked in repr(arguments) and died < deaths:
-                Path(folder, str(died)).touch()
-                os.kill(os.getpid(), 9)
+            for stage, marked, deaths, late in victims:
+                died = len(list(Path(folder).glob(f"{marked}-*")))
+                if asked == stage and marked in repr(arguments) and died < deaths:
+                    if late:
+                        real(wanted, asked, *arguments)
+                    Path(folder, f"{marked}-{died}").touch()
+                    os.kill(os.getpid(), 9)
             return real(wanted, asked, *arguments)
 
         return run
@@ -145,20 +133,50 @@ def deadly(stage: str, marked: str, deaths: int, folder: Path) -> Callable[[], C
     return make
 
 
+def mark(paper: Path, word: str) -> None:
+    """Add a word to the results of a paper."""
+    text = paper.read_text(encoding="utf-8")
+    paper.write_text(text.replace("## Results", f"## Results\n\nThe {word} was tried."), encoding="utf-8")
+
+
+async def test_five_workers_killed_at_work_and_two_killed_between_stages_cost_nothing(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 60)
+    chance = random.Random(5)
+    victims: list[Victim] = []
+    stages = ("parse", "split", "split", "embed", "embed")
+    for number, paper in enumerate(chance.sample(sorted(papers.glob("paper???.md")), 5)):
+        mark(paper, f"Belladonna{number}")
+        victims.append((stages[number], f"Belladonna{number}", 1, chance.random() < 0.5))
+    monkeypatch.setattr(ray_jobs, "_stage_task", deadly(victims, tmp_path / "deaths"))
+    killed: list[int] = []
+
+    def kill(event: IngestEvent) -> None:
+        if isinstance(event, Planned):
+            killed.extend(workers())
+            for worker in killed:
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+
+    here, on_ray = await both(libraries, [papers], on_event=kill)
+    assert len(list((tmp_path / "deaths").iterdir())) == 5 and killed
+    assert without_seconds(here) == without_seconds(on_ray)
+    await require_equal(*libraries)
+
+
 @pytest.mark.parametrize(
     ("stage", "reason"), [("parse", ray_jobs.LOST), ("split", ray_jobs.LOST), ("embed", NOT_EMBEDDED)]
 )
-async def test_a_paper_that_ends_its_worker_three_times_is_refused_and_the_others_are_ingested(
+async def test_a_paper_that_always_ends_its_worker_is_refused_and_the_others_are_ingested(
     stage: str, reason: str, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 20)
-    poison = papers / "paper011.md"
-    text = poison.read_text(encoding="utf-8")
-    poison.write_text(text.replace("## Results", "## Results\n\nBelladonna was given."), encoding="utf-8")
-    monkeypatch.setattr(ray_jobs, "_stage_task", deadly(stage, "Belladonna", 99, tmp_path / "deaths"))
-    monkeypatch.setattr("citeloom.ingestion.ray_stages._BATCH", 1)
+    mark(papers / "paper011.md", "Belladonna")
+    monkeypatch.setattr(ray_jobs, "_stage_task", deadly([(stage, "Belladonna", 99, False)], tmp_path / "deaths"))
     report = await ingest(libraries[1], [papers], ray=RAY)
-    assert len(list((tmp_path / "deaths").iterdir())) == 3
+    in_batch = stage == "embed"  # with other texts at first, then alone
+    assert len(list((tmp_path / "deaths").iterdir())) == ray_jobs.TRIES + in_batch
     refused = {Path(item.path).name: item.reason for item in report.refused}
     assert refused.pop("paper011.md") == reason
     assert refused.keys() == {"empty.md", "latin.md", "damaged.pdf"}
@@ -169,14 +187,64 @@ async def test_a_paper_that_ends_its_worker_three_times_is_refused_and_the_other
     await require_equal(*libraries)
 
 
-async def test_a_worker_that_ends_twice_costs_no_paper(
-    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stage", ["parse", "embed"])
+async def test_a_paper_whose_worker_is_killed_five_times_is_ingested(
+    stage: str, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 10)
-    monkeypatch.setattr(ray_jobs, "_stage_task", deadly("parse", "paper003", 2, tmp_path / "deaths"))
+    mark(papers / "paper003.md", "Belladonna")
+    monkeypatch.setattr(ray_jobs, "_stage_task", deadly([(stage, "Belladonna", 5, True)], tmp_path / "deaths"))
     here, on_ray = await both(libraries, [papers])
     assert without_seconds(here) == without_seconds(on_ray)
-    assert len(list((tmp_path / "deaths").iterdir())) == 2
+    assert len(list((tmp_path / "deaths").iterdir())) == 5
+
+
+async def test_a_node_that_has_just_gone_but_is_still_listed_does_not_stop_the_ingest(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
+) -> None:
+    papers = write_papers(tmp_path / "papers", 3)
+    listed = [*cluster.nodes(), {**cluster.nodes()[0], "NodeID": "ab" * 28}]
+    monkeypatch.setattr(cluster, "nodes", lambda: listed)
+    report = await ingest(libraries[1], [papers], ray=RAY)
+    assert len(report.added) == 3
+
+
+@pytest.mark.parametrize("calls", [0, 1, 4], ids=["versions", "first file", "later"])
+async def test_a_connection_that_is_lost_between_two_calls_pauses_the_ingest(
+    calls: int, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
+) -> None:
+    papers = write_papers(tmp_path / "papers", 6)
+    real, left = cluster.wait, iter(range(calls))
+
+    def wait(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            monkeypatch.setattr(cluster, "is_initialized", lambda: False)
+            raise Exception("Ray Client is not connected.")  # as Ray does
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(cluster, "wait", wait)
+    with pytest.raises(ray_jobs.RayStoppedError, match="the connection to its cluster was lost"):
+        await ingest(libraries[1], [papers], ray=RAY)
+    monkeypatch.undo()
+    assert len((await ingest(libraries[1], [papers], ray=RAY)).added) == 6
+
+
+async def test_a_file_that_vanishes_after_it_was_found_is_refused(
+    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = write_papers(tmp_path / "papers", 3)
+    real = ray_stages._parsed_here
+
+    def vanishing(file: Path, *arguments: Any) -> Any:
+        here = real(file, *arguments)
+        if file.name == "paper001.md":
+            file.unlink()
+        return here
+
+    monkeypatch.setattr(ray_stages, "_parsed_here", vanishing)
+    report = await ingest(libraries[1], [papers], ray=RAY)
+    assert report.added == ("paper000", "paper002")
+    assert "paper001.md" in {Path(item.path).name for item in report.refused}
 
 
 async def test_a_large_file_is_parsed_here(

@@ -21,12 +21,10 @@ from citeloom.stores.library import Library
 from tests.support.cli_process import CLI, environment, run
 from tests.support.library_contents import require_equal
 from tests.support.many_papers import write_papers
-from tests.support.ray_processes import busy_workers, end_node, further_node, processes, started_cluster
+from tests.support.ray_processes import busy_workers, end_node, folder_of_ray, further_node, processes, started_cluster
 
 pytest.importorskip("ray", reason="needs the extra 'ray'")
 pytestmark = pytest.mark.long
-
-STARTED = b"/tmp/citeloom-ray-"  # in the command line of each process of a Ray that an ingest started
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +60,11 @@ async def require_same(home: Path, other: Path) -> None:
         library.close()
 
 
-def wait_until_busy(process: subprocess.Popen[str]) -> None:
-    """Return once a worker runs a stage of the ingest."""
-    while not busy_workers():
+def wait_until_busy(process: subprocess.Popen[str]) -> int:
+    """A worker that runs a stage of the ingest, once there is one."""
+    while not (busy := busy_workers()):
         require_running(process)
+    return busy[0]
 
 
 def require_running(process: subprocess.Popen[str]) -> None:
@@ -77,16 +76,15 @@ def require_running(process: subprocess.Popen[str]) -> None:
 
 async def test_ray_is_started_for_the_ingest_and_leaves_nothing_behind(tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 12)
-    before = set(Path("/tmp").glob("citeloom-ray-*"))
     process = start("--home", tmp_path / "ray", "ingest", papers, "--json", "--ray", "--ray-workers", "1", cwd=tmp_path)
-    wait_until_busy(process)
-    os.kill(busy_workers()[0], signal.SIGKILL)
+    os.kill(wait_until_busy(process), signal.SIGKILL)
+    started = folder_of_ray(process.pid)
     out, err = process.communicate()
     assert process.returncode == 4, err
     assert out.startswith("{") and '"papers_added": 12' in out
     assert "raylet" not in out + err and "Traceback" not in err
-    assert processes(STARTED) == []
-    assert set(Path("/tmp").glob("citeloom-ray-*")) <= before
+    assert processes(os.fsencode(started)) == []
+    assert not started.exists()
     assert run("--home", tmp_path / "here", "ingest", papers, cwd=tmp_path).code == 4
     await require_same(tmp_path / "ray", tmp_path / "here")
 
@@ -95,10 +93,11 @@ async def test_ctrl_c_ends_ray_and_the_next_ingest_continues(tmp_path: Path) -> 
     papers = write_papers(tmp_path / "papers", 40)
     process = start("--home", tmp_path / "ray", "ingest", papers, "--ray", cwd=tmp_path)
     wait_until_busy(process)
+    started = folder_of_ray(process.pid)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 3 and "Interrupted." in err and "Traceback" not in err
-    assert processes(STARTED) == []
+    assert processes(os.fsencode(started)) == []
     assert run("--home", tmp_path / "ray", "ingest", papers, "--ray", cwd=tmp_path).code == 4
     assert run("--home", tmp_path / "here", "ingest", papers, cwd=tmp_path).code == 4
     await require_same(tmp_path / "ray", tmp_path / "here")
@@ -110,18 +109,18 @@ async def test_a_killed_ingest_takes_ray_with_it_and_the_next_one_continues(tmp_
     home = Home(tmp_path / "ray")
     while not stored(home):
         require_running(process)
+    started = folder_of_ray(process.pid)
     process.kill()
     process.communicate()
     kept = stored(home)
     assert 0 < kept < 60
-    while processes(STARTED):  # the kernel ends them
+    while processes(os.fsencode(started)):  # the kernel ends them
         pass
     again = run("--home", tmp_path / "ray", "ingest", papers, "--json", cwd=tmp_path)
     assert again.json["papers_unchanged"] >= kept and again.json["papers_added"] <= 60 - kept
     assert run("--home", tmp_path / "here", "ingest", papers, cwd=tmp_path).code == 4
     await require_same(tmp_path / "ray", tmp_path / "here")
-    for folder in Path("/tmp").glob("citeloom-ray-*"):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(started, ignore_errors=True)
 
 
 def stored(home: Home) -> int:
@@ -167,14 +166,19 @@ def test_a_cluster_without_cpus_is_refused(tmp_path: Path, cluster_folder: Path)
         ]
 
 
-def test_a_cluster_that_goes_away_pauses_the_ingest(tmp_path: Path, cluster_folder: Path) -> None:
+def test_a_cluster_that_goes_away_pauses_the_ingest(
+    tmp_path: Path, cluster_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     papers = write_papers(tmp_path / "papers", 60)
+    elsewhere = cluster_folder / "elsewhere"
+    monkeypatch.setenv("RAY_TMPDIR", str(elsewhere))  # of a Ray that is started here in place of the lost one
     with started_cluster(cluster_folder, cpus=1) as (_, address):
         process = start("--home", tmp_path / "home", "ingest", papers, "--ray", address, cwd=tmp_path)
         wait_until_busy(process)
     _, err = process.communicate()
     assert process.returncode == 3 and "Paused: Ray stopped:" in err and "Traceback" not in err, err
     assert len([line for line in err.splitlines() if "Paused" in line]) == 1
+    assert not elsewhere.exists()
 
 
 async def test_a_lost_node_costs_no_paper(tmp_path: Path, cluster_folder: Path) -> None:
