@@ -6,6 +6,9 @@ WORKERS ?= 3
 PORT ?= 8765
 PARALLEL = -n $(WORKERS) --dist loadfile
 
+# Each process that a test starts would compile Citeloom again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract check bench clean
 

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -127,7 +128,7 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
     if match is None:
         raise error(f"Prompt {path}: expected a head between two lines '---' that declares variables.")
     try:
-        head = yaml.safe_load(match["head"])
+        head = _yaml(match["head"])
     except (yaml.YAMLError, ValueError, RecursionError) as problem:  # a number of 5,000 digits, lists 1,000 deep
         raise error(f"Prompt {path}: the head is not YAML ({' '.join(str(problem).split())}).") from problem
     try:
@@ -137,6 +138,11 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
     except ValueError as problem:
         raise error(f"Prompt {path}: {problem}.") from problem
     return Prompt(name=name, variables=variables, body=body, description=description)
+
+
+@lru_cache(256)  # a server reads the same forty heads for each request
+def _yaml(text: str) -> Any:
+    return yaml.safe_load(text)
 
 
 def _declared(head: Any) -> tuple[frozenset[str], str]:

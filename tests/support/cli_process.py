@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLI = ROOT / "cli.py"
@@ -71,6 +73,10 @@ def run(*arguments: str | Path, cwd: Path, settings: Mapping[str, str] | None = 
     return finish(start(*arguments, cwd=cwd, settings=settings))
 
 
+# What Typer builds from the functions is the same each time, and takes longer than most commands.
+_built_once = cache(typer.main.get_command)
+
+
 def run_here(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -81,6 +87,7 @@ def run_here(
     from citeloom.cli import main
 
     with monkeypatch.context() as patch:
+        patch.setattr(typer.main, "get_command", _built_once)
         patch.setattr(sys, "argv", ["cli.py", *map(str, arguments)])
         for name, value in (settings or {}).items():
             patch.setenv(f"CITELOOM_{name}", value)

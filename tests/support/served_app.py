@@ -74,7 +74,7 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that runs in the server's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def _serve(self) -> None:
         async def serve() -> None:
@@ -103,8 +103,8 @@ class Served:
             return list(events_of(answer.iter_lines()))
 
     def raw(self, request: bytes) -> bytes:
-        """The answer to bytes that no client would send, until the server closes or is silent for a moment."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        """The answer to bytes that no client would send, up to the end of its head."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             answer = b""
             while b"\r\n\r\n" not in answer and (read := connection.recv(65_536)):

@@ -14,7 +14,7 @@ from tests.support.cli_process import CLI, environment
 
 PROMPT = "You:"
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07|\x1b[=>]|\r")
-_PATIENCE = 30  # seconds; a test that waits longer has failed
+_PATIENCE = 60  # seconds; a test that waits longer has failed
 
 
 class ShellOnTerminal:

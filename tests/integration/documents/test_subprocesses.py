@@ -16,6 +16,7 @@ import pytest
 from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
 from citeloom.documents.subprocesses import OutOfTimeError, in_thread, run
 from tests.support.cli_process import ROOT
+from tests.support.late_timer import expire_after
 
 PATIENCE = 60.0  # seconds, before a test that would hang fails instead
 # A program that says on a socket that it is there, and stays until it is killed, deaf to all that can be ignored.
@@ -66,10 +67,12 @@ def ended(line: socket.socket) -> bool:
             return True
 
 
-def test_a_program_is_killed_when_its_time_is_over(listener: socket.socket) -> None:
+def test_a_program_is_killed_when_its_time_is_over(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[socket.socket] = []
+    expire_after(monkeypatch, lambda: lines.append(came(listener)))
     with pytest.raises(OutOfTimeError):
-        run(command(listener), seconds=2)
-    assert ended(came(listener))
+        run(command(listener), seconds=0.1)
+    assert ended(lines[0])
 
 
 async def test_a_program_is_killed_when_its_work_is_cancelled(listener: socket.socket) -> None:

@@ -92,7 +92,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for(server: MetadataServer,
 
 async def test_a_service_that_does_not_answer(server: MetadataServer, tmp_path: Path) -> None:
     server.faults["crossref"] = [Fault(hangs=True)] * 5
-    async with client_of(server, tmp_path, timeout=0.1) as client:
+    async with client_of(server, tmp_path, timeout=1.5) as client:
         with pytest.raises(ServiceError, match="did not answer in time"):
             await client.get(PATH)
     assert len(server.requests) == 2

@@ -41,7 +41,7 @@ def served(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def stranger(served: Served) -> Iterator[httpx.Client]:
     """A client without a token."""
-    with httpx.Client(base_url=served.url, timeout=30) as client:
+    with httpx.Client(base_url=served.url, timeout=60) as client:
         yield client
 
 
@@ -146,7 +146,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
 @pytest.mark.parametrize(("method", "path", "options", "status"), REQUESTS.values(), ids=REQUESTS)
 def test_hostile_request(served: Served, method: str, path: str, options: dict[str, Any], status: int) -> None:
     given = {**options, "headers": BEARER | options.get("headers", {})}
-    with httpx.Client(base_url=served.url, timeout=30) as client:
+    with httpx.Client(base_url=served.url, timeout=60) as client:
         answer = client.request(method, path, **given)
         assert answer.status_code == status, answer.text
         assert client.get("/api/v1/ready", headers=BEARER).status_code == 200

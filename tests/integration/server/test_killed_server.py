@@ -117,7 +117,7 @@ def test_ctrl_c_ends_a_server_with_open_streams_and_the_next_one_resumes(
             events = events_of(answer.iter_lines())
             assert next(event for event in events if event.name == "token")
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
     assert model.gate is not None
     model.gate.open()
@@ -133,7 +133,7 @@ def test_a_token_is_never_printed(home: Path, settings: dict[str, str]) -> None:
         assert api.get("/runs", headers={"Authorization": f"Bearer {token}"}).status_code == 200
         assert api.get("/runs", headers={"Authorization": f"Bearer {token}?"}).status_code == 401
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     assert token not in out + err
     assert all(token.encode() not in path.read_bytes() for path in home.glob("server.sqlite*"))
 

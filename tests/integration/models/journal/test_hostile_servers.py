@@ -351,7 +351,7 @@ async def test_an_answer_that_is_none_is_given_up_in_one_line(
     tmp_path: Path, script: Callable[[], Iterable[Part]], streamed: bool, calls: int, words: str
 ) -> None:
     with HostileServer(script) as server, Journal.open(tmp_path / "journal.sqlite") as journal:
-        caller = caller_of(server.base_url, journal, timeout=0.5 if words == "not answer in time" else 20.0)
+        caller = caller_of(server.base_url, journal, timeout=1.5 if words == "not answer in time" else 20.0)
         async with asyncio.timeout(60):
             with pytest.raises(CiteloomError) as caught:
                 await caller.call(ASKED, listener=Heard() if streamed else None)

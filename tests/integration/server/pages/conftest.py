@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from citeloom import aingest, aopen_library
 from tests.support.browser import chromium
@@ -20,6 +20,8 @@ from tests.support.run_fixtures import sample_home
 from tests.support.served_process import ServedProcess
 
 __all__ = ["sample_home"]
+
+expect.set_options(timeout=60_000)  # a server that writes and judges, on a machine that many tests share
 
 PAPER = "weaver2024tension"
 ILLUSTRATED = "obrien2019seeds"

@@ -17,9 +17,6 @@ from tests.support.served_process import ServedProcess
 OTHER = "How wide is the cloth after washing, and how was the width measured?"
 
 
-expect.set_options(timeout=30_000)  # where many tests share the machine
-
-
 def ask(page: Page, question: str = QUESTION) -> None:
     page.get_by_role("textbox", name="Question").fill(question)
     page.get_by_role("button", name="Ask", exact=True).click()

@@ -25,14 +25,6 @@ EXPERIMENT = ROOT / "examples" / "exp.json"
 FORMATS = ("md", "bib", "json", "tex", "docx", "html", "evidence report")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def patience() -> Iterator[None]:
-    """Wait as long for the page as for its server, which writes and judges."""
-    expect.set_options(timeout=8_000)
-    yield
-    expect.set_options(timeout=5_000)
-
-
 @pytest.fixture(scope="module")
 def model() -> Iterator[FakeOpenAI]:
     """A chat model that writes one sound and one unsound sentence, and judges them."""
