@@ -15,6 +15,7 @@ from ..paper_change import Change, as_row, from_row
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
+from ..postgres.revision import revise
 from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 
 _USED: Final = "milvus"  # the fact with the library's name in Milvus
@@ -89,7 +90,7 @@ class MilvusCatalog(PostgresCatalog):
                 " ON CONFLICT DO NOTHING",
                 (list(keys),),
             )
-            connection.execute("UPDATE revision SET number = number + 1")
+            revise(connection)
 
     def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
         """The number of chunks that have each term, by term and field; those that occur nowhere are left out."""
