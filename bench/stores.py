@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from pgvector.psycopg import register_vector
 
-from bench.measure import Row, alternate, row_of
+from bench.measure import Row, Timed, alternate, row_of
 from citeloom.database_url import home_of
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
 from citeloom.models.embeddings.protocol import Vector
@@ -40,7 +40,7 @@ from tests.support.word_embedding import WordEmbedding
 TARGET: Final = 1.3
 PAPERS, CHUNKS, WORDS, NUMBERS = 60, 50, 150, 384
 Pair = tuple[Callable[[], object], Callable[[], object]]
-CALLS = 20  # of each operation in one time
+CALLS = 20  # of each operation in one round
 
 
 @dataclass(frozen=True)
@@ -248,15 +248,19 @@ async def _row(
     for call in (ours, reference):
         for _ in range(6):  # psycopg prepares a statement after five
             call()
-    pairs = await alternate(_timed(ours), _timed(reference), rounds)
+    pairs = await _best_pairs(_timed(ours), _timed(reference), rounds)
     return row_of(f"{what} : psycopg with the same SQL", pairs, target=target)
 
 
-def _timed(call: Callable[[], object]) -> Callable[[], Any]:
-    """The best of several calls: other work on the machine makes single ones slower, and never faster."""
+async def _best_pairs(ours: Timed, reference: Timed, rounds: int) -> list[tuple[float, float]]:
+    """For each round the best of calls that alternate: other work makes single ones slower, and never faster."""
+    taken = [await alternate(ours, reference, CALLS) for _ in range(rounds)]
+    return [(min(mine for mine, _ in pairs), min(its for _, its in pairs)) for pairs in taken]
 
+
+def _timed(call: Callable[[], object]) -> Timed:
     async def seconds() -> float:
-        return min(_seconds(call) for _ in range(CALLS))
+        return _seconds(call)
 
     return seconds
 
@@ -277,12 +281,9 @@ async def _journal(made: _Made, rounds: int) -> Row:
             return CallResult('"x"', 10, 5)
 
         async def ours() -> float:
-            times = []
-            for _ in range(CALLS):
-                began = time.perf_counter()
-                await once(journal, CallRecord(f"o{next(count)}", "chat", "e", "m"), RunScope("run"), answer)
-                times.append(time.perf_counter() - began)
-            return min(times)
+            began = time.perf_counter()
+            await once(journal, CallRecord(f"o{next(count)}", "chat", "e", "m"), RunScope("run"), answer)
+            return time.perf_counter() - began
 
         def commit(key: str, bare: psycopg.Connection[Any]) -> None:
             locks.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (key,))
@@ -319,10 +320,10 @@ async def _journal(made: _Made, rounds: int) -> Row:
             locks.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (key,))
 
         async def reference() -> float:
-            return min(_seconds(lambda: commit(f"b{next(count)}", made.bare)) for _ in range(CALLS))
+            return _seconds(lambda: commit(f"b{next(count)}", made.bare))
 
-        await ours(), await reference()
-        pairs = await alternate(ours, reference, rounds)
+        await alternate(ours, reference, 6)
+        pairs = await _best_pairs(ours, reference, rounds)
     return row_of("a call in the journal, one after the other : psycopg with the same SQL", pairs, target=TARGET)
 
 
