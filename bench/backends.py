@@ -1,4 +1,4 @@
-"""Compares the search of a folder with that of PostgreSQL on the same library: quality, agreement and time.
+"""Compares the searches of a folder, PostgreSQL and Milvus on the same library: quality, agreement and time.
 
     python -m bench.backends HOME HOME    two homes with the same library, such as a folder and its copy
 
@@ -11,7 +11,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -21,6 +21,7 @@ from citeloom.database_url import home_of
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
 from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.vectors_url import vectors_of
 
 STAGES = {"BM25": Retrieval("bm25"), "vectors": Retrieval("dense"), "as usual": Retrieval()}
 
@@ -52,9 +53,11 @@ async def compare(names: dict[str, Library], queries: list[str], quality: Callab
             print(f"| {stage} | {name} | {quality(answers)} | {same:.3f} | {milliseconds:.1f} |", flush=True)
 
 
-async def on_sets(address: Callable[[str], str], shared: Path) -> None:
-    """Compare on the retrieval sets; `address` gives an empty database home for each."""
-    for name in SETS:
+async def on_sets(
+    address: Callable[[], str], shared: Path, milvus: Callable[[], str] | None = None, sets: Sequence[str] = SETS
+) -> None:
+    """Compare on retrieval sets; `address` gives an empty database at each call, `milvus` the address of a Milvus."""
+    for name in sets:
         given = load(shared / name, MOST_QUERIES)
         judged = [query for query in given.queries if query in given.relevant]
         texts = [given.queries[query][0] for query in judged]
@@ -67,7 +70,9 @@ async def on_sets(address: Callable[[str], str], shared: Path) -> None:
 
         embedding = _Remembering()
         with tempfile.TemporaryDirectory() as folder:
-            homes = {"folder": Home(Path(folder)), "PostgreSQL": find_home(home_of(address(name)))}
+            homes = {"folder": Home(Path(folder)), "PostgreSQL": find_home(home_of(address()))}
+            if milvus is not None:
+                homes["PostgreSQL and Milvus"] = find_home(home_of(address()), vectors=vectors_of(milvus()))
             opened = {store: Library.open(home, embedding) for store, home in homes.items()}
             for library in opened.values():
                 await fill(library, given.documents)

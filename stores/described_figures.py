@@ -74,7 +74,7 @@ class DescribedFigures:
         categories: Collection[Category] | None,
     ) -> Scored:
         """The `k` nearest chunks, `found` by their text and here by descriptions of their figures."""
-        held = self._descriptions()
+        held = self._descriptions(searched=True)
         if not held.chunks or k < 1:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
@@ -91,7 +91,7 @@ class DescribedFigures:
 
     def matching(self, found: Scored, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
         """The `k` best matching chunks, `found` by their words and here by words of descriptions of their figures."""
-        held = self._descriptions()
+        held = self._descriptions(searched=True)
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
             return found
@@ -130,8 +130,9 @@ class DescribedFigures:
         rows = self._library.catalog.chunk_rows(keys=keys, categories=[int(kind) for kind in scope.categories])
         return {row.id: found[row.id] for row in rows if row.id in found}
 
-    def _descriptions(self) -> _Descriptions:
-        records = self._library.records()
+    def _descriptions(self, *, searched: bool = False) -> _Descriptions:
+        """The current ones, or those of the state that a search has just seen."""
+        records = self._library.searched_records() if searched else self._library.records()
         with self._lock:
             if self._loaded[0] is not records:
                 self._loaded = records, self._read({key: record.chunk_count for key, record in records.items()})

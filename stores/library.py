@@ -138,6 +138,13 @@ class Library:
         """The records as they were last read; read now if there were none."""
         return self._records or self.records()
 
+    def searched_records(self) -> Mapping[str, PaperRecord]:
+        """The records, at least as new as the last search; only one that saw other records costs another query."""
+        seen = self._stores.seen_state()
+        with self._lock:
+            known = seen is not None and self._token is not None and seen <= self._token
+            return self._records if known else self.records()
+
     def records(self) -> Mapping[str, PaperRecord]:
         """The catalog's records of the ready papers, by key."""
         with self._lock:
@@ -212,7 +219,7 @@ class Library:
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids, in the given order; unknown ids are skipped."""
         known = list(dict.fromkeys(ids))
-        if not self._stores.one_state:
+        if self._stores.seen_state() is None:
             present = _present(self.records(), known)
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
@@ -295,7 +302,7 @@ class Library:
             limited = years is not None or bool(venue)
             return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
 
-        if self._stores.one_state:
+        if self._stores.seen_state() is not None:
             within = scope(self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
         return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))

@@ -257,9 +257,11 @@ class LibraryStores(Protocol):
         """What services said of the papers."""
         ...
 
-    @property
-    def one_state(self) -> bool:
-        """Whether each search sees one state of the library, the newest, by itself."""
+    def seen_state(self) -> tuple[int, int] | None:
+        """The newest state that a search has seen, as `PaperCatalog.state_token` gives it.
+
+        None if a search does not see one state of the library, the newest, by itself.
+        """
         ...
 
     def search_of(self, library: Library) -> VectorSearch:

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
-    one_state = False
-
     def __init__(self, home: Home) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home)
         self.words = FullText(home)
         self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
+
+    def seen_state(self) -> None:
+        """None: a search reads three stores."""
 
     def search_of(self, library: Library) -> Nearest:
         """Exact in a small scope, else oversampling and filtering."""

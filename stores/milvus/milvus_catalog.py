@@ -15,6 +15,7 @@ from ..paper_change import Change, as_row, from_row
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
+from ..postgres.revision import revise
 from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 
 _USED: Final = "milvus"  # the fact with the library's name in Milvus
@@ -89,7 +90,7 @@ class MilvusCatalog(PostgresCatalog):
                 " ON CONFLICT DO NOTHING",
                 (list(keys),),
             )
-            connection.execute("UPDATE revision SET number = number + 1")
+            revise(connection)
 
     def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
         """The number of chunks that have each term, by term and field; those that occur nowhere are left out."""
@@ -104,7 +105,7 @@ class MilvusCatalog(PostgresCatalog):
     def add_words(self, words: WordCounts) -> None:
         """Count the words of papers that were not counted yet."""
         with self._connection() as connection, connection.transaction():
-            _add(connection, words, 1)
+            add_counts(connection, words, 1)
 
     def clear_words(self) -> None:
         """Count no words; the usual lengths of texts become the current ones."""
@@ -149,7 +150,7 @@ class _Commit(PostgresCatalog):
         still = {row[0] for row in found}
         if still != set(keys):  # another process has committed them while this one was cut off
             changes = [change for change in changes if change.key in still]
-        _add(connection, _stored_words(connection, sorted(still)), -1)
+        add_counts(connection, _stored_words(connection, sorted(still)), -1)
         connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (sorted(still),))
         connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (sorted(still),))
         return changes
@@ -158,7 +159,7 @@ class _Commit(PostgresCatalog):
         cursor.executemany(
             "INSERT INTO searched VALUES (%s, %s)", [(change.key, self._versions[change.key]) for change in changes]
         )
-        _add(cursor, self._words.of(change.key for change in changes), 1)
+        add_counts(cursor, self._words.of(change.key for change in changes), 1)
 
     def _index(self, connection: Any, dimension: int) -> None:
         """Do nothing: Milvus searches."""
@@ -177,7 +178,8 @@ def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
     return words
 
 
-def _add(connection: Any, words: WordCounts, sign: int) -> None:
+def add_counts(connection: Any, words: WordCounts, sign: int) -> None:
+    """Add the counts of words to those of the library, or subtract them."""
     counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
     connection.execute(
         "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"

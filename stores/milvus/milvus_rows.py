@@ -7,6 +7,7 @@ version and the place within the paper: writing a change again replaces its rows
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from ...models.embeddings.protocol import Vector
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_RESULTS: Final = 16_384  # of one search, by Milvus's default quota
 _ROWS_AT_ONCE: Final = 1000
+_WRITES_AT_ONCE: Final = 2  # the client packs rows while the server writes others
 _VERSIONS_AT_ONCE: Final = 1000
 CHUNKS, PAPERS = "chunks", "papers"
 LOADED: Final = "Loaded"
@@ -71,10 +73,14 @@ class MilvusRows:
 
     def _put(self, kind: str, rows: Sequence[IndexedChunk] | Sequence[IndexedText]) -> None:
         client = self._connection.client()
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
+
+        def put(start: int) -> None:
             with self._connection.named_errors():
                 data = [row.as_row() for row in rows[start : start + _ROWS_AT_ONCE]]
                 client.upsert(self._collection(kind), data, timeout=WRITE_SECONDS)
+
+        with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
+            list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # raises what a write raised
 
     def delete(self, versions: Sequence[int]) -> None:
         """Delete all rows of these versions."""

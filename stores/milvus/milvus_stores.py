@@ -18,6 +18,7 @@ from ..postgres.database import Database
 from ..postgres.database_state import database_state
 from ..postgres.database_tables import DatabaseTables
 from ..postgres.postgres_vectors import PostgresVectors
+from ..postgres.revision import SeenRevision
 from ..search_records import VectorStoreError
 from ..text_analysis import FULLTEXT_VERSION
 from .lost_rows import compare
@@ -39,12 +40,10 @@ _LEAST_WEIGHED: Final = 1000  # chunks; the mean of fewer says little
 class MilvusStores:
     """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
 
-    one_state = False  # of two engines
-
     def __init__(self, database: Database, url: VectorsUrl) -> None:
         pool = database.pool()
         self.catalog = MilvusCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool)
+        self.vectors = PostgresVectors(database, pool, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
         self._connection = MilvusConnection(url)
         self._versions = VersionsInForce(self.catalog)
@@ -58,6 +57,9 @@ class MilvusStores:
                 raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
             self._known = MilvusRows(self._connection, name)
         return self._known
+
+    def seen_state(self) -> None:
+        """None: a search asks two engines."""
 
     def search_of(self, library: Library) -> MilvusNearest:
         """Through the index of Milvus, with its filters."""

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -113,8 +114,12 @@ class Database:
     @contextmanager
     def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
         """A connection of a pool, in which every statement is its own transaction; raises our errors."""
-        with self.named_errors(), pool.connection() as connection:
-            yield connection
+        with self.named_errors():
+            connection = pool.getconn()
+            try:
+                yield connection
+            finally:
+                pool.putconn(connection)  # which rolls back what was not committed
 
     def _require_lease(self, connection: Connection[Any]) -> None:
         """Raise `LeaseLostError`, and close the connection, if it is that of a server which was taken for dead."""
@@ -218,6 +223,7 @@ def mark_of(server: str) -> str:
     return f"#{server}"
 
 
+@cache
 def require_extra() -> None:
     """Raise `ConfigurationError` if the extra `postgres` is not installed."""
     try:

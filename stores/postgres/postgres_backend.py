@@ -25,6 +25,7 @@ from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
 from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
 from .postgres_vectors import PostgresNearest, PostgresVectors
+from .revision import SeenRevision
 from .server_membership import DatabaseMembership
 
 if TYPE_CHECKING:
@@ -34,14 +35,17 @@ if TYPE_CHECKING:
 class PostgresStores:
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
-    one_state = True
-
     def __init__(self, database: Database) -> None:
         pool = database.pool()
+        self._seen = SeenRevision()
         self.catalog = PostgresCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool)
-        self.words = PostgresWords(database, pool)
+        self.vectors = PostgresVectors(database, pool, self._seen)
+        self.words = PostgresWords(database, pool, self._seen)
         self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
+
+    def seen_state(self) -> tuple[int, int] | None:
+        """A search is one statement, which reads the revision as well."""
+        return self._seen.number, 0
 
     def search_of(self, library: Library) -> PostgresNearest:
         """Exact in a scope of thousands, else by the index."""

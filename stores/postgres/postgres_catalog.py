@@ -20,6 +20,7 @@ from .bm25 import write_postings
 from .database import Database, storable
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
+from .revision import revise
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
@@ -190,11 +191,6 @@ class PostgresCatalog:
         if total > EXACT_LIMIT and dimension <= INDEXABLE:
             expression = f"(embedding::vector({dimension})) vector_cosine_ops"
             connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
-
-
-def revise(connection: Any) -> None:
-    """Count a change of the library, which also makes other writers wait."""
-    connection.execute("UPDATE revision SET number = number + 1")
 
 
 def require_dimension(connection: Any, dimension: int, database: Database) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ...documents.figures import PaperFigure, figures_of, redescribed
 from ..paper_change import Change
 from .database import Database
+from .revision import revise
 
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
@@ -52,7 +53,7 @@ class PostgresFigures:
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._connection() as connection, connection.transaction():
-            connection.execute("UPDATE revision SET number = number + 1")
+            revise(connection)
             query = "SELECT record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = connection.execute(query, (key, [figure.number for figure in figures])).fetchall()
             for item in redescribed(figures_of([json.loads(record) for (record,) in rows]), figures):
@@ -100,24 +101,26 @@ def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
 def write_images(cursor: Any, changes: Sequence[Change]) -> None:
     """Write the images of papers that are about to be staged or inserted."""
     images = {name: content for change in changes for name, content in change.images.items()}
-    cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
+    if images:
+        cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
 
 
 def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
     """Write figures and images of papers that were just inserted."""
     write_images(cursor, changes)
-    cursor.executemany(
-        "INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)",
-        [
-            (change.key, figure.number, figure.kind, json.dumps(asdict(figure)), figure.image_hash)
-            for change in changes
-            for figure in change.figures
-        ],
-    )
+    rows = [
+        (change.key, figure.number, figure.kind, json.dumps(asdict(figure)), figure.image_hash)
+        for change in changes
+        for figure in change.figures
+    ]
+    if rows:
+        cursor.executemany("INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", rows)
 
 
 def drop_images(connection: Any, names: Sequence[str]) -> None:
     """Delete those of the images that no figure has any longer, and none of a staged change will have."""
+    if not names:
+        return
     connection.execute(
         "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)"
         f" AND hash NOT IN (SELECT {_STAGED_IMAGE})",

@@ -23,16 +23,19 @@ class LibraryJournalConnection:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection = database.connect(autocommit=True)
+        self._changed = False  # whether the open transaction has more than read
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Execute a statement whose parameters are written as `?`."""
         if self._connection.closed:
             self._connection = self._reconnected()
+        self._changed = not sql.startswith("BEGIN") and (self._changed or not sql.startswith("SELECT"))
         with self._database.named_errors():
             return self._connection.execute(sql.replace("?", "%s"), parameters or None)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
         """Execute a statement for each row."""
+        self._changed = True
         with self._database.named_errors():
             cursor = self._connection.cursor()
             cursor.executemany(sql.replace("?", "%s"), rows)
@@ -40,7 +43,9 @@ class LibraryJournalConnection:
 
     def commit(self) -> None:
         """Commit. If the connection is lost meanwhile, the server is asked whether the transaction was committed."""
-        (transaction,) = self.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
+        transaction = None
+        if self._changed:
+            (transaction,) = self.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
         try:
             self.execute("COMMIT")
         except ConnectionLostError:

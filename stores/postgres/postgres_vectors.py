@@ -18,8 +18,9 @@ from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
 from ..scoped_search import ChunkScope, ScopedSearch
-from ..search_records import Scored, StoredChunk, cosines
+from ..search_records import Scored, StoredChunk, cosines, ordered
 from .database import Database
+from .revision import SeenRevision
 
 if TYPE_CHECKING:
     from ..library import Library
@@ -40,9 +41,10 @@ def _by_ids(columns: str, table: str) -> str:
     return f"SELECT {columns} FROM unnest(%s::text[], %s::int[]) AS wanted (key, idx) JOIN {table} c USING (key, idx)"
 
 
+_REVISION: Final = "(SELECT number FROM revision)"
 CHUNKS: Final = _by_ids(f"{_CHUNK}, NULL", "chunks")
 EXACT: Final = (
-    "SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
+    f"SELECT {_REVISION}, key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
     f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s"
 )
 EXACT_LIMIT: Final = 20_000  # chunks
@@ -53,9 +55,10 @@ _MOST_SCANNED: Final = 200_000
 class PostgresVectors:
     """Chunks, summaries and passages of notes; thread-safe."""
 
-    def __init__(self, database: Database, pool: Any) -> None:
+    def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         self._database = database
         self._pool = pool
+        self._seen = seen
 
     def _connection(self) -> AbstractContextManager[Any]:
         return self._database.leased(self._pool)
@@ -73,7 +76,11 @@ class PostgresVectors:
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The existing chunks, by id."""
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
-        return {chunk_id(row[0], row[1]): StoredChunk(_chunk(row), row[12], _vector(row[13])) for row in rows}
+        return {
+            identifier: StoredChunk(_chunk(identifier, row), row[12], _vector(row[13]))
+            for row in rows
+            for identifier in [chunk_id(row[0], row[1])]
+        }
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the existing chunks, by id."""
@@ -134,11 +141,12 @@ class PostgresVectors:
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the nearest chunks, each compared."""
-        rows = self._rows(
-            EXACT,
-            {"vector": vector, "k": k, "keys": keys, "categories": categories},
-        )
-        return [(chunk_id(key, index), float(score)) for key, index, score in rows]
+        return self._scored(self._rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
+
+    def _scored(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
+        """Ids and cosines of the rows of a search, and the revision that it saw."""
+        self._seen.see((rows or self._rows(f"SELECT {_REVISION}"))[0][0])
+        return [(chunk_id(key, index), score) for _, key, index, score in rows]
 
     def indexed(
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
@@ -151,12 +159,11 @@ class PostgresVectors:
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
             found = connection.execute(
-                f"SELECT key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s",
+                f"SELECT {_REVISION}, key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s",
                 wanted,
                 binary=True,
             ).fetchall()
-        scored = [(chunk_id(key, index), float(score)) for key, index, score in found]
-        return sorted(scored, key=lambda item: (-item[1], item[0]))[:k]
+        return ordered(self._scored(found))[:k]
 
     def near_summaries(self, vector: Vector, k: int) -> Scored:
         """Keys and cosines of the nearest summaries."""
@@ -227,20 +234,23 @@ def _by_id(rows: Iterable[tuple[Any, ...]]) -> dict[str, Vector]:
     return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
 
 
-def _chunk(row: tuple[Any, ...]) -> Chunk:
+_CATEGORIES: Final = {int(category): category for category in Category}  # ten times as fast as `Category(number)`
+
+
+def _chunk(identifier: str, row: tuple[Any, ...]) -> Chunk:
     key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
     return Chunk(
-        id=chunk_id(key, index),
-        key=key,
-        index=index,
-        text=text,
-        section=section,
-        parent=parent,
-        category=Category(category),
-        level=level,
-        page=page,
-        start=start,
-        end=stop,
-        tokens=tokens,
-        page_breaks=tuple(breaks),
+        identifier,
+        key,
+        index,
+        text,
+        section,
+        parent,
+        _CATEGORIES[category],
+        level,
+        page,
+        start,
+        stop,
+        tokens,
+        tuple(breaks),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, removal
+from tests.support.word_embedding import WordEmbedding
 
 from .test_library_stores import LOOM, paper, put
 
@@ -90,6 +92,24 @@ def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) 
     library.catalog.figures.describe("a", [described])
     assert [name for name, _ in library.matching(library.fulltext.analyze("zebra"), 5)] == ["a:00000"]
     assert library.matching(library.fulltext.analyze("zebra"), 5, keys=["b"]) == []
+
+
+def test_the_next_search_finds_what_another_process_has_described(open_library: Callable[[], Library]) -> None:
+    library, other = open_library(), open_library()
+    put(library, illustrated("a", FIGURE, images=(PNG,)))
+    zebra, unlike = library.fulltext.analyze("zebra"), WordEmbedding().vector("A zebra.")
+    assert library.matching(zebra, 5) == []
+    assert library.nearest_ids(unlike, 1)[0][1] < 0.9
+    described = replace(
+        FIGURE, description="A zebra.", described_by="see-1", vector=written_vector(unlike), described_chunk=2
+    )
+    other.catalog.figures.describe("a", [described])
+    assert [name for name, _ in library.matching(zebra, 5)] == ["a:00002"]
+    other.catalog.figures.describe("a", [replace(described, described_chunk=1)])
+    [(name, cosine)] = library.nearest_ids(unlike, 1)
+    assert (name, round(cosine, 3)) == ("a:00001", 1.0)
+    other.catalog.figures.describe("a", [replace(described, described_chunk=0)])
+    assert [name for name, _ in library.matching([*zebra, "nowhere"], 5)] == ["a:00000"]
 
 
 def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library: Library) -> None:
