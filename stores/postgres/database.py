@@ -57,6 +57,7 @@ class Database:
 
     def __init__(self, url: DatabaseUrl) -> None:
         self.url = url
+        self._check = _CheckIdle()
 
     def connect(self, *, autocommit: bool = False) -> Connection[tuple[Any, ...]]:
         """A new connection; raises `ConnectionLostError`, and `InputError` for an address that cannot be used."""
@@ -104,7 +105,7 @@ class Database:
             max_size=connections,
             timeout=_WAIT,
             configure=configure,
-            check=_CheckIdle(),
+            check=self._check,
             name="library",
             open=True,
         )
@@ -113,7 +114,11 @@ class Database:
     def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
         """A connection of a pool, in which every statement is its own transaction; raises our errors."""
         with self.named_errors(), pool.connection() as connection:
-            yield connection
+            try:
+                yield connection
+            finally:
+                if connection.closed:
+                    self._check.forget()
 
     def _require_lease(self, connection: Connection[Any]) -> None:
         """Raise `LeaseLostError`, and close the connection, if it is that of a server which was taken for dead."""
@@ -199,6 +204,10 @@ class _CheckIdle:
         if now - self._checked.get(connection, -_IDLE) >= _IDLE:
             ConnectionPool.check_connection(connection)
         self._checked[connection] = now
+
+    def forget(self) -> None:
+        """Check every connection before its next use: what ended one has probably ended others."""
+        self._checked = WeakKeyDictionary()
 
 
 def has_table(connection: Any, name: str) -> bool:

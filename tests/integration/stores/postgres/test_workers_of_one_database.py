@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citeloom.database_url import home_of
+from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import PausedError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
@@ -20,7 +21,7 @@ from citeloom.stores.home import find_home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.postgres.database import ConnectionLostError
+from citeloom.stores.postgres.database import ConnectionLostError, Database
 from citeloom.stores.postgres.postgres_journal import LibraryJournalConnection
 from tests.support.call_workers import call_workers
 from tests.support.journal_calls import once
@@ -58,6 +59,23 @@ async def test_no_answer_is_paid_for_twice(
     spent = await journal.spending()
     assert sum(row.paid for row in spent) == calls
     assert sum(row.reused for row in spent) == (workers - 1) * calls
+
+
+def test_after_one_lost_connection_no_other_of_its_pool_fails(url: str) -> None:
+    address = home_of(url)
+    assert isinstance(address, DatabaseUrl)
+    database = Database(address)
+    pool = database.pool(3, vectors=False)
+    with ExitStack() as stack:
+        for connection in [stack.enter_context(database.leased(pool)) for _ in range(3)]:
+            (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+            stack.callback(cut, url, process)
+    with suppress(ConnectionLostError), database.leased(pool) as connection:
+        connection.execute("SELECT 1")
+    for _ in range(3):
+        with database.leased(pool) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    pool.close()
 
 
 async def backend_of_journal(journal: Journal) -> int:
