@@ -84,7 +84,7 @@ async def save_section(
         suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
         while True:
             free = _free(out, name, suffixes, written, force)
-            files = ResultFiles.of(record, free.stem, images)
+            files = ResultFiles.of(record, home, free.stem, images)
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made, failed = _converted(files, [*wanted, *ours])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from ..citations.csl_styles import style_file
@@ -14,6 +15,8 @@ from ..citations.export.files import as_bytes, file_stem, slug
 from ..citations.export.pandoc_formats import FORMATS, Format, convert
 from ..citations.export.report_images import ReportImages
 from ..errors import InputError
+from ..stores.backends import backend_of
+from ..stores.home import Home
 from .result_record import StoredRecord, public_record
 
 ALWAYS: Final = ("md", "bib", "evidence.html", "json")
@@ -36,11 +39,17 @@ class ResultFiles:
     shown: ReportImages = field(default_factory=ReportImages)
 
     @classmethod
-    def of(cls, record: StoredRecord, stem: str = "", shown: ReportImages | None = None) -> ResultFiles:
-        """The files of a record; blocks, since the images of its figures are read."""
+    def of(
+        cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
+    ) -> ResultFiles:
+        """The files of a record; blocks, since the images of its figures are read.
+
+        Those that were uploaded for a library in a database are fetched by way of its `home`.
+        """
         name = file_stem(name_of(record))
         named = _with_figures_called(record, name, stem or name)
-        return cls(named, stem or name, images_of(named.get("figures", ())), shown or ReportImages())
+        find = Path if home is None else backend_of(home).plots().file
+        return cls(named, stem or name, images_of(named.get("figures", ()), find), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
 """Images of the user's plots, uploaded for an experiment: each set has a folder of its own, named after its content.
 
 The same images thus get the same folder, and an experiment with them is the same request. A set stays as long as a run
-names it.
+names it. Servers of one database share it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import re
 import secrets
 import shutil
 import time
@@ -21,21 +20,21 @@ from ..citations.export.figures import image_problem, with_plot_files, without_p
 from ..experiment import PLOT_FILE, Experiment
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import RunRecord
+from ..stores.run_records import PLOT_SET, PLOTS_KEPT, RunRecord
 from .problems import ServerError
 from .uploaded_files import refusal, safe_name, store_file
 
-PLOT_UPLOAD: Final = r"plots-[0-9a-f]{24}"
 MOST_PLOTS: Final = 50
-_DAY: Final = 86_400  # seconds that a set stays before a run names it
 
 
 def plots_folder(home: Home, upload_id: str) -> Path:
-    """The folder of a set of images; raises `ServerError` for one that is not there."""
-    folder = home.plots / upload_id
-    if not re.fullmatch(PLOT_UPLOAD, upload_id) or not folder.is_dir():
+    """The folder of a set of images on this computer, kept for another day; raises `ServerError` for an unknown one."""
+    plots = backend_of(home).plots()
+    if not PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
-    return folder
+    plots.fetch(upload_id)
+    plots.publish(upload_id)
+    return plots.folder(upload_id)
 
 
 def store_plots(
@@ -80,25 +79,33 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
         name = _name_of(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
-    return with_plot_files(bare, folder, uploaded)
+    return with_plot_files(bare, folder, uploaded, backend_of(home).plots().reference)
 
 
 def plot_sets(run: RunRecord) -> set[str]:
     """The ids of the sets whose images a run shows."""
     plots = (run.request.get("experiment") or {}).get("plots") or ()
     files = [str(plot[PLOT_FILE]) for plot in plots if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
-    return {Path(file).parent.name for file in files}
+    return {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}
 
 
 def tidy_plots(home: Home, unused: Collection[str] = ()) -> None:
-    """Delete the sets that no run names: those in `unused`, and those older than a day; blocks."""
-    if not home.plots.is_dir():
-        return
-    named = {name for run in backend_of(home).runs().all() for name in plot_sets(run)}
-    for folder in home.plots.iterdir():
-        old = folder.stat().st_mtime < time.time() - _DAY
-        if folder.name not in named and (old or folder.name in unused):
+    """Delete the sets that no run names: those in `unused`, and those that nobody used for a day; blocks."""
+    backend = backend_of(home)
+    plots = backend.plots()
+    idle, copies = {*unused, *plots.idle()}, _old_folders(home.plots)
+    named = backend.runs().plot_sets() if idle or copies else set()
+    for upload_id in idle - named:
+        plots.remove(upload_id, plots.names(upload_id))
+    for folder in copies:
+        if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _old_folders(root: Path) -> list[Path]:
+    """What was not touched for a day: also copies of deleted sets, and uploads that were cut off."""
+    before = time.time() - PLOTS_KEPT
+    return [folder for folder in root.iterdir() if folder.stat().st_mtime < before] if root.is_dir() else []
 
 
 def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
@@ -127,7 +134,7 @@ def _stored(images: Mapping[str, bytes], home: Home) -> str:
                 raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
         finally:
             shutil.rmtree(begun, ignore_errors=True)
-    folder.touch()
+    backend_of(home).plots().publish(upload_id)
     return upload_id
 
 

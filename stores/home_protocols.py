@@ -16,7 +16,7 @@ from ..models.journal.journal_database import JournalDatabase
 from .edited_sentences import EditedSentences
 from .home_tables import HomeRecords
 from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunHead, RunRecord, RunStatus
-from .server_protocols import Membership
+from .server_protocols import Membership, Uploads
 from .store_protocols import LibraryStores, PaperCatalog
 
 
@@ -59,6 +59,10 @@ class Runs(Protocol):
 
     def citing(self, key: str) -> list[CitingRun]:
         """The finished runs whose text cites a paper, most recent first."""
+        ...
+
+    def plot_sets(self) -> set[str]:
+        """The sets of uploaded plots that runs name."""
         ...
 
     def delete(self, thread_id: str) -> None:
@@ -163,6 +167,10 @@ class Backend(Protocol):
 
     def runs(self) -> Runs:
         """The register of runs."""
+        ...
+
+    def plots(self) -> Uploads:
+        """The images of plots that were uploaded to a server, in sets; one that nobody used for a day is idle."""
         ...
 
     def edited_sentences(self) -> EditedSentences:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..errors import InputError
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
+PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
+PLOTS_KEPT: Final = 86_400.0  # seconds that such a set stays without a run
 
 
 class UnknownRunError(InputError):

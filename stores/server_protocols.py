@@ -88,14 +88,14 @@ class RequestKeys(Protocol):
 
 
 class Uploads(Protocol):
-    """The files of papers that were added through a server, by upload; blocking and thread-safe."""
+    """The files of papers or plots that were uploaded to a server, by upload; blocking and thread-safe."""
 
     def folder(self, upload: str) -> Path:
         """The folder on this computer in which the files of an upload are read."""
         ...
 
     def publish(self, upload: str) -> None:
-        """Make the files in the folder of an upload available to all servers."""
+        """Make the files in the folder of an upload available to all servers; again, they are as new."""
         ...
 
     def fetch(self, upload: str) -> None:
@@ -103,11 +103,15 @@ class Uploads(Protocol):
         ...
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a paper's file; None if it was not uploaded."""
+        """Upload and name of a file; None if it was not uploaded."""
+        ...
+
+    def reference(self, file: Path) -> str:
+        """How a record names a file in the folder of an upload, whichever computer reads it: see `file`."""
         ...
 
     def file(self, source: str) -> Path:
-        """A paper's file on this computer, fetched if another server has taken it; it may be missing."""
+        """The file of a paper or plot on this computer, fetched if another server has taken it; it may be missing."""
         ...
 
     def names(self, upload: str) -> list[str]:

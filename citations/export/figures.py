@@ -64,13 +64,18 @@ class Figure:
 
 
 def with_plot_files(
-    experiment: Experiment, folder: Path, file_of: Callable[[str], str] = lambda written: written
+    experiment: Experiment,
+    folder: Path,
+    file_of: Callable[[str], str] = lambda written: written,
+    reference: Callable[[Path], str] = str,
 ) -> Experiment:
     """The experiment with the image paths of plots that have one in `folder`; blocks.
 
-    `file_of` is the file in the folder that a plot's path stands for; the path itself if omitted.
+    `file_of` is the file in the folder that a plot's path stands for; the path itself if omitted. `reference` is how
+    the experiment names an image.
     """
-    return experiment.model_copy(update={"plots": [_with_file(plot, folder, file_of) for plot in experiment.plots]})
+    plots = [_with_file(plot, folder, file_of, reference) for plot in experiment.plots]
+    return experiment.model_copy(update={"plots": plots})
 
 
 def without_plot_files(experiment: Experiment) -> Experiment:
@@ -121,9 +126,12 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
     ]
 
 
-def images_of(figures: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    """The images by file name; missing or invalid ones are skipped; blocks."""
-    images = {figure["file"]: _image(Path(figure["path"])) for figure in figures}
+def images_of(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
+    """The images by file name, each at the place that `find` has for its path; missing or invalid ones are skipped.
+
+    Blocks.
+    """
+    images = {figure["file"]: _image(find(figure["path"])) for figure in figures}
     return {file: image for file, image in images.items() if image}
 
 
@@ -145,14 +153,16 @@ def image_type(name: str) -> str:
     return kind.media if kind else ""
 
 
-def _with_file(plot: Plot | str, folder: Path, file_of: Callable[[str], str]) -> Plot | str:
+def _with_file(
+    plot: Plot | str, folder: Path, file_of: Callable[[str], str], reference: Callable[[Path], str]
+) -> Plot | str:
     bare = _without_file(plot)
     written = bare if isinstance(bare, str) else bare.path
     path = _inside(folder, file_of(written))
     if path is None or not _image(path):
         return bare
     fields = {} if isinstance(bare, str) else bare.model_dump()
-    return Plot.model_validate({"path": written, **fields, PLOT_FILE: str(path)})
+    return Plot.model_validate({"path": written, **fields, PLOT_FILE: reference(path)})
 
 
 def _without_file(plot: Plot | str) -> Plot | str:

@@ -101,7 +101,7 @@ def _text_of(record: RunRecord, session: Session) -> dict[str, Any]:
     if record.status != "finished" or record.result is None:
         return {"answer": None, "files": [], "figures": []}
     base = f"/runs/{record.thread_id}"
-    files = ResultFiles.of(stored(record.result))
+    files = ResultFiles.of(stored(record.result), session.home)
     address = f"/api/v1{base}/files"
     return {
         "answer": answer_view(with_notices(stored(record.result), session), base),
@@ -124,7 +124,8 @@ def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:
         text = load_editable(state.session.home, record.thread_id)
     except InputError as error:
         return {"sentences": [], "not_editable": error.message, "edited_files": []}
-    stem = f"{ResultFiles.of(stored(record.result or {})).stem}.edited"
-    edited = [ResultFiles.of(stored(record.result or {}), stem)] if text.edits else []
+    known, home = stored(record.result or {}), state.session.home
+    stem = f"{ResultFiles.of(known, home).stem}.edited"
+    edited = [ResultFiles.of(known, home, stem)] if text.edits else []
     files = file_records(edited, f"/api/v1/runs/{record.thread_id}/files")
     return {"sentences": sentence_records(text), "not_editable": "", "edited_files": files}

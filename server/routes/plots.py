@@ -8,15 +8,16 @@ from typing import Annotated
 from fastapi import APIRouter, File, Form, UploadFile
 
 from ...citations.export.figures import MOST_BYTES
+from ...stores.run_records import PLOT_SET
 from ..response_models import problems
 from ..server_state import StateOf
 from ..text_models import PlotUpload
-from ..uploaded_plots import PLOT_UPLOAD, store_plots
+from ..uploaded_plots import store_plots
 
 router = APIRouter(tags=["writing"])
 Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
 Base = Annotated[
-    str, Form(max_length=30, pattern=f"^({PLOT_UPLOAD})?$", description="An earlier upload, whose images stay.")
+    str, Form(max_length=30, pattern=f"^({PLOT_SET.pattern})?$", description="An earlier upload, whose images stay.")
 ]
 
 

@@ -32,9 +32,10 @@ Inline = Annotated[bool, Query(description="Show the evidence report in the brow
 async def list_files(run_id: str, state: StateOf) -> FileList:
     """The files of a finished run; with edited sentences also those of the user's version."""
     record = await _record(run_id, state)
-    versions = [await asyncio.to_thread(ResultFiles.of, record)]
-    if await asyncio.to_thread(backend_of(state.session.home).edited_sentences().of, record["thread_id"]):
-        versions.append(await asyncio.to_thread(ResultFiles.of, record, f"{versions[0].stem}.edited"))
+    home = state.session.home
+    versions = [await asyncio.to_thread(ResultFiles.of, record, home)]
+    if await asyncio.to_thread(backend_of(home).edited_sentences().of, record["thread_id"]):
+        versions.append(await asyncio.to_thread(ResultFiles.of, record, home, f"{versions[0].stem}.edited"))
     return FileList.model_validate({"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")})
 
 
@@ -44,7 +45,7 @@ async def get_file(
 ) -> Response:
     """One file as an attachment."""
     record = await _record(run_id, state)
-    stem = (await asyncio.to_thread(ResultFiles.of, record)).stem
+    stem = (await asyncio.to_thread(ResultFiles.of, record, state.session.home)).stem
     if name.startswith(f"{stem}.edited."):
         text = await asyncio.to_thread(load_editable, state.session.home, run_id)
         if text.edits:
@@ -80,7 +81,8 @@ async def _file(
         given = (record, library, state.uploads.file)
         pages = await in_thread(cited_pages, *given) if is_report and with_pages else CitedPages()
         figures = await asyncio.to_thread(report_figures, record, library) if is_report else {}
-        files = await asyncio.to_thread(ResultFiles.of, record, stem, ReportImages(pages.images, figures))
+        shown = ReportImages(pages.images, figures)
+        files = await asyncio.to_thread(ResultFiles.of, record, state.session.home, stem, shown)
         try:
             content = await in_thread(files.named, name)
         except UnknownFileError as error:

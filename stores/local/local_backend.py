@@ -13,6 +13,7 @@ from ..home import Home
 from ..home_protocols import Checkpoints
 from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
 from ..paper_change import Change
+from ..run_records import PLOT_SET, PLOTS_KEPT
 from ..store_protocols import LibraryStores
 from .apply_changes import apply_changes
 from .catalog import Catalog
@@ -23,6 +24,7 @@ from .file_records import FileRecords
 from .file_tables import FileTables
 from .fulltext import FullText
 from .local_membership import LocalMembership
+from .local_uploads import LocalUploads
 from .lock import WriterLock, run_lock, run_under_way
 from .run_registry import RunRegister
 from .vector_search import Nearest
@@ -94,6 +96,10 @@ class LocalBackend:
     def runs(self) -> RunRegister:
         """The register in the file of runs."""
         return RunRegister(self._home.runs)
+
+    def plots(self) -> LocalUploads:
+        """Those in the folder of plots."""
+        return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def edited_sentences(self) -> EditedSentences:
         """Those in the file of runs."""

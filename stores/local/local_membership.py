@@ -7,7 +7,7 @@ from filelock import FileLock
 from ...errors import ConfigurationError
 from ..home import Home
 from ..server_protocols import Listener
-from .local_uploads import LocalUploads
+from .local_uploads import UPLOAD, LocalUploads
 from .lock import try_acquire
 from .server_register import LocalJobs, LocalKeys
 
@@ -28,7 +28,7 @@ class LocalMembership:
             raise SecondServerError(f"{home.name}: another server is at work on this folder.")
         self.jobs = LocalJobs(home.server)
         self.keys = LocalKeys(home.server)
-        self.uploads = LocalUploads(home)
+        self.uploads = LocalUploads(home.papers, UPLOAD)
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""

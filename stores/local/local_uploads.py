@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ..home import Home
-
 UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
 
 class LocalUploads:
-    """The uploads below the folder of papers."""
+    """The uploads below `root` whose names match `ids`; those not stored again for `idle_after` seconds are idle."""
 
-    def __init__(self, home: Home) -> None:
-        self._papers = home.papers
+    def __init__(self, root: Path, ids: re.Pattern[str], idle_after: float = 0) -> None:
+        self._root = root
+        self._ids = ids
+        self._idle_after = idle_after
 
     def folder(self, upload: str) -> Path:
         """The folder of an upload."""
-        return self._papers / upload
+        return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Do nothing: no other server needs them."""
+        """Note the time: no other server needs them."""
+        with suppress(FileNotFoundError):
+            os.utime(self.folder(upload))
 
     def fetch(self, upload: str) -> None:
         """Do nothing: they are here."""
@@ -32,8 +36,12 @@ class LocalUploads:
     def place_of(self, source: str) -> tuple[str, str] | None:
         """Upload and name of a file in a folder of an upload; None for any other."""
         path = Path(source)
-        inside = bool(source) and path.is_relative_to(self._papers.resolve())
+        inside = bool(source) and path.is_relative_to(self._root.resolve())
         return (path.parent.name, path.name) if inside else None
+
+    def reference(self, file: Path) -> str:
+        """Its path."""
+        return str(file)
 
     def file(self, source: str) -> Path:
         """The file."""
@@ -55,9 +63,9 @@ class LocalUploads:
                 folder.rmdir()
 
     def idle(self) -> list[str]:
-        """All uploads."""
+        """The uploads that were not stored again for that long."""
+        before = time.time() - self._idle_after
         with suppress(FileNotFoundError):
-            return sorted(
-                folder.name for folder in self._papers.iterdir() if folder.is_dir() and UPLOAD.fullmatch(folder.name)
-            )
+            folders = [folder for folder in self._root.iterdir() if self._ids.fullmatch(folder.name)]
+            return sorted(each.name for each in folders if each.is_dir() and each.stat().st_mtime <= before)
         return []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ...sqlite import RegisterFile, cites
-from ..run_records import CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
+from ..run_records import PLOT_SET, CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
 
 RUNS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS runs (
     result TEXT
 );
 CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
+CREATE INDEX IF NOT EXISTS runs_with_plots ON runs (thread_id) WHERE instr(request, 'plots-') > 0;
 """
 _TEXTS = ("thread_id", "section", "title", "library_version", "status", "detail")
 _HEAD = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
@@ -139,6 +140,12 @@ class RunRegister:
         for row in rows:
             self._file.checked(row, ("updated_at",), ("thread_id", "section", "title"))
         return [CitingRun(*row) for row in rows]
+
+    def plot_sets(self) -> set[str]:
+        """The sets of uploaded plots that runs name, from the index of the runs that have any."""
+        with self._file.connection() as connection:
+            rows = connection.execute("SELECT request FROM runs WHERE instr(request, 'plots-') > 0")
+            return {name for (request,) in rows for name in PLOT_SET.findall(str(request))}
 
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""

@@ -59,6 +59,7 @@ class Database:
 
     def __init__(self, url: DatabaseUrl) -> None:
         self.url = url
+        self._check = _CheckIdle()
 
     def connect(self, *, autocommit: bool = False) -> Connection[tuple[Any, ...]]:
         """A new connection; raises `ConnectionLostError`, and `InputError` for an address that cannot be used."""
@@ -106,7 +107,7 @@ class Database:
             max_size=connections,
             timeout=_WAIT,
             configure=configure,
-            check=_CheckIdle(),
+            check=self._check,
             name="library",
             open=True,
         )
@@ -119,6 +120,8 @@ class Database:
             try:
                 yield connection
             finally:
+                if connection.closed:
+                    self._check.forget()
                 pool.putconn(connection)  # which rolls back what was not committed
 
     def _require_lease(self, connection: Connection[Any]) -> None:
@@ -205,6 +208,10 @@ class _CheckIdle:
         if now - self._checked.get(connection, -_IDLE) >= _IDLE:
             ConnectionPool.check_connection(connection)
         self._checked[connection] = now
+
+    def forget(self) -> None:
+        """Check every connection before its next use: what ended one has probably ended others."""
+        self._checked = WeakKeyDictionary()
 
 
 def has_table(connection: Any, name: str) -> bool:

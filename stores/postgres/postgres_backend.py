@@ -12,6 +12,7 @@ from ..edited_sentences import EditedSentences
 from ..home_protocols import Checkpoints
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
+from ..run_records import PLOT_SET, PLOTS_KEPT
 from ..store_protocols import LibraryStores
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
@@ -24,6 +25,7 @@ from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
 from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
+from .postgres_uploads import PostgresUploads
 from .postgres_vectors import PostgresNearest, PostgresVectors
 from .revision import SeenRevision
 from .server_membership import DatabaseMembership
@@ -107,6 +109,10 @@ class PostgresBackend:
     def runs(self) -> PostgresRuns:
         """The register of runs."""
         return PostgresRuns(self._url)
+
+    def plots(self) -> PostgresUploads:
+        """Those in the table of uploads."""
+        return PostgresUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def edited_sentences(self) -> EditedSentences:
         """Those in a table."""

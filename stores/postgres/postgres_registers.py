@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from ...database_url import DatabaseUrl
 from ...documents.regular_files import hash_of_own_file
 from ..run_records import (
+    PLOT_SET,
     CitingRun,
     CitingTurn,
     ConversationEntry,
@@ -136,6 +137,14 @@ class PostgresRuns:
             for run in self.all()
             if run.result is not None and _cites(run.result, key)
         ]
+
+    def plot_sets(self) -> set[str]:
+        """The sets of uploaded plots that runs name, from the index of the runs that have any."""
+        rows = self._rows(
+            "SELECT DISTINCT (regexp_matches(request, %s, 'g'))[1] FROM runs WHERE strpos(request, 'plots-') > 0",
+            (f"({PLOT_SET.pattern})",),
+        )
+        return {name for (name,) in rows}
 
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import suppress
-from pathlib import Path, PurePath
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
-from ..local.local_uploads import UPLOAD
-from .database import Database
-
 _PART: Final = 2**20
+_HOUR: Final = 3600.0
 
 
 class PostgresUploads:
-    """The uploads of a library, with copies below `papers`."""
+    """The uploads of a library whose names match `ids`, with copies below `root`.
 
-    def __init__(self, database: Database, pool: Any, papers: Path) -> None:
-        self._database = database
-        self._pool = pool
-        self._papers = papers
+    Those not stored again for `idle_after` seconds are idle.
+    """
+
+    def __init__(
+        self,
+        connection: Callable[[], AbstractContextManager[Any]],
+        root: Path,
+        ids: re.Pattern[str],
+        idle_after: float = _HOUR,
+    ) -> None:
+        self._connection = connection
+        self._root = root
+        self._ids = ids
+        self._idle_after = idle_after
 
     def folder(self, upload: str) -> Path:
         """The folder of the copies of an upload."""
-        return self._papers / upload
+        return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Store the files in the folder of an upload, in one transaction."""
+        """Store those files in the folder of an upload that are not stored yet, in one transaction."""
+        stored = set(self.names(upload))
         with self._connection() as connection, connection.transaction():
-            for file in sorted(self.folder(upload).iterdir()):
+            connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
+            for file in sorted(file for file in self.folder(upload).iterdir() if file.name not in stored):
                 for number, part in enumerate(_parts(file)):
                     connection.execute(
                         "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
@@ -45,13 +56,17 @@ class PostgresUploads:
             self._fetch(upload, name)
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a paper's file, whichever server has taken it; None if it was not uploaded."""
+        """Upload and name of a file, whichever server has taken it; None if it was not uploaded."""
         path = PurePath(source)
-        uploaded = UPLOAD.fullmatch(path.parent.name) and path.parent.parent.name == self._papers.name
+        uploaded = self._ids.fullmatch(path.parent.name) and path.parent.parent.name == self._root.name
         return (path.parent.name, path.name) if uploaded else None
 
+    def reference(self, file: Path) -> str:
+        """Its path without the folders above the root, which other computers have elsewhere."""
+        return str(PurePosixPath(*file.parts[-3:]))
+
     def file(self, source: str) -> Path:
-        """A paper's file on this computer, fetched if another server has taken it; it may be missing."""
+        """The file of a paper or plot on this computer, fetched if another server has taken it; it may be missing."""
         place = self.place_of(source)
         return Path(source) if place is None or Path(source).is_file() else self._fetch(*place)
 
@@ -71,15 +86,13 @@ class PostgresUploads:
             self.folder(upload).rmdir()
 
     def idle(self) -> list[str]:
-        """The uploads of more than an hour ago."""
+        """The uploads that were not stored again for that long."""
         with self._connection() as connection:
             rows = connection.execute(
-                "SELECT upload FROM uploads GROUP BY upload HAVING max(stored_at) < now() - interval '1 hour'"
+                "SELECT upload FROM uploads GROUP BY upload HAVING max(stored_at) < now() - %s * interval '1 s'",
+                (self._idle_after,),
             )
-            return [row[0] for row in rows.fetchall()]
-
-    def _connection(self) -> Any:
-        return self._database.leased(self._pool)
+            return [row[0] for row in rows.fetchall() if self._ids.fullmatch(row[0])]
 
     def _fetch(self, upload: str, name: str) -> Path:
         target = self.folder(upload) / name
@@ -95,7 +108,7 @@ class PostgresUploads:
 
     def _write(self, connection: Any, upload: str, name: str, parts: int, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, written = tempfile.mkstemp(dir=self._papers, prefix=".fetched-")
+        descriptor, written = tempfile.mkstemp(dir=self._root, prefix=".fetched-")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for number in range(parts):

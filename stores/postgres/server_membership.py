@@ -17,10 +17,12 @@ import logging
 import secrets
 import threading
 import time
+from functools import partial
 from typing import Any, Final
 
 from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
+from ..local.local_uploads import UPLOAD
 from ..server_protocols import Listener
 from .database import Database, LeaseLostError, mark_of
 from .database_home import DatabaseHome
@@ -68,7 +70,7 @@ class DatabaseMembership:
         self._pool = self._database.pool(_CONNECTIONS, vectors=False)
         self.jobs = PostgresJobs(self._database, self._pool, self._channel)
         self.keys = PostgresKeys(self._database, self._pool)
-        self.uploads = PostgresUploads(self._database, self._pool, self.home.papers)
+        self.uploads = PostgresUploads(partial(self._database.leased, self._pool), self.home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
         self._beats = 0

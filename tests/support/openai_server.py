@@ -106,6 +106,7 @@ class FakeOpenAI:
         streams: False answers in one piece when a stream is requested.
         pace: seconds between the chunks of a stream.
         gate: where streams wait.
+        host: the address to listen at.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class FakeOpenAI:
         streams: bool = True,
         pace: float = 0.0,
         gate: Gate | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.delay = delay
         self.streams = streams
@@ -139,8 +141,8 @@ class FakeOpenAI:
         self.models_asked = 0
         self.models_answer: Status | Fault | None = None
         self._log = log
-        self._socket = socket.create_server(("127.0.0.1", port))
-        self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self._socket = socket.create_server((host, port))
+        self.base_url = f"http://{host}:{self._socket.getsockname()[1]}/v1"
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/v1/embeddings", self._embeddings, methods=["POST"]),

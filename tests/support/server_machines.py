@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from tests.support.cli_process import CLI, environment
+from tests.support.network_hosts import Host
 from tests.support.served_app import SSE, Event, events_of
 
 _ADDRESS = re.compile(r"http://[\d.]+:(\d+)")
@@ -24,12 +25,15 @@ _PATIENCE = 90.0
 
 
 class Machine:
-    """`serve` on a library in PostgreSQL, with a folder of its own."""
+    """`serve` on a library in PostgreSQL, with a folder of its own, and a network of its own if there is a `host`."""
 
-    def __init__(self, folder: Path, home: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, home: str, settings: Mapping[str, str], host: Host | None = None) -> None:
         folder.mkdir()
         self._folder = folder
         self._environment = {**environment({**settings, "HOME": home}), "XDG_CACHE_HOME": str(folder / "caches")}
+        self._prefix = [] if host is None else host.prefix
+        self._address = "127.0.0.1" if host is None else host.address
+        self._headers = {"Authorization": f"Bearer {settings['SERVER_TOKEN']}"} if "SERVER_TOKEN" in settings else {}
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self.said: list[str] = []
@@ -45,7 +49,7 @@ class Machine:
     @property
     def url(self) -> str:
         """The address of its API."""
-        return f"http://127.0.0.1:{self.port}/api/v1"
+        return f"http://{self._address}:{self.port}/api/v1"
 
     @property
     def caches(self) -> Path:
@@ -60,7 +64,7 @@ class Machine:
     def launch(self) -> None:
         """Start its process."""
         self._process = subprocess.Popen(
-            [sys.executable, str(CLI), "serve", "--port", str(self.port)],
+            [*self._prefix, sys.executable, str(CLI), "serve", "--host", self._address, "--port", str(self.port)],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -75,7 +79,7 @@ class Machine:
         assert self._process is not None
         self.port = self._said_port(self._process)
         transport = httpx.HTTPTransport(retries=50)
-        self.api = httpx.Client(base_url=f"http://127.0.0.1:{self.port}/api/v1", timeout=120, transport=transport)
+        self.api = httpx.Client(base_url=self.url, headers=self._headers, timeout=120, transport=transport)
         self.api.get("/health").raise_for_status()
         return self
 
@@ -150,9 +154,12 @@ class Machine:
 
 
 @contextmanager
-def machines(folder: Path, home: str, settings: Mapping[str, str], count: int) -> Iterator[list[Machine]]:
-    """So many machines that serve one library, until the end of the block."""
-    made = [Machine(folder / f"machine-{number}", home, settings) for number in range(count)]
+def machines(
+    folder: Path, home: str, settings: Mapping[str, str], count: int, hosts: Sequence[Host] = ()
+) -> Iterator[list[Machine]]:
+    """So many machines that serve one library, until the end of the block, each on its host if there are any."""
+    places = hosts or [None] * count
+    made = [Machine(folder / f"machine-{number}", home, settings, places[number]) for number in range(count)]
     try:
         for machine in made:
             machine.launch()

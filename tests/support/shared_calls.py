@@ -1,7 +1,8 @@
-"""One of several workers that need the same answers: `python -m tests.support.shared_calls HOME SEED CALLS`.
+"""One of several workers that need the same answers: `python -m tests.support.shared_calls HOME SEED CALLS OUT [MOST]`.
 
-Every answer that is paid for is counted in the table `paid`, outside the journal's transactions. Prints "ready", and
-begins with a line on stdin.
+Every answer that is paid for is a line of the file OUT, outside the journal. All workers together may make MOST calls.
+Prints "ready", and begins with a line on stdin. A call that the loss of the database pauses is resumed. Exits with 3
+when the budget is reached.
 """
 
 from __future__ import annotations
@@ -9,53 +10,83 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-
-import psycopg
+from pathlib import Path
+from typing import TextIO
 
 from citeloom.database_url import DatabaseUrl, home_of
+from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.models.journal.records import CachedAnswer, CallRecord, CallResult, Hold, RunScope
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
+from citeloom.stores.postgres.database import ConnectionLostError
 from tests.support.journal_calls import once
 
 CONCURRENCY = 20
+WORKERS = 4
 
 
-async def work(journal: Journal, address: str, seed: int, calls: int) -> None:
-    """Take every answer once, in an order of its own, twenty at a time."""
-    keys = [f"call-{number}" for number in range(calls)]
-    random.Random(seed).shuffle(keys)
-    paying = await psycopg.AsyncConnection.connect(address, autocommit=True)
-    one_at_a_time = asyncio.Lock()
+class Worker:
+    """Takes answers for a run of its own, within the budget of the runs of all workers."""
 
-    async def answered(key: str) -> None:
-        async def pay() -> CallResult:
-            async with one_at_a_time:
-                await paying.execute("INSERT INTO paid VALUES (%s, %s)", (key, seed))
-            return CallResult(f"answer to {key}", 10, 5)
+    def __init__(self, journal: Journal, seed: int, out: TextIO, most: int | None) -> None:
+        self._journal = journal
+        self._run = f"run-{seed}"
+        self._out = out
+        self._budget = Budget(BudgetLimits(calls=most), {}, journal, *(f"run-{each}" for each in range(WORKERS)))
 
+    async def take(self, keys: list[str]) -> bool:
+        """Take every answer once, twenty at a time; returns whether the budget sufficed."""
+        sequences = (self._sequence(keys[place::CONCURRENCY]) for place in range(CONCURRENCY))
+        return all(await asyncio.gather(*sequences))
+
+    async def _sequence(self, keys: list[str]) -> bool:
+        try:
+            for key in keys:
+                answer = await self._answered(key)
+                assert answer.payload == f"answer to {key}"
+        except BudgetReachedError:
+            return False
+        return True
+
+    async def _answered(self, key: str) -> CachedAnswer:
+        while True:
+            try:
+                return await self._once(key)
+            except ConnectionLostError as error:
+                sys.stderr.write(f"{error}\n")
+
+    async def _once(self, key: str) -> CachedAnswer:
         record = CallRecord(key, "chat", "http://host/v1", "m")
-        answer = await once(journal, record, RunScope(f"run-{seed}"), pay)
-        assert answer.payload == f"answer to {key}"
+        held: Hold | None = None
 
-    async def sequence(own: list[str]) -> None:
-        for key in own:
-            await answered(key)
+        async def pay() -> CallResult:
+            nonlocal held
+            async with self._budget.reserved(Hold(self._run, record, 1, 10, 5)) as hold:
+                self._out.write(f"{key}\n")
+                await asyncio.sleep(0)
+            held = hold
+            return CallResult(f"answer to {key}", 10, 5, hold)
 
-    await asyncio.gather(*(sequence(keys[place::CONCURRENCY]) for place in range(CONCURRENCY)))
-    await paying.close()
+        try:
+            return await once(self._journal, record, RunScope(self._run), pay)
+        finally:
+            if held is not None:
+                self._budget.settle(held, (10, 5))
 
 
-def main(address: str, seed: int, calls: int) -> None:
+def main(address: str, seed: int, calls: int, out: Path, most: int | None) -> bool:
     home = find_home(home_of(address))
     assert isinstance(home.address, DatabaseUrl)
-    with backend_of(home).open_journal() as journal:
+    keys = [f"call-{number}" for number in range(calls)]
+    random.Random(seed).shuffle(keys)
+    with backend_of(home).open_journal() as journal, out.open("a", buffering=1) as paid:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        asyncio.run(work(journal, address, seed, calls))
+        return asyncio.run(Worker(journal, seed, paid, most).take(keys))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    _, ADDRESS, SEED, CALLS, OUT, *MOST = sys.argv
+    sys.exit(0 if main(ADDRESS, int(SEED), int(CALLS), Path(OUT), int(MOST[0]) if MOST else None) else 3)

@@ -139,3 +139,18 @@ def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -
     again = backend.written_files()
     known = [again.has(tmp_path / name) for name in ("kept.md", "edited.md", "link.md", "nowhere.md")]
     assert known == [True, False, False, False]
+
+
+def test_the_uploaded_plots_that_runs_name_are_found(backend: Backend) -> None:
+    runs, sets = backend.runs(), [f"plots-{digit * 24}" for digit in "ab"]
+    assert runs.plot_sets() == set()
+    begin(runs, "research-1")
+    for number, each in enumerate([*sets, sets[0]]):
+        shown = [{"path": "my-plots-2/a.png", "_file": f"/home/ü/plots/{each}/{name}.png"} for name in "xy"]
+        request = {"question": "q", "experiment": {"title": "Of plots-and more", "plots": shown}}
+        runs.begin(NewRun(f"results-{number}", "f", "results", "A title", request, "v1"))
+    assert runs.plot_sets() == set(sets)
+    runs.delete("results-0")
+    assert runs.plot_sets() == set(sets), "another run names it"
+    runs.delete("results-2")
+    assert runs.plot_sets() == {sets[1]}

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.job_records import EventBatch, JobOrder, KeyUse
+from citeloom.stores.postgres.database_home import DatabaseHome
 from citeloom.stores.server_protocols import Membership
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
@@ -103,3 +105,47 @@ def test_a_file_that_another_computer_has_taken_is_fetched(backend: Backend, hom
     assert (folder / "a.pdf").is_file()
     assert not server.uploads.file(f"/elsewhere/papers/{upload}/none.pdf").exists()
     server.leave()
+
+
+def plot_set(backend: Backend, folder: Path, upload: str, name: str = "roc kurve ü.png") -> str:
+    """Store a set of plots as a server does, and return how a run names its image."""
+    (folder / upload).mkdir(parents=True)
+    (folder / upload / name).write_bytes(b"\x89PNG")
+    backend.plots().publish(upload)
+    return backend.plots().reference(folder / upload / name)
+
+
+def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(backend: Backend, home: Home) -> None:
+    upload = f"plots-{'0' * 24}"
+    kept = plot_set(backend, home.plots, upload)
+    plots = backend.plots()
+    assert plots.names(upload) == ["roc kurve ü.png"] and plots.file(kept).read_bytes() == b"\x89PNG"
+    backend.plots().publish(upload)
+    assert plots.place_of(kept) == (upload, "roc kurve ü.png") and plots.idle() == []
+    plots.remove(upload, plots.names(upload))
+    assert plots.names(upload) == [] and not plots.file(kept).exists()
+
+
+def test_a_plot_that_another_computer_has_taken_is_fetched(
+    backend: Backend, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept = plot_set(backend, home.plots, f"plots-{'0' * 24}")
+    if Path(kept).is_absolute():
+        pytest.skip("a folder is on one computer")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert isinstance(home, DatabaseHome)
+    other = DatabaseHome.at(home.url, home.vectors).prepare()
+    assert other.plots != home.plots
+    assert backend_of(other).plots().file(kept).read_bytes() == b"\x89PNG"
+
+
+def test_papers_and_plots_are_listed_apart(server: Membership, backend: Backend, home: Home) -> None:
+    """What tidies one kind must not see the other."""
+    folder = server.uploads.folder("ingest-0123456789ab")
+    folder.mkdir(parents=True)
+    (folder / "a.md").write_bytes(b"# A")
+    server.uploads.publish(folder.name)
+    kept = plot_set(backend, home.plots, f"plots-{'0' * 24}")
+    assert server.uploads.place_of(kept) is None
+    assert backend.plots().place_of(str((folder / "a.md").resolve())) is None
+    assert not [name for name in server.uploads.idle() if name.startswith("plots-")]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citeloom.database_url import home_of
+from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import PausedError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
@@ -22,9 +21,9 @@ from citeloom.stores.home import find_home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.postgres.database import ConnectionLostError
+from citeloom.stores.postgres.database import ConnectionLostError, Database
 from citeloom.stores.postgres.postgres_journal import LibraryJournalConnection
-from tests.support.cli_process import ROOT
+from tests.support.call_workers import call_workers
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.word_embedding import WordEmbedding
@@ -48,38 +47,35 @@ def journal(backend: Backend) -> Iterator[Journal]:
         yield opened
 
 
-def paid_by_workers(url: str, workers: int, calls: int) -> list[tuple[str, int]]:
-    """What these workers, each a process of its own, paid for when all wanted the same answers."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE paid (key text, worker int)")
-    script = [sys.executable, "-m", "tests.support.shared_calls", url]
-    started = [
-        subprocess.Popen(
-            [*script, str(seed), str(calls)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for seed in range(workers)
-    ]
-    for process in started:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in started:
-        process.communicate()
-        assert process.returncode == 0
-    with psycopg.connect(url) as connection:
-        return list(connection.execute("SELECT key, worker FROM paid").fetchall())
-
-
 @pytest.mark.parametrize(("workers", "calls"), [(2, 200), pytest.param(4, 5_000, marks=pytest.mark.long)])
-async def test_no_answer_is_paid_for_twice(url: str, journal: Journal, workers: int, calls: int) -> None:
-    paid = paid_by_workers(url, workers, calls)
-    assert len(paid) == len({key for key, _ in paid}) == calls
-    assert {worker for _, worker in paid} == set(range(workers)), "every worker did a part"
+async def test_no_answer_is_paid_for_twice(
+    url: str, journal: Journal, workers: int, calls: int, tmp_path: Path
+) -> None:
+    with call_workers(url, tmp_path / "paid", calls, [[]] * workers) as started:
+        assert started.ended(*range(workers)) == [0] * workers
+        paid = started.paid()
+    assert sorted(key for keys in paid for key in keys) == sorted(f"call-{number}" for number in range(calls))
+    assert all(paid), "every worker did a part"
     spent = await journal.spending()
     assert sum(row.paid for row in spent) == calls
     assert sum(row.reused for row in spent) == (workers - 1) * calls
+
+
+def test_after_one_lost_connection_no_other_of_its_pool_fails(url: str) -> None:
+    address = home_of(url)
+    assert isinstance(address, DatabaseUrl)
+    database = Database(address)
+    pool = database.pool(3, vectors=False)
+    with ExitStack() as stack:
+        for connection in [stack.enter_context(database.leased(pool)) for _ in range(3)]:
+            (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+            stack.callback(cut, url, process)
+    with suppress(ConnectionLostError), database.leased(pool) as connection:
+        connection.execute("SELECT 1")
+    for _ in range(3):
+        with database.leased(pool) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    pool.close()
 
 
 async def backend_of_journal(journal: Journal) -> int:
