@@ -13,7 +13,8 @@ _UNEXPECTED = "Got unexpected extra argument"
 def repeat_hint(error: Any, arguments: Sequence[str]) -> str:
     """The remedy where a usage error comes from several values of a repeatable option; empty for any other error."""
     if (given := getattr(error, "param", None)) is not None:  # --format a,b
-        return _hint(given.opts[0]) if given.multiple and "," in error.format_message() else ""
+        value = error.message.removeprefix("Value error, ").partition(" is not ")[0]
+        return _hint(given.opts[0]) if given.multiple and "," in value else ""
     command = getattr(getattr(error, "ctx", None), "command", None)
     if command is None or not error.format_message().startswith(_UNEXPECTED):
         return ""

@@ -138,7 +138,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
         ((QUESTION, "--min-year", "2020", "--max-year", "2010"), "Swap the two years"),
         ((QUESTION, "--sources", "0"), "--sources"),
         ((QUESTION, "--length", "3"), "--length"),
-        ((QUESTION, "--cite-style", "mla"), "cite_style"),
+        ((QUESTION, "--cite-style", "mla"), "--cite-style"),
         ((QUESTION, "--csl", "no-such-style"), "no-such-style"),
         ((QUESTION, "--format", "html"), "--out"),
     ],

@@ -122,7 +122,7 @@ def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:
         (("search", "?! --"), ("nothing to look for", "'?! --'")),
         (("find", " "), ("nothing to look for",)),
         (("find", "…", "--fulltext"), ("nothing to look for",)),
-        (("search", "x", "--mode", "fuzzy"), ("retrieval_mode", "hybrid")),
+        (("search", "x", "--mode", "fuzzy"), ("--mode", "hybrid")),
         (("search", "x", "--limit", "0"), ("--limit", "greater than or equal to 1")),
         (("search", "x", "--from-year", "2022", "--to-year", "2020"), ("2022", "2020")),
         (("search", "x", "--from-year", "soon"), ("--from-year", "integer")),

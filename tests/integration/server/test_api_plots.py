@@ -47,8 +47,8 @@ def test_a_section_shows_uploaded_plots_and_offers_them(served: Served, experime
     (warning,) = served.post("/experiments/check", asked).json()["warnings"]
     assert "'missing.png'" in warning and "Kurve" not in warning
     written = served.post("/sections/results", asked).json()
-    assert [figure["file"] for figure in written["figures"]] == ["results.figure-1.png", "results.figure-3.svg"]
-    assert "Figure 1" in written["text"] and "Figure 2" not in written["text"]
+    assert [figure["file"] for figure in written["figures"]] == ["results.figure-1.png", "results.figure-2.svg"]
+    assert "Figure 1 and Figure 2" in written["text"] and "Figure 3" not in written["text"]
     files = f"/runs/{written['thread_id']}/files"
     shown = served.api.get(f"{files}/results.figure-1.png")
     assert shown.content == PNG and shown.headers["content-type"] == "image/png"

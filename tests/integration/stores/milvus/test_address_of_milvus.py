@@ -122,5 +122,5 @@ def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.
     library = Library.open(with_milvus(url, tmp_path / "v.db"), WordEmbedding())
     with pytest.raises(ConfigurationError, match="pymilvus") as missing:
         library.finish_staged()
-    assert "citeloom[milvus]" in missing.value.help
+    assert "-e '.[milvus]'" in missing.value.help
     library.close()

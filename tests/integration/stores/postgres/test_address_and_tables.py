@@ -16,7 +16,7 @@ from citeloom.errors import CiteloomError, ConfigurationError, InputError
 from citeloom.stores.home import find_home
 from citeloom.stores.local.home_safety import UnsafeHomeError
 from citeloom.stores.postgres import migrations
-from citeloom.stores.postgres.database import Database
+from citeloom.stores.postgres.database import Database, require_extra
 from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
 from tests.support.cli_process import ROOT, run
 
@@ -142,16 +142,18 @@ def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+    require_extra.cache_clear()
     with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
         find_home(home_of(UNREACHABLE)).prepare()
-    assert "citeloom[postgres]" in missing.value.help
+    assert "-e '.[postgres]'" in missing.value.help
 
 
 def test_without_the_extra_its_name_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
+    require_extra.cache_clear()
     database = Database(DatabaseUrl("postgresql://weaver@127.0.0.1:9/library"))
     with pytest.raises(CiteloomError) as failed, database.transaction():
         pass
-    assert "citeloom[postgres]" in f"{failed.value.message} {failed.value.help}"
+    assert "-e '.[postgres]'" in f"{failed.value.message} {failed.value.help}"
