@@ -38,6 +38,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 
 STAGES: Final = ("searched", "proposed", "read", "shown")
+CONTEXT: Final = 1_000_000  # tokens: nothing is shortened, and no server is asked for its size
 _USUAL_HOME: Final = Path("~/.cache/citeloom-bench/corpus")
 
 
@@ -201,7 +202,8 @@ async def _covered(
     try:
         await _complete(library, corpus)
         with Journal.open(library.home.journal) as journal:
-            bench = RecordingBench(Settings(), library.home, library, journal, PromptLibrary(None), planned=planned)
+            settings = Settings(context_tokens=CONTEXT)
+            bench = RecordingBench(settings, library.home, library, journal, PromptLibrary(None), planned=planned)
             found = []
             for question in questions:
                 seen, result = await ask(question.text, bench, single_shot=single_shot)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench.papers import ROOT, SHARED
+from bench.papers import PDFS, ROOT, available_pdfs
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.figure_search import find_figures
 from citeloom.documents.figures import PaperFigure
@@ -26,7 +26,6 @@ from citeloom.ingestion.figure_subprocess import ReadFigures, read_figures
 from citeloom.ingestion.pdf_subprocess import read_pdf_apart
 
 LABELS: Final = ROOT / "tests" / "acceptance" / "labels" / "figures_and_tables.json"
-PDFS: Final = SHARED / "corpus" / "pdfs"
 _SAME: Final = 40  # letters and digits with which two captions begin
 _KINDS: Final = ("figure", "table")
 
@@ -63,16 +62,23 @@ class Score:
 
 
 def score_pdfs(folder: Path = PDFS, labels: Path = LABELS, *, images: bool = True) -> dict[str, Score]:
-    """The score of each labelled PDF in a folder, without images if they are not to be drawn."""
-    floats = json.loads(labels.read_text(encoding="utf-8"))["pdfs"]
+    """The score of each labelled PDF in a folder that has it, without images if they are not to be drawn."""
     scores: dict[str, Score] = {}
-    for name, label in floats.items():
+    for name, label in labelled_pdfs(labels).items():
         path = folder / f"{name}.pdf"
+        if not path.is_file():
+            continue
         paper = read_pdf_apart(path)
         found = find_figures(paper)
         read = read_figures(path, paper.text, found) if images else ReadFigures(tuple(each.figure for each in found))
         scores[name] = score_paper(name, paper, read.figures, label["floats"])
     return scores
+
+
+def labelled_pdfs(labels: Path = LABELS) -> dict[str, dict[str, Any]]:
+    """The labels of each PDF, by its name without `.pdf`."""
+    labelled: dict[str, dict[str, Any]] = json.loads(labels.read_text(encoding="utf-8"))["pdfs"]
+    return labelled
 
 
 def score_paper(
@@ -156,7 +162,5 @@ def _line(name: str, score: Score) -> str:
 
 def measure() -> None:
     """Print the scores of the PDFs, if they are there."""
-    if not PDFS.is_dir():
-        print(f"figures: skipped, since there are no PDFs at {PDFS}")
-        return
-    print("\n".join(lines(score_pdfs())))
+    if available_pdfs("figures", labelled_pdfs()):
+        print("\n".join(lines(score_pdfs())))

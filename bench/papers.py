@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
+PDFS = SHARED / "corpus" / "pdfs"
 GROUPS = 4  # ingested and embedded alternately
 FEWEST, MOST = 12_000, 50_000  # characters of a paper: neither letters nor books, so that groups are similar
 
@@ -28,7 +30,7 @@ def material() -> Material:
     papers = [
         path for path in sorted((SHARED / "corpus" / "papers").glob("*.md")) if FEWEST < path.stat().st_size < MOST
     ]
-    pdfs = tuple(sorted((SHARED / "corpus" / "pdfs").glob("*.pdf")))
+    pdfs = tuple(sorted(PDFS.glob("*.pdf")))
     experiments = sorted((SHARED / "experiments").glob("*.json"))
     if len(papers) >= 2 * GROUPS and experiments:
         chosen = papers[:: len(papers) // (2 * GROUPS)][: 2 * GROUPS]
@@ -38,6 +40,15 @@ def material() -> Material:
     note = "the sample papers of examples/library, since there are no real ones (set CITELOOM_SHARED)"
     groups = _grouped(sorted(samples.glob("*.md")))
     return Material(groups, samples / "library.bib", ROOT / "examples" / "exp.json", note, pdfs)
+
+
+def available_pdfs(part: str, names: Iterable[str]) -> set[str]:
+    """The names, without `.pdf`, of the PDFs that are there; prints one line about the others."""
+    wanted = dict.fromkeys(names)
+    available = {name for name in wanted if (PDFS / f"{name}.pdf").is_file()}
+    if missing := [name for name in wanted if name not in available]:
+        print(f"{part}: skipped {', '.join(missing)}, since {PDFS} does not have them (set CITELOOM_SHARED)\n")
+    return available
 
 
 def _grouped(papers: list[Path]) -> tuple[tuple[Path, ...], ...]:

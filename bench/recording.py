@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from citeloom.config import RoleName
@@ -78,14 +79,15 @@ class RecordingBench(Session):
         return frozenset()
 
     async def roles_of(self, run_id: str) -> Roles:
-        """The roles of a run, wrapped to record what those for questions read and write."""
-        roles = await super().roles_of(run_id)
+        """The extractive roles, wrapped to record what those for questions read and write."""
+        roles = self._bare
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
         needs = _Needs(roles.needs, self.planned)
         return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
 
-    def _make_roles(self, run_id: str, sizes: Mapping[RoleName, int | None]) -> Roles:
+    @cached_property
+    def _bare(self) -> Roles:
         return extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
 
 

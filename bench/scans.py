@@ -8,7 +8,6 @@ read that the page has; both count repeated words.
 from __future__ import annotations
 
 import io
-import os
 import re
 import tempfile
 import time
@@ -18,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.papers import ROOT
+from bench.papers import PDFS, available_pdfs
 from citeloom.ingestion.pdf_subprocess import PdfReading, read_pdf_apart
 from citeloom.ingestion.tesseract import find_ocr
 
@@ -41,19 +40,23 @@ SPOILT: Final[dict[str, tuple[int, Callable[[Image], Image]]]] = {
 
 
 def measure() -> None:
-    """Print a row for each way of scanning, and one for each page as scanned at 200 dpi."""
+    """Print a row for each way of scanning, and one for each page as scanned at 200 dpi, if the PDFs are there."""
+    available = available_pdfs("scans", (key for key, _ in PAGES))
+    if not available:
+        return
+    pages = [page for page in PAGES if page[0] in available]
     print("| pages | recall | precision | least recall of a page | seconds per page |\n| - | - | - | - | - |")
     for name, (dpi, spoil) in SPOILT.items():
         began = time.perf_counter()
-        found = [(_words_of(*page), _read_words(*page, dpi, spoil)) for page in PAGES]
-        seconds = (time.perf_counter() - began) / len(PAGES)
+        found = [(_words_of(*page), _read_words(*page, dpi, spoil)) for page in pages]
+        seconds = (time.perf_counter() - began) / len(pages)
         recall, precision = _share(found), _share([(read, held) for held, read in found])
         least = min(_share([pair]) for pair in found)
         print(f"| {name} | {recall:.3f} | {precision:.3f} | {least:.3f} | {seconds:.1f} |")
         if name == "200 dpi":
             by_page = [
                 f"| {key}, page {number} | {_share([pair]):.3f} |"
-                for (key, number), pair in zip(PAGES, found, strict=True)
+                for (key, number), pair in zip(pages, found, strict=True)
             ]
     print("\n| page at 200 dpi | recall |\n| - | - |", *by_page, sep="\n")
 
@@ -98,4 +101,4 @@ def _compressed(image: Image) -> Image:
 
 
 def _path(key: str) -> Path:
-    return Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared")) / "corpus" / "pdfs" / f"{key}.pdf"
+    return PDFS / f"{key}.pdf"

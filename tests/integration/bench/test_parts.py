@@ -64,14 +64,27 @@ def shorten(whole: Path, part: Path) -> None:
     [pytest.param(part, marks=[] if part in SHORT else [pytest.mark.long]) for part in (*PARTS, *ASKED_FOR)],
 )
 def test_a_part_of_the_benchmarks_starts_and_prints_its_figures(part: str, small_shared: Path, tmp_path: Path) -> None:
-    arguments = ["--rounds", "1", "--home", str(tmp_path / "home")]
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", part, *arguments],
-        cwd=ROOT,
-        env={**environment({}), "CITELOOM_SHARED": str(small_shared), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    done = run_bench(part, "--rounds", "1", "--home", tmp_path / "home", shared=small_shared)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr and "left out" not in done.stdout + done.stderr
     assert "|" in done.stdout or "chunks/s" in done.stdout, done.stdout
+
+
+def test_parts_on_the_real_papers_say_in_one_line_that_these_are_missing(tmp_path: Path) -> None:
+    parts = ("coverage", "figures", "scans")
+    done = run_bench(*parts, shared=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if line]
+    assert len(said) == len(parts)
+    assert all("skipped" in line and str(tmp_path) in line and "CITELOOM_SHARED" in line for line in said), said
+
+
+def run_bench(*arguments: str | Path, shared: Path) -> subprocess.CompletedProcess[str]:
+    """The benchmarks in a process of their own, to their end."""
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *map(str, arguments)],
+        cwd=ROOT,
+        env={**environment({}), "CITELOOM_SHARED": str(shared), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
