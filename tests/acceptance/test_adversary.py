@@ -168,6 +168,11 @@ def test_what_was_paid_is_counted(runs: Runs) -> None:
         assert end.record["usage"]["llm_calls"] <= asked, f"seed {end.seed}"
 
 
+def passage(citation: dict[str, Any]) -> str:
+    """The cited passage as messages name it to readers, who never see a marker."""
+    return citation["key"] if citation["page"] is None else f"{citation['key']}, page {citation['page']}"
+
+
 def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs) -> None:
     verdicts: Counter[str] = Counter()
     for end in runs.ended:
@@ -178,7 +183,7 @@ def test_citations_of_the_wrong_evidence_are_seen_by_an_honest_judge(runs: Runs)
             if citation["verdict"] != "unsupported":
                 continue
             assert "[not supported]" in citation["sentence"], f"seed {end.seed}: {citation['sentence']}"
-            names = re.compile(rf"is not supported by (?:\[E\d+\] and )*\[{citation['evidence_id']}\]")
+            names = re.compile(rf"is not supported by (?:[^:]+ and )?{re.escape(passage(citation))}(?!\w)")
             told = [line for line in end.record["warnings"] if names.search(line)]
             assert told, f"seed {end.seed}: {citation['sentence']}"
     assert verdicts["unsupported"] > 20 and verdicts["supported"] > 20, verdicts
@@ -190,9 +195,16 @@ def test_a_lying_judge_moves_no_citation_and_garbled_verdicts_are_reported(runs:
     verdicts = Counter(citation["verdict"] for record in lied for citation in record["citations"])
     assert set(verdicts) <= {*LABELS} and len(verdicts) > 2, verdicts
     for record in lied:
-        unjudged = [item for item in record["findings"] if item["rule"] == "unjudged"]
-        named = [marker for item in unjudged for marker in re.findall(r"\[E\d+\]", item["message"].rpartition('" ')[2])]
-        assert len(named) == sum(citation["verdict"] == "unjudged" for citation in record["citations"])
+        said = [item["message"].rpartition('" ')[2] for item in record["findings"] if item["rule"] == "unjudged"]
+        named = [name for line in said for name in not_compared(line)]
+        unjudged = [citation for citation in record["citations"] if citation["verdict"] == "unjudged"]
+        assert Counter(named) == Counter(map(passage, unjudged)), record["thread_id"]
+
+
+def not_compared(said: str) -> list[str]:
+    """The passages that the message of a sentence without a verdict names."""
+    _, _, after = said.partition("was not compared with ")
+    return after.partition(": ")[0].rstrip(".").split(" and ")
 
 
 def test_repairs_are_few_and_those_that_make_it_worse_are_taken_back(runs: Runs) -> None:

@@ -27,6 +27,7 @@ from tests.support.section_checks import check_files, check_section
 
 EXPERIMENTS = ("edge_prior_baseline", "optimizer_choice_lasso", "word_meaning_change")
 TOPICS = ("open source software", "protein structure", "survival models", "social networks", "word embeddings")
+NEEDS = ("degree of a node in a network", "regularised regression", "meaning of words over time", "neural networks")
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_all_sections_with_an_agent_that_searches(
     experiment: str, corpus_library: Library, shared_dir: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     turns = [[("search_evidence", {"query": topic})] for topic in TOPICS]
-    server.behaviour = agent = ScriptedAgent(*turns)
+    server.behaviour = agent = ScriptedAgent(*turns, planned=NEEDS)
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0.3, max_search_iterations=3)
     home = Home(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")

@@ -21,9 +21,12 @@ import pytest
 from tests.support.cli_process import Finished, finish, run, start
 from tests.support.killed_runs import CONCURRENCY, answers, home_with_three_papers, settings_of
 from tests.support.killing_server import KillingServer, Moment
-from tests.support.sample_library import EXPERIMENT, THREE
+from tests.support.sample_library import EXPERIMENT
+from tests.support.scripted_agent import plans_and_reads
 
 SEEDS = 20
+SEARCHES = 8  # of the agent: the run must be long enough to be killed in every part, again and again
+NEEDS = ("variance between seeds", "small ensembles of networks", "calibration error", "early stopping", "label noise")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Bench:
         server.forget()
 
     def settings(self, key: str) -> dict[str, str]:
-        return settings_of(self.server, key)
+        return settings_of(self.server, key) | {"MAX_SEARCH_ITERATIONS": str(SEARCHES)}
 
     def command(self, *more: str) -> tuple[str, ...]:
         return ("discussion", "--exp", str(EXPERIMENT), "--out", "out", "--home", str(self.home), *more)
@@ -76,6 +79,8 @@ class Bench:
 @pytest.fixture(scope="module")
 def server() -> Iterator[KillingServer]:
     with KillingServer() as running:
+        running.behaviour = lambda body: plans_and_reads(body, NEEDS)
+        running.tool_turns = SEARCHES
         yield running
 
 
@@ -91,7 +96,7 @@ def undisturbed(server: KillingServer, template: Path, tmp_path_factory: pytest.
     assert done.code == 0, done.err
     written = session.written("only")
     assert written.calls == session.committed() > 20
-    assert len({citation["key"] for citation in written.record["citations"]}) == len(THREE)
+    assert written.record["citations"]
     return written
 
 

@@ -97,6 +97,11 @@ def readings(statement: str, score: float, count: int = 3) -> Json:
     return {"findings": [reading(statement, score, number)["findings"][0] for number in range(1, count + 1)]}
 
 
+def planned(needs: Sequence[str]) -> Json:
+    """A planner's answer with these needs, each searched for by its own words."""
+    return {"needs": [{"need": need, "asks": "finding", "queries": [need]} for need in needs]}
+
+
 def request_words(body: Mapping[str, Any]) -> list[str]:
     """The longer words of the last user message, in order, without repeats."""
     texts = [_text(message) for message in body.get("messages") or () if message.get("role") == "user"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.openai_server import Json
-from tests.support.protocol_answers import completion, envelope
+from tests.support.protocol_answers import completion, envelope, planned, readings
 
 Call = tuple[str, Mapping[str, Any]]
 
@@ -15,11 +15,14 @@ Call = tuple[str, Mapping[str, Any]]
 class ScriptedAgent:
     """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
 
-    Counts the tokens that it reported, and separates the requests for needs, readings, plans and text.
+    With `planned`, it plans these needs and finds something in the first sentences of all it reads; otherwise the
+    protocol answers these requests too, with random words and scores. Counts the tokens that it reported, and
+    separates the requests for needs, readings, plans and text.
     """
 
-    def __init__(self, *turns: Sequence[Call], endless: bool = False) -> None:
+    def __init__(self, *turns: Sequence[Call], endless: bool = False, planned: Sequence[str] = ()) -> None:
         self._turns = turns
+        self._planned = planned
         self._endless = endless
         self.planning: list[Json] = []
         self.needs: list[Json] = []
@@ -33,14 +36,17 @@ class ScriptedAgent:
             answer = self._turn(body)
         else:
             self._others(body).append(body)
-            answer = completion(body, tool_turns=0)
+            answer = self._planned_answer(body) or completion(body, tool_turns=0)
         self.input_tokens += answer["usage"]["prompt_tokens"]
         self.output_tokens += answer["usage"]["completion_tokens"]
         return answer
 
     def _others(self, body: Json) -> list[Json]:
-        form = (body.get("response_format") or {}).get("json_schema", {}).get("name")
+        form = form_of(body)
         return self.needs if form == "NeedsPlan" else self.reading if form else self.writing
+
+    def _planned_answer(self, body: Json) -> Json | None:
+        return plans_and_reads(body, self._planned) if self._planned else None
 
     def answers(self) -> list[str]:
         """The answers of the tools, as in the planner's last request."""
@@ -64,3 +70,18 @@ class ScriptedAgent:
             for place, (name, arguments) in enumerate(calls)
         ]
         return envelope(body, content=None if made else "Enough.", tool_calls=made)
+
+
+def plans_and_reads(body: Json, needs: Sequence[str]) -> Json | None:
+    """The answer of a model that plans these needs and finds something in all it reads; None for other requests."""
+    form = form_of(body)
+    if form == "NeedsPlan":
+        return envelope(body, content=json.dumps(planned(needs)))
+    if form == "PassageReading":
+        return envelope(body, content=json.dumps(readings("It says so.", 0.9, 1)))
+    return None
+
+
+def form_of(body: Json) -> str | None:
+    """The name of the requested schema."""
+    return (body.get("response_format") or {}).get("json_schema", {}).get("name")

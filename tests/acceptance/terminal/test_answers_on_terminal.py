@@ -16,6 +16,7 @@ from tests.support.shell_on_terminal import PROMPT, ShellOnTerminal, shell
 pytest.importorskip("pexpect", reason="terminals of this system cannot be driven")
 
 QUESTION = "How are scores of wearers calibrated?"
+OFF_TOPIC = "quantum computing applications in medieval literature"
 STAGES = (
     "Stage 1: Searching summaries",
     "papers to look into",
@@ -46,6 +47,23 @@ def asked(person: ShellOnTerminal, question: str, *more: str) -> str:
     return person.type(question, *STAGES, "Research Results", "References", *more, "Next steps")
 
 
+def finds_nothing(person: ShellOnTerminal, librarian: Librarian) -> None:
+    librarian.score = 0.0
+    person.type(
+        f"research {OFF_TOPIC}",
+        "Stage 1",
+        f'No papers found relevant to query: "{OFF_TOPIC}". Try refining',
+        "Searched:",
+    )
+
+
+def cited_keys(shown: str) -> dict[str, str]:
+    """The key of each number in the references of an answer as they appear in its panel."""
+    _, _, references = shown.partition("References")
+    lines = " ".join(references.replace("│", " ").split())
+    return dict(re.findall(r"• \[(\d)\] [^•]*?\((\w+\d{4}\w+)\)", lines))
+
+
 def test_an_answer_with_its_stages_references_and_next_steps(home: Path, server: FakeOpenAI, tmp_path: Path) -> None:
     with person_at(home, server, tmp_path) as person:
         person.sees(PROMPT)
@@ -54,10 +72,9 @@ def test_an_answer_with_its_stages_references_and_next_steps(home: Path, server:
         assert re.search(r"Retrieved \d+ content chunks", shown)
         assert QUESTION in shown
         assert "[1]" in shown
-        first = re.search(r"\[1\] (\w+) - ", shown)
-        assert first is not None
-        person.type("summary 1", f"Key: {first.group(1)}")
-        person.type("open 1", "File: ", f"{first.group(1)}.md")
+        key = cited_keys(shown)["1"]
+        person.type("summary 1", f"Key: {key}")
+        person.type("open 1", "File: ", f"{key}.md")
 
 
 def test_an_answer_is_improved_and_saved(home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path) -> None:
@@ -81,20 +98,25 @@ def test_an_answer_is_improved_and_saved(home: Path, server: FakeOpenAI, librari
 def test_nothing_found_leaves_a_clean_state(
     home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path
 ) -> None:
-    off_topic = "quantum computing applications in medieval literature"
     with person_at(home, server, tmp_path) as person:
         person.sees(PROMPT)
-        asked(person, f"research {QUESTION}")
-        librarian.score = 0.0
-        person.type(
-            f"research {off_topic}",
-            "Stage 1",
-            f'No papers found relevant to query: "{off_topic}". Try refining',
-            "Searched:",
-        )
+        finds_nothing(person, librarian)
         person.type("summary 1", "There is no list that 1 could refer to")
         person.type("save", "There is nothing to save.")
         person.type("improve shorter", "There is no answer to improve.")
+
+
+def test_nothing_found_keeps_the_last_answer(
+    home: Path, server: FakeOpenAI, librarian: Librarian, tmp_path: Path
+) -> None:
+    with person_at(home, server, tmp_path) as person:
+        person.sees(PROMPT)
+        key = cited_keys(asked(person, f"research {QUESTION}"))["1"]
+        finds_nothing(person, librarian)
+        person.type("summary 1", f"Key: {key}")
+        person.type("save", "Research results saved to:")
+    (markdown,) = (tmp_path / "results").glob("*.md")
+    assert markdown.read_text(encoding="utf-8").startswith(f"# {QUESTION}\n")
 
 
 def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
@@ -104,9 +126,9 @@ def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
         person.sees(PROMPT)
         first = asked(person, f"research {QUESTION}")
         second = person.type("What about their limits?", "Understood as: ", *STAGES, "Research Results", "Next steps")
-        numbers = dict(re.findall(r"\[(\d)\] (\w+\d{4}\w+) - ", first))
-        assert numbers
-        for number, key in re.findall(r"\[(\d)\] (\w+\d{4}\w+) - ", second):
+        numbers = cited_keys(first)
+        assert numbers and cited_keys(second)
+        for number, key in cited_keys(second).items():
             assert numbers.setdefault(number, key) == key
         person.press("Ctrl-D")
         left = person.sees("chat --thread chat-")
@@ -117,7 +139,8 @@ def test_following_up_keeps_the_numbers_and_continues_in_another_shell(
         number, key = next(iter(numbers.items()))
         person.type(f"summary {number}", f"Key: {key}")
         third = person.type("and what else?", "Understood as: ", *STAGES, "Research Results", "Next steps")
-        for number, key in re.findall(r"\[(\d)\] (\w+\d{4}\w+) - ", third):
+        assert cited_keys(third)
+        for number, key in cited_keys(third).items():
             assert numbers.setdefault(number, key) == key
 
 
