@@ -35,7 +35,7 @@ try:
     from citeloom.commands.called_as import name_program
     from citeloom.commands.full_disk import full_disk
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
-    from citeloom.commands.output import notice, result
+    from citeloom.commands.output import notice, notice_command, result
     from citeloom.commands.resume_hint import resume_command
     from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
@@ -128,7 +128,7 @@ def _run() -> int:
         if full := full_disk(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
-            notice(f"Paused: {error} To resume: {resume_command(sys.argv, error)}")
+            notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
         else:
             notice(f"Error: {error}{_own_help(error)}")
         return error.exit_code
@@ -150,8 +150,8 @@ def _own_help(error: CiteloomError) -> str:
 
 
 def _interrupted() -> int:
-    again = resume_command(sys.argv)
-    notice(f"Interrupted. Completed calls are saved; run the same command to resume: {again}")
+    saved = "Interrupted. Completed calls are saved; run the same command to resume:"
+    notice_command(saved, resume_command(sys.argv))
     return PAUSED
 
 

@@ -12,7 +12,7 @@ from ..models.concurrency import run_async
 from ..plurals import counted
 from ..program import filled
 from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_here, resolve
-from .output import notice
+from .output import notice, notice_command
 from .research import StyleOption
 from .sections import ModelOption, UrlOption
 
@@ -94,5 +94,5 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
             shell.behind.cancel()
         await opening.close()
     if shell.turns:
-        notice(f"To continue this conversation: {command_here(f'chat --thread {shell.thread_id}')}")
+        notice_command("To continue this conversation:", command_here(f"chat --thread {shell.thread_id}"))
     return 0 if interactive else code

@@ -28,6 +28,12 @@ def wrapped(text: str, width: int | None) -> str:
     return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
 
 
+def ending_in_command(text: str, command: str, width: int | None) -> str:
+    """`text` and a command on one line; where that is too long, the command is on its own, unbroken, to be copied."""
+    line = f"{text} {command}"
+    return line if width is None or len(line) <= width else f"{wrapped(text, width)}\n{command}"
+
+
 def _lines(line: str, width: int) -> list[str]:
     from rich.cells import cell_len
 

@@ -24,7 +24,15 @@ from .options import (
     command_session,
     resolve,
 )
-from .output import ingest_progress, name_refused_figures, notice, result, result_json, warnings_and_refusals
+from .output import (
+    ingest_progress,
+    name_refused_figures,
+    notice,
+    notice_command,
+    result,
+    result_json,
+    warnings_and_refusals,
+)
 from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
 
 if TYPE_CHECKING:
@@ -109,7 +117,7 @@ def ingest(
             result(f"{counted(record['figures']['described'], 'figure')} described.")
     if stopped is not None:
         notice(f"The papers are ingested, but not all figures are described: {stopped}")
-        notice(f"Continue with: {command_here('papers describe')}")
+        notice_command("Continue with:", command_here("papers describe"))
     if record["refused"] or stopped is not None or record.get("figures", {}).get("refused"):
         raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
 

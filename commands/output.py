@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..plurals import counted
 from .escaping import json_text, one_line, shown
-from .layout import terminal_width, wrapped
+from .layout import ending_in_command, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..ingestion.describing import DescribeReport
@@ -27,6 +27,12 @@ TEXTS_PER_SECOND = 10
 def notice(text: str) -> None:
     """Print one line on stderr; on a terminal it wraps between words."""
     print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def notice_command(text: str, command: str) -> None:
+    """Print a notice on stderr that ends in a command, which is never broken over lines."""
+    width = terminal_width(sys.stderr)
+    print(ending_in_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
