@@ -83,15 +83,15 @@ async def take_turn(
         graph = _graph(saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
-        await _keep_what_is_over(thread_id, state.values, can_resume(state), session, register)
+        await _keep_finished_turn(thread_id, state.values, can_resume(state), session, register)
         if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
             return finished
-        going_on = _pending(state.values, can_resume(state)) == PausedTurn(asked, request.kind)
-        if going_on:
+        resumes = _pending(state.values, can_resume(state)) == PausedTurn(asked, request.kind)
+        if resumes:
             on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
         before = await session.usage(thread_id)
         with session.run(thread_id):
-            given: Any = None if going_on else {"asked": asked, "turn_kind": request.kind}
+            given: Any = None if resumes else {"asked": asked, "turn_kind": request.kind}
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
@@ -119,7 +119,7 @@ def _finished(thread_id: str, asked: str, number: int | None, register: Conversa
     return None if found is None else TurnResult(found.number, stored(found.record))
 
 
-async def _keep_what_is_over(
+async def _keep_finished_turn(
     thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
 ) -> None:
     """Register the last turn if the process was killed between its end and its entry in the register."""

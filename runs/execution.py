@@ -71,7 +71,7 @@ async def run_request(
             if run.status == "finished" and run.result is not None:
                 return await _finished_earlier(run, session, saver)
             with session.run(run.thread_id, fresh=run.fresh):
-                return await _go_on(request, run, session, register, saver, on_event, on_notice)
+                return await _advance(request, run, session, register, saver, on_event, on_notice)
 
 
 def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: OnNotice) -> RunRecord:
@@ -81,8 +81,7 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
     version = session.library.version()
     mark = request.mark(session)
     latest = register.latest(mark)
-    going_on = latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished"))
-    if latest is not None and going_on:
+    if latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished")):
         return latest
     question = request.about()
     before = register.latest_about(question)
@@ -109,7 +108,7 @@ def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
     return run.fingerprint == request.mark(session)
 
 
-async def _go_on(
+async def _advance(
     request: RunRequest,
     run: RunRecord,
     session: Session,

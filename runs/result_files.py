@@ -26,6 +26,11 @@ class UnknownFileError(InputError):
     """A result has no file of this name."""
 
 
+def stem_of(record: StoredRecord) -> str:
+    """The name of a record's files, without what follows the dot."""
+    return file_stem(name_of(record))
+
+
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
     """The files of one record under the name `stem`; `images` are those of its figures, by file name.
@@ -46,7 +51,7 @@ class ResultFiles:
 
         Those that were uploaded for a library in a database are fetched by way of its `home`.
         """
-        name = file_stem(name_of(record))
+        name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
         return cls(named, stem or name, images_of(named.get("figures", ()), find), shown or ReportImages())

@@ -95,7 +95,7 @@ class Uploads(Protocol):
         ...
 
     def publish(self, upload: str) -> None:
-        """Make the files in the folder of an upload available to all servers; again, they are as new."""
+        """Make the files in the folder of an upload available to all servers; doing so again renews their age."""
         ...
 
     def fetch(self, upload: str) -> None:

@@ -32,8 +32,8 @@ class TableChunks:
         return set(filter(has_rows, ids))
 
     def _spans(self) -> Mapping[str, list[Span]]:
-        """The indices of the first and last chunk of each table, by paper."""
-        records = self._library.records()
+        """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
+        records = self._library.searched_records()
         with self._lock:
             if self._loaded[0] is not records:
                 tables = self._library.catalog.figures.tables()

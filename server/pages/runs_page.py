@@ -13,7 +13,7 @@ from ...api.usage_record import usage_by_day, usage_total
 from ...errors import InputError
 from ...graph.session import Session
 from ...runs.publication_notices import with_notices
-from ...runs.result_files import ResultFiles
+from ...runs.result_files import ResultFiles, stem_of
 from ...runs.result_record import stored
 from ...runs.sentence_check import load_editable, sentence_records
 from ...stores.backends import backend_of
@@ -125,7 +125,6 @@ def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:
     except InputError as error:
         return {"sentences": [], "not_editable": error.message, "edited_files": []}
     known, home = stored(record.result or {}), state.session.home
-    stem = f"{ResultFiles.of(known, home).stem}.edited"
-    edited = [ResultFiles.of(known, home, stem)] if text.edits else []
+    edited = [ResultFiles.of(known, home, f"{stem_of(known)}.edited")] if text.edits else []
     files = file_records(edited, f"/api/v1/runs/{record.thread_id}/files")
     return {"sentences": sentence_records(text), "not_editable": "", "edited_files": files}

@@ -12,7 +12,7 @@ from ...documents.subprocesses import in_thread
 from ...runs.cited_pages import CitedPages, cited_pages
 from ...runs.edited_record import edited_record
 from ...runs.report_figures import report_figures
-from ...runs.result_files import ResultFiles, UnknownFileError
+from ...runs.result_files import ResultFiles, UnknownFileError, stem_of
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
 from ...stores.backends import backend_of
@@ -45,7 +45,7 @@ async def get_file(
 ) -> Response:
     """One file as an attachment."""
     record = await _record(run_id, state)
-    stem = (await asyncio.to_thread(ResultFiles.of, record, state.session.home)).stem
+    stem = stem_of(record)
     if name.startswith(f"{stem}.edited."):
         text = await asyncio.to_thread(load_editable, state.session.home, run_id)
         if text.edits:

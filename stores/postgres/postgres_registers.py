@@ -111,11 +111,10 @@ class PostgresRuns:
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
-        for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY number DESC"):
-            run = _run(row)
-            if run.request.get("question") == question:
-                return run
-        return None
+        rows = self._rows(
+            f"SELECT {_RUN} FROM runs WHERE strpos(request, %s) > 0 ORDER BY number DESC", (json.dumps(question),)
+        )
+        return next((run for run in map(_run, rows) if run.request.get("question") == question), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""

@@ -18,27 +18,13 @@ from tests.integration.server.cluster.test_servers_of_one_library import (
 )
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
-from tests.support.network_hosts import Network, network
+from tests.support.network_fixtures import computers, url
+from tests.support.network_hosts import Network
 from tests.support.openai_server import FakeOpenAI
-from tests.support.postgres_server import new_schema, running_server
 from tests.support.server_machines import Machine, eventually, machines
 
+__all__ = ["computers", "url"]
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def computers() -> Iterator[Network]:
-    """Two hosts that reach the database and the model over their links."""
-    with network(2) as joined:
-        yield joined
-
-
-@pytest.fixture
-def url(computers: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an empty home."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    with running_server(computers.address) as server, new_schema(server) as schema:
-        yield schema
 
 
 @pytest.fixture

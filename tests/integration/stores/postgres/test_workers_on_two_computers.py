@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,28 +11,14 @@ from citeloom.models.journal.records import Spending
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from tests.support.call_workers import CallWorkers, call_workers
-from tests.support.network_hosts import Host, Network, network
-from tests.support.postgres_server import new_schema, running_server
+from tests.support.network_fixtures import computers, url
+from tests.support.network_hosts import Host, Network
 from tests.support.server_machines import eventually
 from tests.support.shared_calls import CONCURRENCY
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
+__all__ = ["computers", "url"]
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def computers() -> Iterator[Network]:
-    """Two hosts on a bridge."""
-    with network(2) as joined:
-        yield joined
-
-
-@pytest.fixture
-def url(computers: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an empty home that both hosts reach over TCP."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    with running_server(computers.address) as server, new_schema(server) as schema:
-        yield schema
 
 
 def two_on_each(computers: Network) -> list[list[str]]:
