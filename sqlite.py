@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .errors import InputError
+from .table_columns import WrongValueError, text_or_bytes
 
 REGISTER_REMEDY: Final = (
     "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
 )
-_LATEST = 1e11  # seconds, about the year 5100
 
 
 def cites(column: str) -> str:
@@ -43,33 +42,12 @@ class RegisterFile:
         Raises `DamagedFileError` if the file cannot be read.
         """
         with naming_damage(self._path, self._remedy), closing(sqlite3.connect(self._path, timeout=30)) as connection:
-            connection.row_factory = sqlite3.Row
+            connection.text_factory = text_or_bytes
             write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             require_plain_schema(connection, self._path, self._remedy)
             with connection:
                 yield connection
-
-    def checked(self, row: sqlite3.Row, moments: Sequence[str], texts: Sequence[str]) -> None:
-        """Raise `DamagedFileError` if a column holds no valid time or text: SQLite stores any type in any column."""
-        bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
-        bad += [name for name in texts if not isinstance(row[name], str)]
-        if bad:
-            raise DamagedFileError(
-                f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=REGISTER_REMEDY
-            )
-
-    def parsed(self, row: sqlite3.Row, name: str) -> dict[str, Any]:
-        """The JSON object in a column; raises `DamagedFileError`."""
-        try:
-            value = json.loads(row[name])
-        except (ValueError, TypeError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise DamagedFileError(
-                f"{self._path}: {name} of {row['thread_id']!r} is not a JSON object.", help=REGISTER_REMEDY
-            )
-        return value
 
 
 _PATIENCE = 30.0  # seconds
@@ -109,9 +87,11 @@ class DamagedFileError(InputError):
 
 @contextmanager
 def naming_damage(path: Path, remedy: str) -> Iterator[None]:
-    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`."""
+    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`, or a value in it is wrong."""
     try:
         yield
+    except WrongValueError as error:
+        raise DamagedFileError(f"{path}: {error}", help=remedy) from None
     except sqlite3.DatabaseError as error:
         if (getattr(error, "sqlite_errorname", None) or "").startswith(_PASSING):
             raise

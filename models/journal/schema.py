@@ -9,6 +9,7 @@ from typing import Final
 
 from ...sqlite import write_ahead
 
+DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
 SCHEMA_VERSION: Final = 4
 LOCK_PATIENCE: Final = 30.0  # seconds to wait for another writing process
 _SCHEMA: Final = """
@@ -125,7 +126,7 @@ def remedy(error: Exception) -> str:
     if "newer" in str(error):
         return "Use the Citeloom version that created it, or another --home."
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return "Move the file away: a new journal is started, and earlier calls may be paid for again."
+        return DAMAGED_REMEDY
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return "Another process holds it: wait for that one to end, then run the same command again."
     if name.startswith("SQLITE_FULL"):

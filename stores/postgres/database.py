@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
+from ...sqlite import DamagedFileError
+from ...table_columns import WrongValueError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -33,6 +35,7 @@ _SESSION: Final = {
 }
 
 
+_RESTORE: Final = "Restore a backup of the database."
 _ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
 
 
@@ -162,6 +165,8 @@ class Database:
             raise ConnectionLostError(f"{self.url}: {self.reason(error)}.") from None
         except Error as error:
             raise DatabaseError(f"{self.url}: {self.reason(error)}.") from error
+        except WrongValueError as error:
+            raise DamagedFileError(f"{self.url}: {error}", help=_RESTORE) from None
 
     def reason(self, error: Exception) -> str:
         """The first line of an error, without the password."""

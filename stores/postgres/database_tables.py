@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
-from ...sqlite import DamagedFileError
 from .database import Database, storable
-
-_REMEDY: Final = "Restore a backup of the database."
 
 
 class SharedSql:
@@ -53,10 +50,6 @@ class DatabaseTables:
                 connection.transaction(),
             ):
                 yield SharedSql(connection)
-
-    def damaged(self, what: str) -> DamagedFileError:
-        """The error, with the database and its remedy."""
-        return DamagedFileError(f"{self._database.url}: {what}", help=_REMEDY)
 
 
 def _storable(row: Sequence[Any]) -> list[Any]:
