@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from .errors import InputError
-from .table_columns import WrongValueError, text_or_bytes
+from .table_columns import WrongValueError, strip_nul, text_or_bytes
 
 REGISTER_REMEDY: Final = (
     "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
@@ -21,6 +21,28 @@ def cites(column: str) -> str:
     """The condition that the record in a column cites the paper whose key is the parameter."""
     keys = f"SELECT 1 FROM json_each({column}, '$.citations') AS one WHERE json_extract(one.value, '$.key') = ?"
     return f"CASE WHEN json_valid({column}) THEN EXISTS ({keys}) END"
+
+
+class TextConnection(sqlite3.Connection):
+    """A connection that writes text which every backend can hold, and reads what is no text as bytes."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.text_factory = text_or_bytes
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """Execute a statement with storable parameters."""
+        return super().execute(sql, _storable(parameters))
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
+        """Execute a statement for each row of storable parameters."""
+        return super().executemany(sql, map(_storable, rows))
+
+
+def _storable(parameters: Any) -> Any:
+    if isinstance(parameters, dict):
+        return {name: strip_nul(value) if isinstance(value, str) else value for name, value in parameters.items()}
+    return [strip_nul(value) if isinstance(value, str) else value for value in parameters]
 
 
 class RegisterFile:
@@ -41,13 +63,16 @@ class RegisterFile:
 
         Raises `DamagedFileError` if the file cannot be read.
         """
-        with naming_damage(self._path, self._remedy), closing(sqlite3.connect(self._path, timeout=30)) as connection:
-            connection.text_factory = text_or_bytes
+        with naming_damage(self._path, self._remedy), closing(_connect(self._path)) as connection:
             write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             require_plain_schema(connection, self._path, self._remedy)
             with connection:
                 yield connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=30, factory=TextConnection)
 
 
 _PATIENCE = 30.0  # seconds

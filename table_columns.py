@@ -7,6 +7,7 @@ one from outside, wherever its row is read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 _LATEST: Final = 1e11  # seconds, about the year 5100
 _LARGEST: Final = 2**62
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
+_ESCAPED_NUL: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 _SHOWN: Final = 60  # characters of a wrong value in a message
 
 
@@ -85,6 +88,20 @@ class Table:
 
 class ShapeError(ValueError):
     """JSON of another shape than was declared; the message says where."""
+
+
+def strip_nul(text: str) -> str:
+    """The text as both SQLite and PostgreSQL hold it: NUL characters and lone surrogates are replaced by U+FFFD.
+
+    The drivers apply it to every parameter of a statement, so that what is read again is the same on each backend.
+    """
+    return text if text.isascii() and "\0" not in text else _UNSTORABLE.sub("\ufffd", text)
+
+
+def dump_json(value: Any) -> str:
+    """JSON whose texts are stored like others: a reader finds no escaped NUL or lone surrogate in it either."""
+    plain = strip_nul(json.dumps(value, ensure_ascii=False))
+    return _ESCAPED_NUL.sub("\\1\ufffd", plain) if "\\u0000" in plain else plain
 
 
 def text_or_bytes(stored: bytes) -> str | bytes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Final
 
-from ..table_columns import MOMENT, OBJECT, TEXT, Table, integer
+from ..table_columns import MOMENT, OBJECT, TEXT, Table, dump_json, integer
 from .register_tables import RegisterTables, rows_of
 from .run_records import EditedSentence
 
@@ -43,7 +42,7 @@ class EditedSentences:
             connection.execute(
                 "INSERT INTO edits VALUES (?, ?, ?, ?, ?) ON CONFLICT (thread_id, position) DO UPDATE SET"
                 " text = excluded.text, checked = excluded.checked, updated_at = excluded.updated_at",
-                (thread_id, edit.position, edit.text, json.dumps(edit.checked), time.time()),
+                (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time()),
             )
 
     def withdraw(self, thread_id: str, position: int) -> bool:

@@ -8,7 +8,6 @@ it is used.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -22,7 +21,7 @@ from ..documents.publication_status import (
     Version,
     VersionKind,
 )
-from ..table_columns import JSON, NUMBER, TEXT, Column, Table, integer
+from ..table_columns import JSON, NUMBER, TEXT, Column, Table, dump_json, integer
 from .metadata_records import Answer, Statement, title_mark
 from .register_tables import RegisterTables, TableConnection, rows_of
 
@@ -96,7 +95,7 @@ class MetadataStore:
 
     def keep_answer(self, service: str, request: str, answer: Answer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
-        row = (service, _key(request), answer.status, json.dumps(answer.body), answer.answered_at)
+        row = (service, _key(request), answer.status, dump_json(answer.body), answer.answered_at)
         with self._tables.transaction() as db:
             db.execute(
                 f"INSERT INTO {self._prefix}answers VALUES (?, ?, ?, ?, ?) ON CONFLICT (service, request)"
@@ -149,7 +148,7 @@ class MetadataStore:
                     (doi, service),
                 ).fetchall()
             )
-            new = {field: json.dumps(value) for field, value in said.items()}
+            new = {field: dump_json(value) for field, value in said.items()}
             db.executemany(
                 f"INSERT INTO {self._prefix}statements VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (doi, field, service, said_at) DO UPDATE SET value = excluded.value",

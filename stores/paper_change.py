@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, get_args
@@ -13,7 +12,7 @@ from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure, figure_records
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
-from ..table_columns import BLOB, FLAG, TEXT, Table, WrongValueError, choice, integer, optional, shaped
+from ..table_columns import BLOB, FLAG, TEXT, Table, WrongValueError, choice, dump_json, integer, optional, shaped
 
 SummaryKind = Literal["abstract", "extractive", "model"]
 _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
@@ -102,7 +101,7 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
     }
     rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
     matrix = np.vstack(rows) if change.record else change.vectors
-    return change.key, json.dumps(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+    return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
 
 def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:

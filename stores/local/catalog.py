@@ -7,7 +7,6 @@ without embedding anything; until then the paper is "indexing" and invisible to 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +17,8 @@ from typing import Any
 
 from ...documents import Section, chunk_id
 from ...errors import InputError
-from ...sqlite import naming_damage, require_plain_schema, write_ahead
-from ...table_columns import TEXT, Table, integer, text_or_bytes
+from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
+from ...table_columns import TEXT, Table, dump_json, integer
 from ..paper_change import (
     CHUNKS,
     FACTS,
@@ -54,8 +53,9 @@ class Catalog:
         self.figures = CatalogFigures(self._read, self._transaction, images)
         self._lock = threading.RLock()
         self._path = path
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._db.text_factory = text_or_bytes
+        self._db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
+        )
         try:
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
@@ -157,10 +157,10 @@ class Catalog:
         values: list[object] = []
         if keys is not None:
             query += " AND p.key IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(keys)))
+            values.append(dump_json(list(keys)))
         if categories is not None:
             query += " AND c.category IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps([int(category) for category in categories]))
+            values.append(dump_json([int(category) for category in categories]))
         return [ChunkRow(*row) for row in self._read(CHUNKS, query + " ORDER BY c.key, c.idx", values)]
 
     def categories(self) -> dict[str, bytes]:
@@ -181,7 +181,7 @@ class Catalog:
             CHUNKS,
             "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
             " WHERE p.state = 'ready' AND c.text_hash IN (SELECT value FROM json_each(?))",
-            (json.dumps(sorted(set(hashes))),),
+            (dump_json(sorted(set(hashes))),),
         )
         return {text: chunk_id(key, index) for text, key, index in rows}
 
@@ -191,7 +191,7 @@ class Catalog:
             db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
                 [
-                    (json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
+                    (dump_json(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
                     for record in records
                 ],
             )
@@ -212,7 +212,7 @@ class Catalog:
                     db.execute(
                         "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
                         " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
-                        (change.key, json.dumps(asdict(change.record.paper))),
+                        (change.key, dump_json(asdict(change.record.paper))),
                     )
                 else:
                     db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))

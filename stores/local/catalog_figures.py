@@ -6,14 +6,13 @@ leaves an image without a paper, never the reverse.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from ...documents.figures import PaperFigure, figure_records, redescribed
-from ...table_columns import TEXT, Table, shaped
+from ...table_columns import TEXT, Table, dump_json, shaped
 from ..paper_change import STAGED, Change, PaperRecord
 from .figure_files import FigureFiles
 
@@ -130,4 +129,4 @@ def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) 
 
 
 def _written(figures: Iterable[PaperFigure]) -> str:
-    return json.dumps(figure_records(list(figures)))
+    return dump_json(figure_records(list(figures)))

@@ -6,13 +6,13 @@ stay small and exports do not depend on them.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile, cites
+from ...table_columns import dump_json
 from ..run_records import CONVERSATIONS, TURNS, CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
 
 CONVERSATIONS_SCHEMA: Final = """
@@ -52,7 +52,7 @@ class ConversationRegister:
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (thread_id, number, asked, question, bool(record["citations"]), now, json.dumps(record)),
+                (thread_id, number, asked, question, bool(record["citations"]), now, dump_json(record)),
             )
             connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
 

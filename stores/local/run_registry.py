@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile, cites
+from ...table_columns import dump_json
 from ..run_records import PLOT_SET, RUNS, CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
 
 RUNS_SCHEMA: Final = """
@@ -53,7 +53,7 @@ class RunRegister:
                     run.fingerprint,
                     run.section,
                     run.title,
-                    json.dumps(run.request),
+                    dump_json(run.request),
                     run.library_version,
                     run.fresh,
                     now,
@@ -70,7 +70,7 @@ class RunRegister:
             connection.execute(
                 "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
                 "WHERE thread_id = ?",
-                (status, detail, time.time(), None if result is None else json.dumps(result), thread_id),
+                (status, detail, time.time(), None if result is None else dump_json(result), thread_id),
             )
 
     def get(self, thread_id: str) -> RunRecord:

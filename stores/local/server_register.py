@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile
-from ...table_columns import MOMENT, OBJECT, TEXT, Table
+from ...table_columns import MOMENT, OBJECT, TEXT, Table, dump_json
 from ..job_records import JOB_KIND, KEY_USE, EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
 
 _SCHEMA = """
@@ -82,7 +81,7 @@ class LocalJobs(UnregisteredJobs):
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?)",
-                (order.id, order.kind, json.dumps(order.request), time.time()),
+                (order.id, order.kind, dump_json(order.request), time.time()),
             )
             if key:
                 _settle(connection, key, asdict(order))
@@ -107,7 +106,7 @@ class LocalJobs(UnregisteredJobs):
 def _settle(connection: sqlite3.Connection, key: str, order: dict[str, Any]) -> None:
     for _, known, _ in _KEYS.read(connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,))):
         use = known | {"order": order}
-        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (json.dumps(use), key))
+        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (dump_json(use), key))
 
 
 class LocalKeys:
@@ -120,7 +119,7 @@ class LocalKeys:
     def claim(self, key: str, request: str) -> KeyUse | None:
         """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
         now = time.time()
-        row = (key, json.dumps({"request": request, "server": self._server}), now)
+        row = (key, dump_json({"request": request, "server": self._server}), now)
         with self._file.connection() as connection:
             connection.execute("DELETE FROM keys WHERE started_at < ?", (now - _DAY,))
             if connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", row).rowcount:

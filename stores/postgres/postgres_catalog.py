@@ -6,7 +6,6 @@ or after it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -14,10 +13,10 @@ from typing import Any, Final
 
 from ...documents import Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...table_columns import Table
+from ...table_columns import Table, dump_json
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
-from .database import Database, storable
+from .database import Database
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
 from .revision import revise
@@ -120,7 +119,7 @@ class PostgresCatalog:
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
         """Update the metadata of papers whose text and summary stay the same."""
-        rows = [(json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
+        rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
@@ -203,10 +202,10 @@ def require_dimension(connection: Any, dimension: int, database: Database) -> No
 def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     """The row of a paper."""
     paper = record.paper
-    note = json.dumps(asdict(record.note)) if record.note is not None else None
-    head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
+    note = dump_json(asdict(record.note)) if record.note is not None else None
+    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
     rest = (record.summary_kind, len(change.chunks), note, change.summary_vector, record.figures_version)
-    return (*head, storable(record.summary), *rest)
+    return (*head, record.summary, *rest)
 
 
 def section_rows(change: Change) -> list[tuple[object, ...]]:
@@ -215,8 +214,8 @@ def section_rows(change: Change) -> list[tuple[object, ...]]:
         (
             change.key,
             section.index,
-            storable(section.title),
-            storable(section.parent),
+            section.title,
+            section.parent,
             section.level,
             int(section.category),
             section.start,
@@ -244,9 +243,9 @@ def _chunk_row(chunk: Chunk) -> tuple[object, ...]:
     return (
         chunk.key,
         chunk.index,
-        storable(chunk.text),
-        storable(chunk.section),
-        storable(chunk.parent),
+        chunk.text,
+        chunk.section,
+        chunk.parent,
         int(chunk.category),
         chunk.level,
         chunk.page,

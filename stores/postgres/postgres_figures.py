@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
 from ...documents.figures import PaperFigure, redescribed
-from ...table_columns import TEXT, Table, integer
+from ...table_columns import TEXT, Table, dump_json, integer
 from ..paper_change import FIGURE, Change
 from .database import Database
 from .revision import revise
@@ -66,7 +65,7 @@ class PostgresFigures:
             for item in redescribed([figure for _, _, figure in rows], figures):
                 connection.execute(
                     "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
-                    (json.dumps(asdict(item)), key, item.number),
+                    (dump_json(asdict(item)), key, item.number),
                 )
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
@@ -116,7 +115,7 @@ def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
     """Write figures and images of papers that were just inserted."""
     write_images(cursor, changes)
     rows = [
-        (change.key, figure.number, figure.kind, json.dumps(asdict(figure)), figure.image_hash)
+        (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
         for change in changes
         for figure in change.figures
     ]

@@ -6,15 +6,14 @@ batches and deleted a while after the end of their job; a notification tells the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...table_columns import OBJECT, TEXT, Table, integer, shaped
+from ...table_columns import OBJECT, TEXT, Table, dump_json, integer, shaped
 from ..job_records import JOB_KIND, JOB_STATE, EventBatch, EventPage, JobEntry, JobOrder, JobState
-from .database import Database, storable
+from .database import Database
 
 KEPT: Final = 15  # minutes after the end of a job
 _MOST_MOVES: Final = 5  # servers that a job may see dying, since it may be what ends them
@@ -76,12 +75,12 @@ class PostgresJobs:
 
     def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
         """Register a job as this server's, unless another living server works on it; and with its key."""
-        row = (order.id, order.kind, storable(json.dumps(order.request)), self._server, epoch)
+        row = (order.id, order.kind, dump_json(order.request), self._server, epoch)
         with self._transaction() as connection:
             if connection.execute(_BEGIN, row).fetchone() is not None:
                 connection.execute("DELETE FROM server_events WHERE job = %s AND epoch <> %s", (order.id, epoch))
                 if key:
-                    settled = storable(json.dumps(asdict(order)))
+                    settled = dump_json(asdict(order))
                     connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (settled, key))
                 self._notify(connection, [order.id])
                 return None
@@ -110,7 +109,7 @@ class PostgresJobs:
     def entry(self, job_id: str) -> JobEntry | None:
         """A job that is active, or that ended a short while ago."""
         with self._transaction() as connection:
-            return next(iter(_entries(connection, "WHERE id = %s", (storable(job_id),))), None)
+            return next(iter(_entries(connection, "WHERE id = %s", (job_id,))), None)
 
     def entries(self) -> list[JobEntry]:
         """All such jobs."""
@@ -121,7 +120,7 @@ class PostgresJobs:
         """The events of a job after the first `seen` of this epoch; None once they are deleted."""
         with self._transaction() as connection:
             query = "SELECT id, epoch, state FROM server_jobs WHERE id = %s"
-            jobs = _JOBS.read(connection.execute(query, (storable(job_id),)))
+            jobs = _JOBS.read(connection.execute(query, (job_id,)))
             if not jobs:
                 return None
             _, current, state = jobs[0]
@@ -193,7 +192,7 @@ class PostgresJobs:
         connection.execute(f"DELETE FROM server_jobs WHERE ended_at < now() - interval '{KEPT} min'")
 
     def _store(self, connection: Any, batch: EventBatch) -> None:
-        row = (batch.job_id, batch.epoch, batch.first, len(batch.events), storable(json.dumps(list(batch.events))))
+        row = (batch.job_id, batch.epoch, batch.first, len(batch.events), dump_json(list(batch.events)))
         connection.execute(_STORE, (*row, batch.job_id, self._server, batch.epoch))
 
     def _notify(self, connection: Any, jobs: Sequence[str]) -> None:

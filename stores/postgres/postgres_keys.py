@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
-from ...table_columns import TEXT, Table, optional
+from ...table_columns import TEXT, Table, dump_json, optional
 from ..job_records import ORDER, KeyUse
 from .database import Database
 
@@ -41,7 +40,7 @@ class PostgresKeys:
     def settle(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._database.leased(self._pool) as connection:
-            connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (json.dumps(order), key))
+            connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (dump_json(order), key))
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

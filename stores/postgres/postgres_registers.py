@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
 from ...documents.regular_files import hash_of_own_file
-from ...table_columns import Table
+from ...table_columns import Table, dump_json
 from ..run_records import (
     CONVERSATIONS,
     PLOT_SET,
@@ -28,7 +27,7 @@ from ..run_records import (
     UnknownConversationError,
     UnknownRunError,
 )
-from .database import Database, storable
+from .database import Database
 
 _RUN: Final = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
@@ -61,8 +60,8 @@ class PostgresRuns:
             run.thread_id,
             run.fingerprint,
             run.section,
-            storable(run.title),
-            json.dumps(run.request),
+            run.title,
+            dump_json(run.request),
             run.library_version,
             run.fresh,
             now,
@@ -87,16 +86,16 @@ class PostgresRuns:
                 " WHERE thread_id = %s",
                 (
                     status,
-                    storable(detail),
+                    detail,
                     time.time(),
-                    None if result is None else json.dumps(result),
-                    storable(thread_id),
+                    None if result is None else dump_json(result),
+                    thread_id,
                 ),
             )
 
     def get(self, thread_id: str) -> RunRecord:
         """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        wanted = storable(thread_id)
+        wanted = thread_id
         runs = self._runs("WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted))
         if not runs or not thread_id:
             raise UnknownRunError(f"There is no run {thread_id!r}.")
@@ -110,7 +109,7 @@ class PostgresRuns:
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
-        runs = self._runs("WHERE strpos(request, %s) > 0 ORDER BY number DESC", (json.dumps(question),))
+        runs = self._runs("WHERE strpos(request, %s) > 0 ORDER BY number DESC", (dump_json(question),))
         return next((run for run in runs if run.request.get("question") == question), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
@@ -146,7 +145,7 @@ class PostgresRuns:
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM runs WHERE thread_id = %s", (storable(thread_id),))
+            connection.execute("DELETE FROM runs WHERE thread_id = %s", (thread_id,))
 
 
 def _rows(database: Database, query: str, values: object = ()) -> list[tuple[Any, ...]]:
@@ -184,19 +183,19 @@ class PostgresConversations:
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store a finished turn; idempotent."""
         now = time.time()
-        row = (thread_id, number, storable(asked), storable(question), bool(record["citations"]), now)
+        row = (thread_id, number, asked, question, bool(record["citations"]), now)
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT INTO turns VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (thread_id, number) DO UPDATE SET"
                 " asked = excluded.asked, question = excluded.question, answered = excluded.answered,"
                 " answered_at = excluded.answered_at, record = excluded.record",
-                (*row, json.dumps(record)),
+                (*row, dump_json(record)),
             )
             connection.execute("UPDATE conversations SET updated_at = %s WHERE thread_id = %s", (now, thread_id))
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
-        wanted = storable(thread_id)
+        wanted = thread_id
         found = self._entries("WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted))
         if not found or not thread_id:
             raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
@@ -210,12 +209,12 @@ class PostgresConversations:
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
-        return [_turn(row) for row in self._turns("WHERE thread_id = %s ORDER BY number", (storable(thread_id),))]
+        return [_turn(row) for row in self._turns("WHERE thread_id = %s ORDER BY number", (thread_id,))]
 
     def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
         """The latest finished turn, or the latest that was `answered`."""
         only = " AND answered" if answered else ""
-        rows = self._turns(f"WHERE thread_id = %s{only} ORDER BY number DESC LIMIT 1", (storable(thread_id),))
+        rows = self._turns(f"WHERE thread_id = %s{only} ORDER BY number DESC LIMIT 1", (thread_id,))
         return _turn(rows[0]) if rows else None
 
     def citing(self, key: str) -> list[CitingTurn]:
