@@ -54,7 +54,6 @@ from .settings_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 from .vectors_url import VectorsUrl, vectors_url
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
-PdfReader = Literal["pdf-oxide", "opendataloader"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
@@ -212,9 +211,6 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Target size of a chunk, in tokens.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
-    pdf_reader: PdfReader = Field(
-        "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
-    )
     ocr: OcrMode = Field(
         "off",
         description="Whether pages of a PDF without text are read by OCR: 'auto' does where tesseract is installed.",

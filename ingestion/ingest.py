@@ -69,10 +69,9 @@ async def ingest(
         follow_links: also follow links that lead out of a given folder.
         ray: the Ray cluster that parses, splits and embeds; None does so here.
 
-        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
-        its Java is not installed, or the library was created with another embedding model; and any error of the
-        embedding model, with finished papers kept. With `ray` also `InputError` if the cluster cannot be used, and
-        `RayStoppedError`, with finished papers kept.
+        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, or the library was
+        created with another embedding model; and any error of the embedding model, with finished papers kept. With
+        `ray` also `InputError` if the cluster cannot be used, and `RayStoppedError`, with finished papers kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)

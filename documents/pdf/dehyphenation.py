@@ -53,13 +53,6 @@ def damaged_words(texts: Iterable[str]) -> dict[str, str]:
     return _unambiguous(found)
 
 
-def words_made_whole(texts: Iterable[str], whole: Iterable[str]) -> dict[str, str]:
-    """Words of `texts` that lost a ligature ("xed"), mapped to their form in an intact reading of the same pages."""
-    words, known = _words_of(texts), _words_of(whole)
-    found = ((damaged, word) for damaged, word in _with_ligature(known) if damaged in words and damaged not in known)
-    return _unambiguous(found)
-
-
 def _words_of(texts: Iterable[str]) -> set[str]:
     return {word.casefold() for text in texts for word in _WORD.findall(text)}
 

@@ -298,7 +298,6 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "plain, of a PDF": pdf_mending.plain,
     "lost_ligatures": lambda text: pdf_mending.lost_ligatures([text]),
     "damaged_words": lambda text: pdf_mending.damaged_words([text]),
-    "words_made_whole": lambda text: pdf_mending.words_made_whole([text], [text]),
     "with_words": lambda text: pdf_mending.with_words(text, {"node": "mode"}),
     "made of a document by pandoc": conversion._without_boxes,
     "read_given": _given,

@@ -136,7 +136,6 @@ ELSEWHERE = {
     "roles/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
     "roles/extractive/readers.py": "reads a question, of 4,000 characters at most",
     "experiment.py": "reached through the Experiment of the readers",
-    "ingestion/opendataloader_process.py": "reads what the program java of this machine says of its version",
     "ingestion/tesseract.py": "reads the names of languages that the program tesseract of this machine lists",
     "prompts/loader.py": "reads prompt files of the package and the user",
     "commands/shell/display.py": "reads addresses of a shown answer",
