@@ -29,7 +29,7 @@ CITES_NOTHING: Final = "It cites what is not among the evidence."
 _STOPS: Final = ".!?\u2026\u3002\uff1f\uff01"
 _LINE = re.compile(r"[^\n]*\n?")
 # What remains of a line after its sentences were removed: a list bullet, quotation mark or heading prefix.
-_BARE = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*\n?")
+_BARE = re.compile(r"[ \t>]*+(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*+\n?")
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _TABLE = re.compile(r"(?m)(?:^[ \t]*\|.*(?:\n|\Z))+")
 _RULE_OF_TABLE = re.compile(r"[ \t]*\|[\s:|-]+")

@@ -206,7 +206,7 @@ def _find(text: str, citation: str, start: int) -> tuple[int, int] | None:
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
     """The papers that a citation names, by key or by authors and year; ambiguous names match none."""
     known = {paper.key: paper for paper in papers}
-    parts = [part for match in _KEYED.finditer(citation) for part in re.split(r"\s*,\s*", match[1] or match[2] or "")]
+    parts = [part.strip() for match in _KEYED.finditer(citation) for part in (match[1] or match[2] or "").split(",")]
     bare = re.split(r"[\s,;]+", citation.strip("()[] "))
     keyed = [key for key in (*parts, *bare) if key in known]
     named = [paper.key for paper in papers if paper.doi and paper.doi.casefold() in citation.casefold()]

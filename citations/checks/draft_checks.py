@@ -33,7 +33,7 @@ CITING_KINDS: frozenset[DraftKind] = frozenset({"answer", *(kind for kind, spec 
 
 # Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
 _MARKER_LIKE = re.compile(
-    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*[#:]?\s*\d[^\[\]]{0,20})\]"
+    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*+[#:]?\s*+\d[^\[\]]{0,20})\]"
     r"|\(\s*[EЕΕ]\d{1,6}\s*\)",
     re.IGNORECASE,
 )

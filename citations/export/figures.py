@@ -37,7 +37,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ".jpeg": _JPEG,
     ".svg": _Kind(
         re.compile(
-            rb"(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
+            rb"\A(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
             rb"|<!DOCTYPE svg\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)\s*+){0,8}+<svg\b"
         ),
         "image/svg+xml",

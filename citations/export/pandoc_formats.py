@@ -49,7 +49,7 @@ _COMMAND = re.compile(
 )
 _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
-_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\.[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\.[\d, -]++)?)*+\]")
 _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 
 
@@ -79,7 +79,7 @@ def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None
     """
     command = _COMMAND.fullmatch(citation.citation)
     written = command or _BY_KEY.fullmatch(citation.citation)
-    keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
+    keys = [key.strip() for key in command["keys"].split(",")] if command else _KEYS.findall(citation.citation)
     if not written or not keys or not set(keys) <= set(citation.keys):
         return None
     named = [_at(key) for key in keys]

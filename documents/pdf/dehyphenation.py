@@ -106,12 +106,12 @@ class Hyphens:
     def __init__(self, lines: Iterable[str]) -> None:
         self._words: Counter[str] = Counter()
         for line in lines:
-            self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"\S+-$", "", line.rstrip())))
+            self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"(?<!\S)\S+-$", "", line.rstrip())))
 
     def join(self, left: str, right: str) -> str:
         """Join two lines of one paragraph."""
         # Only the end is examined, since the paragraph grows line by line.
-        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])  # bounded: 80 characters
         tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
         if head is None or tail is None:
             tight = left.endswith(_TIGHT) and right[:1].isalnum()

@@ -28,13 +28,13 @@ _MEASURES: Final = (
     r"|hazard|length|mean|median|number|odds|percent\w*|power|precision|price|probability|proportion|rate|ratio|recall"
     r"|score|sensitivity|share|size|specificity|speed|temperature|threshold|total|value|variance|year|p-value|f1"
 )
-_NUMBER_ASKED = re.compile(
+_NUMBER_ASKED = re.compile(  # bounded: 4,000 characters
     r"\bhow\s+(?:many|much|often|long|large|big|small|far|fast|old|high|low|accurate(?:ly)?|strong(?:ly)?|frequent(?:ly)?)\b"
     rf"|\b(?:what|which)\s+(?:(?:is|was|are|were)\s+)?(?:the\s+|an?\s+)?(?:[\w-]+\s+){{0,3}}?(?:{_MEASURES})\b"
     r"|^when\b",
     re.IGNORECASE,
 )
-_DEFINITION_ASKED = re.compile(
+_DEFINITION_ASKED = re.compile(  # bounded: 4,000 characters
     r"^(?:what\s+(?:is|are|does)|define|what's)\s+(?P<term>.+?)(?:\s+mean)?[?.!\s]*$", re.IGNORECASE
 )
 _NAME_ASKED = re.compile(
@@ -176,8 +176,8 @@ def _without(question: str, sentence: str) -> str:
 
 def _term(words: str) -> str:
     """The term to be defined: "design effect" in "the design effect of a trial"."""
-    head = re.split(r"\s+(?:of|in|for|on)\s+", re.sub(r"^(?:an?|the)\s+", "", words, flags=re.IGNORECASE))[0]
-    head = re.sub(r"\s+(?:algorithms?|methods?|techniques?)$", "", head)
+    head = re.split(r" (?:of|in|for|on) ", re.sub(r"^(?:an?|the) ", "", words, flags=re.IGNORECASE))[0]
+    head = re.sub(r" (?:algorithms?|methods?|techniques?)$", "", head)
     return head[:-1] if head.endswith("s") and not head.endswith("ss") else head
 
 

