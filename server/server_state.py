@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, FastAPI, Request
 
 from ..config import Settings
 from ..errors import CiteloomError
@@ -27,7 +27,7 @@ from .run_jobs import RunJobs
 from .server_options import ServerOptions
 from .stream_count import StreamCount
 from .succession import Successor
-from .tokens import Tokens
+from .tokens import BrowserSessions, Tokens
 from .uploaded_files import tidy_abandoned
 from .uploaded_plots import tidy_plots
 
@@ -46,6 +46,7 @@ class ServerState:
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
+    sessions: BrowserSessions
     ingests: IngestJobs
     keys: IdempotencyKeys
     uploads: Uploads
@@ -76,6 +77,7 @@ async def open_state(
 
 
 def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+    tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     return ServerState(
         options,
@@ -83,7 +85,8 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
         jobs,
         RunJobs(session, jobs),
         StreamCount(options.max_streams),
-        Tokens(options.token),
+        tokens,
+        BrowserSessions(tokens, member.sessions),
         IngestJobs(session, jobs, member.uploads),
         IdempotencyKeys(member.keys),
         member.uploads,
@@ -94,6 +97,7 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 
 @asynccontextmanager
 async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+    await state.sessions.end_outdated()
     successor = Successor(state, member.jobs)
     await successor.take_up()
     active = {job_id for job_id, job in (await state.jobs.known()).items() if job.active}
@@ -120,11 +124,16 @@ async def _delete_expired(state: ServerState) -> None:
         await asyncio.sleep(_HOUR)
 
 
-def _state_of(request: Request) -> ServerState:
-    state: ServerState | None = request.app.state.server
+def state_of(app: FastAPI) -> ServerState:
+    """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
+    state: ServerState | None = app.state.server
     if state is None:
         raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
     return state
+
+
+def _state_of(request: Request) -> ServerState:
+    return state_of(request.app)
 
 
 StateOf = Annotated[ServerState, Depends(_state_of)]

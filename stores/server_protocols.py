@@ -1,4 +1,4 @@
-"""What servers of one library share: their jobs with events, idempotency keys and uploaded files.
+"""What servers of one library share: their jobs with events, idempotency keys, sessions of browsers and uploaded files.
 
 A folder has one server, so what others would need is trivial there. Servers of one database find out from the
 `Membership` which of them lives.
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from .home import Home
 from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
+from .sign_in_sessions import SignInSessions
 
 
 class ServerJobs(Protocol):
@@ -160,6 +161,11 @@ class Membership(Protocol):
     @property
     def keys(self) -> RequestKeys:
         """The idempotency keys."""
+        ...
+
+    @property
+    def sessions(self) -> SignInSessions:
+        """The sessions of browsers."""
         ...
 
     @property

@@ -7,6 +7,8 @@ from filelock import FileLock
 from ...errors import ConfigurationError
 from ..home import Home
 from ..server_protocols import Listener
+from ..sign_in_sessions import SESSIONS_REMEDY, SESSIONS_SCHEMA, SignInSessions
+from .file_tables import FileTables
 from .local_uploads import UPLOAD, LocalUploads
 from .lock import try_acquire
 from .server_register import LocalJobs, LocalKeys
@@ -28,6 +30,7 @@ class LocalMembership:
             raise SecondServerError(f"{home.name}: another server is at work on this folder.")
         self.jobs = LocalJobs(home.server)
         self.keys = LocalKeys(home.server)
+        self.sessions = SignInSessions(FileTables(home.server, SESSIONS_SCHEMA, SESSIONS_REMEDY))
         self.uploads = LocalUploads(home.papers, UPLOAD)
 
     def watch(self, listener: Listener) -> None:

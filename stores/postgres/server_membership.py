@@ -24,8 +24,10 @@ from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
 from ..local.local_uploads import UPLOAD
 from ..server_protocols import Listener
+from ..sign_in_sessions import SignInSessions
 from .database import Database, LeaseLostError, mark_of
 from .database_home import DatabaseHome
+from .database_tables import DatabaseTables
 from .postgres_jobs import PostgresJobs
 from .postgres_keys import PostgresKeys
 from .postgres_uploads import PostgresUploads
@@ -70,6 +72,7 @@ class DatabaseMembership:
         self._pool = self._database.pool(_CONNECTIONS, vectors=False)
         self.jobs = PostgresJobs(self._database, self._pool, self._channel)
         self.keys = PostgresKeys(self._database, self._pool)
+        self.sessions = SignInSessions(DatabaseTables(self._database, self._pool))
         self.uploads = PostgresUploads(partial(self._database.leased, self._pool), self.home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
