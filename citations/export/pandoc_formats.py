@@ -129,11 +129,9 @@ def convert(
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
         else:
             options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
-            options += ["--metadata=reference-section-title:References"]
-        if csl is not None:
             # The validated text, in case the file changes meanwhile.
             style.write_text(read_style(csl), encoding="utf-8")
-            options.append(f"--csl={style}")
+            options += ["--metadata=reference-section-title:References", f"--csl={style}"]
         try:
             made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
         except (PandocError, OSError) as error:
