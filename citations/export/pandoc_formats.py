@@ -21,6 +21,7 @@ from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
 from ..csl_styles import read_style
 from ..user_citations import OwnCitation
 from .files import without_title
+from .latex_characters import with_printable_characters
 
 Format = Literal["tex", "docx", "html"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -134,10 +135,12 @@ def convert(
             options += ["--metadata=reference-section-title:References", f"--csl={style}"]
         try:
             made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            if target == "tex":
+                latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")
+                cited_in_tex = bibliography if csl is None else ""
+                made = with_printable_characters(latex, cited_in_tex).encode()
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
-    if target == "tex":
-        made = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1)
     comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
     return comment.encode() + made
 
