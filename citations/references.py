@@ -201,15 +201,13 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
         bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
         source.write_text(_SOURCE, encoding="utf-8")
         options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
-        if csl is not None:
-            # The validated text, in case the file changes meanwhile.
-            style.write_text(read_style(csl), encoding="utf-8")
-            options.append(f"--csl={style}")
+        style.write_text(read_style(csl), encoding="utf-8")  # the validated text, in case the file changes meanwhile
+        options.append(f"--csl={style}")
         listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
         paper = papers[int(number)]
-        text = _readable(body, paper, own_style=csl is None)
+        text = _readable(body, own_style=csl is None)
         if text:
             texts[paper.key] = text
     return texts
@@ -221,15 +219,13 @@ def _corrected(bibtex: str) -> str:
     return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
 
 
-def _readable(body: str, paper: Paper, *, own_style: bool) -> str:
+def _readable(body: str, *, own_style: bool) -> str:
     """An entry of pandoc's list as one line of markdown."""
     text = " ".join(unescape_html(_SPAN.sub("", _DIV.sub(" ", body))).split())
     text = _LABEL.sub("", text)
     if own_style:
         # Drop the year's letter: the label already distinguishes papers, and the letter depends on what else is cited.
         text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
-        if "ahead of print" not in paper.bibtex:
-            text = text.replace(", ahead of print.", ".")  # Chicago assumes this for any article without a volume
     return text
 
 

@@ -25,6 +25,7 @@ from ..text.sentences import sentence_spans
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign
+from .quotations import verbatim_spans
 
 # What an abstract tells in short.
 _IN_SHORT: Final = frozenset(
@@ -122,6 +123,16 @@ def with_literal_markers(text: str, own_words: str) -> str:
     groups = {own_words[start:end] for start, end in _differing(own_words, marked)}
     for group in sorted(groups, key=lambda words: (-len(words), words)):
         text = text.replace(group, as_text(group))
+    return text
+
+
+def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
+    """Escape whatever in the verbatim quotations of a model's draft reads as a marker but is part of a passage."""
+    for start, end in verbatim_spans(text, passages) if as_text(text) != text else ():
+        quotation = text[start:end]
+        for passage in passages:
+            quotation = with_literal_markers(quotation, passage)  # keeps the length
+        text = text[:start] + quotation + text[end:]
     return text
 
 

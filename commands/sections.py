@@ -58,13 +58,16 @@ class FileFormat(StrEnum):
     TEX = "tex"
     DOCX = "docx"
     HTML = "html"
+    PDF = "pdf"
+    ZIP = "zip"
 
 
 FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
         "--format",
-        help="Also write LaTeX (citing from the .bib), Word or HTML; can be repeated.",
+        help="Also write LaTeX (citing from the .bib), Word, HTML, a PDF (where xelatex or tectonic is installed), or "
+        "a zip of LaTeX, .bib and figures; can be repeated.",
         show_default="md",
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..citations import (
@@ -21,7 +22,7 @@ from ..citations.checks.findings import OF_SENTENCES, for_reader
 from ..citations.checks.injection_flags import Flag
 from ..citations.checks.number_tracing import NumberTrace
 from ..citations.csl_styles import style_file
-from ..citations.export.figures import figures_in
+from ..citations.export.figures import figures_in, is_mentioned
 from ..citations.export.files import bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
@@ -85,7 +86,8 @@ async def layout_page(
         shown if style == "pandoc" else await asyncio.to_thread(render_text, text, sources, "pandoc", marks=marks)
     )
     linked = [pandoc_place(citation, for_pandoc) for citation in own]
-    source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=final.rules.title)
+    places = [*for_pandoc.places, *filter(None, linked)]
+    source = manuscript(for_pandoc.text, places, title=final.rules.title, sections=style in ("pandoc", "key-page"))
     papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
     return RenderedPage(final, style, shown, papers, traces, own, flags, source)
 
@@ -159,6 +161,9 @@ def _document(
     final, shown = page.final, page.shown
     brief = final.brief
     flagged = flag_findings(page.flags)
+    # The results show all plots, so that none is lost whose number the writer left out.
+    figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
+    unmentioned = [figure for figure in figures if not is_mentioned(figure.number, shown.text)]
     return SectionDocument(
         thread_id="",
         section=brief.kind,
@@ -180,9 +185,13 @@ def _document(
             final.draft.notes,
             references.warnings,
             tried,
+            [
+                f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
+                for item in unmentioned
+            ],
         ),
         own_citations=_moved_spans(page.own, shown),
-        figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
+        figures=figures,
         notice=notice,
     )
 

@@ -1,7 +1,8 @@
 """Runs all checks on a draft, and replaces invalid citations that repair did not fix.
 
 After `replace_invalid_citations` no foreign citation and no unknown marker is left: each is replaced by
-`[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader.
+`[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader. Verbatim
+quotations stay as they are, with the citations that the quoted paper makes in them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...roles.inputs import Source
 from ...roles.protocols import Draft
 from ...section_kinds import SECTIONS
 from ..markers import MARKER, marker_ids, normalise_markers, sentences
+from ..quotations import verbatim_spans
 from ..spans import SpanSet
 from .author_year_patterns import NamedSource
 from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
@@ -158,7 +160,7 @@ class _Fault:
 def _faults(
     text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
 ) -> list[_Fault]:
-    """Unknown markers and foreign citations of a normalised text, in order, without overlap."""
+    """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
     foreign = find_foreign(
         text,
@@ -173,7 +175,11 @@ def _faults(
     for start, end in _unknown(text, known):
         if not taken.meets(start, end):
             faults.append(_Fault("unknown-marker", start, end, None))
-    return sorted(faults, key=lambda fault: fault.start)
+    quoted = verbatim_spans(text, [passage for source in sources for passage in source.passages]) if faults else []
+    return sorted(
+        (fault for fault in faults if not any(start <= fault.start and fault.end <= end for start, end in quoted)),
+        key=lambda fault: fault.start,
+    )
 
 
 def _foreign_fault(item: Foreign) -> _Fault:

@@ -15,7 +15,15 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from citeloom import key_trust
-from citeloom.citations import citation_styles, edited_citations, html_escaping, markers, marking, references
+from citeloom.citations import (
+    citation_styles,
+    edited_citations,
+    html_escaping,
+    markers,
+    marking,
+    quotations,
+    references,
+)
 from citeloom.citations.checks import (
     absence,
     author_year_patterns,
@@ -218,7 +226,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
-    "quoted_spans": copied_text.quoted_spans,
+    "quoted_spans": quotations.quoted_spans,
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
     "trace_numbers": lambda text: number_tracing.trace_numbers(text, SOURCES, EXPERIMENT),

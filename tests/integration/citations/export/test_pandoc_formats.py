@@ -183,3 +183,12 @@ def test_the_title_of_a_paper_is_text_and_nothing_else(title: str) -> None:
     assert f'<h1 class="title">{html.escape(plain, quote=False)}</h1>' in page
     assert r"\input{/etc" not in tex and "root:" not in tex and "root:" not in page
     assert r"\title{" in tex and r"\section{Abstract}" in tex
+
+
+@pytest.mark.parametrize("csl", ["", "apa", "chicago-author-date"])
+@pytest.mark.parametrize("target", FORMATS)
+def test_an_article_without_a_volume_is_not_called_ahead_of_print(target: Format, csl: str) -> None:
+    bib = BIB.replace("{Networks}", "{Networks}, doi = {10.1000/net}").replace("{Graphs}", "{Graphs}, doi = {10.1/g}")
+    text = _text(convert(_source(), bib, target, csl=style_file(csl)), target)
+    assert "Networks" in text or (target == "tex" and not csl)
+    assert "ahead of print" not in text.lower() and "advance online" not in text.lower()
