@@ -76,15 +76,16 @@ def _(brief: AnswerBrief) -> tuple[Need, ...]:
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
     """A need for each paragraph of the section, searched for whole and by its sentences.
 
-    A section with little text of its own is searched for by the concept and the hypothesis too.
+    Its subject, and for a section on what was done its hypothesis too, are needs as well.
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
-    beside = [concept.title, concept.description, experiment.hypothesis.description]
+    beside = [experiment.hypothesis.description] if kind in ("methods", "results") else []
     needs: dict[str, tuple[str, ...]] = {}
-    for about in abouts if kind not in ("methods", "results", "conclusion") else [*abouts, *beside]:
-        if queries := queries_for(about):
-            needs.setdefault(about, queries)
+    for about in dict.fromkeys([*abouts, concept.title, *beside]):
+        # "Is either better?" can only be searched for with its subject.
+        if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
+            needs[about] = queries
     return tuple(Need(f"N{number}", text, queries) for number, (text, queries) in enumerate(needs.items(), 1))
 
 

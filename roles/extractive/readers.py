@@ -24,7 +24,7 @@ _UNJUDGED: Final = 0.5  # for a passage that no model here can judge: only the o
 _SUBJECT: Final = (20.0, 0.68)
 _NEED: Final = (30.0, 0.70)
 _CROSS: Final = 0.3
-_EVEN: Final = -1.75
+_EVEN: Final = 0.1
 _SPREAD: Final = 2.0
 
 

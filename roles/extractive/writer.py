@@ -24,12 +24,13 @@ from .sentence_vectors import SentenceVectors
 
 _OF_A_NEED: Final = 3
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.1  # of score, for each earlier passage of the same paper in the text
+_USED_BEFORE: Final = 0.15  # of score, for each earlier passage of the same paper in the text
 _LABEL: Final = 12  # words of a statement where a passage names it
 _PAPERS: Final = 4  # fewer papers in a section are noted
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
-_DETAILS: Final = re.compile(r"(?<=\] )\([^“”\n]*; score \d\.\d\d; near to: ")
+_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]*; score \d\.\d\d(?=; near to )")
+_MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
 class _Repairless:
@@ -114,7 +115,7 @@ class _Choice:
         self.papers: Counter[str] = Counter()
 
     def take(self, need: NeedCoverage) -> list[Source]:
-        """The best passages of a need that were not taken before; papers taken from before come later."""
+        """The best passages of a need, papers taken from before later; one taken before only if all were."""
         left = [self._sources[name] for name in need.evidence if name in self._sources and name not in self._taken]
         found: list[Source] = []
         here: Counter[str] = Counter()
@@ -129,7 +130,8 @@ class _Choice:
             self._taken.add(best.evidence.id)
             here[key] += 1
             self.papers[key] += 1
-        return sorted(found, key=lambda source: -source.evidence.llm_score)
+        again = [self._sources[name] for name in need.evidence if name in self._taken][:1]
+        return sorted(found, key=lambda source: -source.evidence.llm_score) or again
 
     def _worth(self, source: Source) -> float:
         return source.evidence.llm_score - _USED_BEFORE * self.papers[source.paper.key]
@@ -148,16 +150,17 @@ class _Passages:
     async def _item(self, source: Source, statement: str) -> str:
         evidence = source.evidence
         page = "" if evidence.page is None else f", page {evidence.page}"
-        section = one_line(evidence.section).replace("“", '"').replace("”", '"') or "no section title"
+        section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
         near = await self._nearest(evidence.quote, statement)
-        place = as_text(f"({section}{page}; score {evidence.llm_score:.2f}; near to: {_quoted(near)})")
-        return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}] {place}"
+        near_to = _quoted(near) if near else "this statement"
+        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}; near to {near_to}")
+        return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], {place}"
 
     async def _nearest(self, quote: str, statement: str) -> str:
-        """The sentence of a statement that a quote is nearest to."""
+        """The sentence of a statement that a quote is nearest to; empty for a statement of one sentence."""
         sentences = [statement[start:end] for start, end in sentence_spans(statement)]
         if len(sentences) <= 1:
-            return statement
+            return ""
         (row,) = await self._vectors.of([quote])
         cosines = [float(row @ await self._vectors.of_query(sentence)) for sentence in sentences]
         return sentences[cosines.index(max(cosines))]
