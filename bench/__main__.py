@@ -32,6 +32,7 @@ from bench import (
     pdf,
     questions,
     retrieval,
+    rubrics,
     scans,
     section,
     served,
@@ -47,7 +48,7 @@ PARTS = (
     *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching", "figures"),
 )
 # These take minutes, or a server, so only on request.
-ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans", "stores")
+ASKED_FOR = ("coverage", "judge", "questions", "rerank", "rubrics", "scans", "stores")
 
 
 def main() -> None:

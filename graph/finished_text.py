@@ -63,8 +63,11 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     verdicts = still_placed(verdicts_of(state), sources)
     rules = rules_of(brief)
     final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
-    if instead := rules.text_without_sources(state, draft.text, sources, len(keys)):
+    extractive = "writer" in session.extractive
+    if instead := rules.text_without_sources(state, draft.text, sources, len(keys), judged=not extractive):
         return replace(final, text=instead)
+    if extractive:
+        return replace(final, text=draft.text)
     text, replaced = await asyncio.to_thread(
         replace_invalid_citations,
         draft.text,
@@ -74,8 +77,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
         word_for_word=brief.word_for_word,
     )
     before = list((earlier or {}).values())
-    if "writer" not in session.extractive:
-        text = await asyncio.to_thread(rules.with_own_statements, text, before, keys)
+    text = await asyncio.to_thread(rules.with_own_statements, text, before, keys)
     lost = [*lost, *await asyncio.to_thread(rules.left_to_others, text, before, keys)]
     text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 

@@ -31,6 +31,7 @@ from ..citations.user_citations import OwnCitation
 from ..config import CitationStyle
 from ..documents import Evidence, Paper
 from ..documents.subprocesses import in_thread
+from ..roles.extractive.writer import without_details
 from ..roles.inputs import Source
 from .completeness import coverage_of, coverage_warnings, tried_of
 from .finished_text import FinishedText
@@ -70,7 +71,8 @@ async def layout_page(
         for mark in await asyncio.to_thread(marks_of, text, final.left)
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
-    traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
+    stated = without_details(text) if "writer" in session.extractive else text
+    traces = await asyncio.to_thread(trace_numbers, stated, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     described = await asyncio.to_thread(session.library.described.by_chunk)
     flags = await asyncio.to_thread(flag_sources, sources, beside, described)

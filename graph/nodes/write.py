@@ -59,6 +59,9 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     A replacement stays only when it is better: sentence by sentence, or as a whole when the whole draft was rewritten.
     A repair that changed nothing is not requested again: the same request has the same answer.
     """
+    if "writer" in session.extractive:  # the author's own words and verbatim quotes: nothing is claimed of a source
+        runtime.stream_writer(progress("checked", "own words and verbatim quotes; nothing was judged"))
+        return {"findings": [], "repairing": False}
     brief, warnings = await brief_of(state, session)
     draft = draft_of(state)
     own = await asyncio.to_thread(_check_findings, draft, brief)
