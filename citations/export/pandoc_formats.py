@@ -53,12 +53,8 @@ _COMMAND = re.compile(
 )
 _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
-<<<<<<< HEAD
-_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\.[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\.[\d, -]++)?)*+\]")
-=======
-_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
 _SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
->>>>>>> falsities
 _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 
 
