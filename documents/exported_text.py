@@ -54,8 +54,12 @@ def read_exported(file: Path) -> ExportedText:
 
 def without_frame(markdown: str) -> str:
     """The text of a section's markdown without headings, images, comments and references."""
-    text = _REFERENCES.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n")))
-    return _IMAGE.sub("", _HEADING.sub("", text)).strip()
+    return _IMAGE.sub("", _HEADING.sub("", without_comments_and_references(markdown))).strip()
+
+
+def without_comments_and_references(markdown: str) -> str:
+    """The text of a section's markdown with its headings and images."""
+    return _REFERENCES.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n"))).strip()
 
 
 def _converted(file: Path) -> ExportedText:
