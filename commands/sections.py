@@ -29,6 +29,7 @@ from .run_report import end_unread, report_run
 from .several_values import require_no_value
 
 if TYPE_CHECKING:
+    from ..config import Settings
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
     from ..runs.result_record import ResultRecord
@@ -195,6 +196,7 @@ def paper(
     page_images: PageImagesOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
+    words: WordsOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -206,6 +208,7 @@ def paper(
     settings |= {
         "cite_retracted": cite_retracted,
         "chat_base_url": base_url,
+        "section_words": words,
         "max_calls": max_calls,
         "max_tokens": max_tokens,
         "max_cost": max_cost,
@@ -247,7 +250,17 @@ async def _write(
         require_fields(experiment, needed, source=str(exp))
     with command_session(settings, found, create=False) as session:
         request = SectionRequest(kind, experiment, str(exp), fresh)
+        if overrides.get("section_words") is not None and "writer" in session.extractive:
+            notice("--words has no effect without a chat model: your own statements are never shortened.")
+        say_where_style_differs(settings, output)
         return await write_one(request, output, session)
+
+
+def say_where_style_differs(settings: Settings, output: Output | None) -> None:
+    """Name the formats in which citations do not look as `--cite-style` says."""
+    formats = [name for name in (output.formats if output else ()) if name in ("docx", "html", "pdf")]
+    if settings.cite_style == "numeric" and formats and not settings.csl:
+        notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

@@ -20,6 +20,9 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
 _FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
+_TEMPLATE: Final = "$if(abstract)$\n$abstract$\n\n$endif$\n$body$\n"  # a Word or LaTeX abstract is metadata to pandoc
+_LATEX_FIGURE = re.compile(r"\\begin\{figure\}.*?\\end\{figure\}", re.DOTALL)
+_LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
 _SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*\])*)\]\{\.citation[^{}]*\}")
@@ -51,16 +54,31 @@ def read_exported(file: Path) -> ExportedText:
 
 def without_frame(markdown: str) -> str:
     """The text of a section's markdown without headings, images, comments and references."""
-    text = _REFERENCES.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n")))
-    return _IMAGE.sub("", _HEADING.sub("", text)).strip()
+    return _IMAGE.sub("", _HEADING.sub("", without_comments_and_references(markdown))).strip()
+
+
+def without_comments_and_references(markdown: str) -> str:
+    """The text of a section's markdown with its headings and images."""
+    return _REFERENCES.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n"))).strip()
 
 
 def _converted(file: Path) -> ExportedText:
-    options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none", "--"]
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        template = Path(folder) / "template.md"
+        template.write_text(_TEMPLATE, "utf-8")
+        options = [
+            "--from",
+            _READERS[file.suffix],
+            "--to",
+            "markdown-smart",
+            "--wrap=none",
+            f"--template={template}",
+            "--",
+        ]
         if file.suffix == ".tex":
             # With a citation style pandoc writes citations out, in a command of its own that it does not read.
             linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
+            linked = _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
             file = Path(folder) / "text.tex"
             file.write_text(linked, "utf-8")
         markdown = pandoc([*options, str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from citeloom import Conversation, open_library, research, write_section
 from tests.integration.commands.conftest import Citeloom
 from tests.support.sample_library import EXPERIMENT
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -164,7 +165,7 @@ def test_the_text_of_each_format_is_checked(
     record = json.loads((folder / "discussion.json").read_text("utf-8"))
     first = record["citations"][0]
     other = next(item["key"] for item in record["citations"] if item["key"] != first["key"])
-    by_key = {"md": "({})", "json": "({})", "tex": "]{{{}}}"}.get(suffix, "#ref-{}")
+    by_key = {"md": "({})", "json": "({})", "tex": "{{{}}}"}.get(suffix, "#ref-{}")
     author = next(entry for entry in record["references"] if entry["key"] == first["key"])["authors"][0].split()[-1]
     word = next(word for word in first["quote"].split() if len(word) > 6 and word.isalpha())
     number = next(item["text"] for item in record["numbers"] if "path" in (item["found"] or {}))
@@ -197,3 +198,22 @@ def test_an_edited_sentence_may_cite_what_the_run_found(
     (folder / "discussion.md").write_text(text.replace("\n\n## References", f"\n\n{new}\n\n## References"), "utf-8")
     done = citeloom("verify", folder / "discussion.md", "--home", home)
     assert done.code == 0 and "1 edited sentence" in done.err, done.out
+
+
+@pytest.mark.parametrize("suffix", ["md", "tex", "docx", "html"])
+def test_the_text_of_a_paper_is_checked_with_its_abstract_and_figures(
+    citeloom: Citeloom, home: Path, tmp_path: Path, suffix: str
+) -> None:
+    for file in EXAMPLES.glob("*.*"):
+        shutil.copy(file, tmp_path)
+    formats = [] if suffix == "md" else ["--format", suffix]
+    written = citeloom("paper", tmp_path / "exp.json", "--home", home, "--out", tmp_path, "--json", *formats)
+    abstract = next(part for part in written.json["sections"] if part["section"] == "abstract")
+    file = tmp_path / f"paper.{suffix}"
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 0 and "all hold" in done.err, done.out
+    first = abstract["text"].split(". ")[0]
+    number = next(word for word in first.split() if word.isdigit())
+    assert _edit(file, first, first.replace(number, "7731"))
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 4 and "7731" in done.out, done.err

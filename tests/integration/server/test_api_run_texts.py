@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from citeloom import open_library, write_section
+from citeloom.citations.export.latex_engine import find_engine
 from tests.support.judging_model import GOOD, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI
 from tests.support.run_fixtures import experiment
@@ -20,7 +21,7 @@ from tests.support.served_app import Served, served_app
 __all__ = ["experiment"]
 
 TEXT = f"{GOOD} {WEAK}"
-FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "html")
+FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "html", *(["pdf"] if find_engine() else []), "zip")
 
 
 @pytest.fixture
