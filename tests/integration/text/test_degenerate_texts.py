@@ -15,7 +15,7 @@ import pytest
 from citeloom.citations.checks import draft_checks, foreign_citations
 from citeloom.documents import chunking, heading_translations, markdown
 from citeloom.experiment import Experiment
-from citeloom.roles.extractive import planners
+from citeloom.roles.extractive import needs
 from citeloom.roles.protocols import Draft
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES
@@ -61,7 +61,7 @@ NAMED = {
         "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
     ),
     "a heading of 100 kB of blanks": lambda: heading_translations.in_english(" " * 100_000),
-    "100 kB of numbers as a need": lambda: planners.searchable("1 " * 50_000),
+    "100 kB of numbers as a need": lambda: needs.searchable("1 " * 50_000),
     "2 MB of results": lambda: draft_checks.check_draft(
         Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),
         SOURCES,
@@ -132,9 +132,6 @@ ELSEWHERE = {
     "models/journal/serialization.py": "reads what is committed to the journal",
     "models/http/capabilities.py": "reads a message that was shortened",
     "models/embeddings/bundled_weights.py": "reads its own package",
-    "roles/extractive/source_matching.py": "reads passages of at most 30 words",
-    "roles/extractive/answer_kinds.py": "reads a question, of 4,000 characters at most, and passages of 45 words",
-    "roles/extractive/readers.py": "reads a question, of 4,000 characters at most",
     "experiment.py": "reached through the Experiment of the readers",
     "ingestion/opendataloader_process.py": "reads what the program java of this machine says of its version",
     "ingestion/tesseract.py": "reads the names of languages that the program tesseract of this machine lists",
