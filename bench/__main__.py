@@ -84,6 +84,9 @@ def main() -> None:
     if "questions" in parts:
         _log("questions: which ones a library accepts as its own ...")
         questions.measure()
+    if "rubrics" in parts:
+        _log("rubrics: an expert's papers among the passages of a question ...")
+        rubrics.measure()
     if "coverage" in parts:
         _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]

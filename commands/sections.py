@@ -25,7 +25,7 @@ from .options import (
     resolve,
 )
 from .output import notice, result, result_json, section_progress
-from .run_report import end_unread, report_run
+from .run_report import end_incomplete, report_run
 from .several_values import require_no_value
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _command(kind: SectionKind) -> Any:
         output = output_to(out, formats or (), force=force, page_images=page_images)
         record = run_async(_write(kind, given, output, fresh, home, settings))
         result_json(record) if as_json else _show(record)
-        end_unread(record)
+        end_incomplete(record)
 
     section.__name__ = kind
     return section
@@ -217,7 +217,7 @@ def paper(
     output = output_to(out, formats or (), force=force, page_images=page_images)
     record = run_async(_write("paper", given, output, fresh, home, settings))
     result_json(record) if as_json else _show(record)
-    end_unread(record)
+    end_incomplete(record)
 
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:

@@ -115,4 +115,4 @@ def coverage_line(coverage: Coverage) -> str:
     if by_topic:
         outcomes.insert(1, f"{by_topic} compared by topic only")
     read = NOT_COUNTED if passages["read"] is None else counts
-    return f"Passages: {read}; cited sentences: {', '.join(outcomes)}."
+    return f"Passages: {read}; cited sentences: {', '.join(outcomes) if sentences['cited'] else 'none judged'}."

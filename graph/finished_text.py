@@ -1,4 +1,4 @@
-"""The draft as the reader may see it: invalid citations replaced, repeats removed, and what remains found.
+"""The draft as the reader may see it: invalid citations replaced, and what remains found.
 
 With `strict`, sentences that fail a check are left out.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from ..citations import Finding, check_draft, replace_invalid_citations
 from ..citations.checks.absence import absence_findings
-from ..citations.checks.repeated_sentences import without_repeats
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..roles.inputs import Brief, Source
@@ -28,7 +27,7 @@ from .verdicts import still_placed, verdicts_of
 class FinishedText:
     """A draft as the reader may see it, with its markers.
 
-    `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
+    `replaced` are findings whose words were replaced, `left` those that
     remain in the text, and `out` the sentences that a strict run leaves out; the spans `unmarked` get no marks.
     """
 
@@ -40,7 +39,6 @@ class FinishedText:
     lost: Sequence[str]
     text: str = ""
     replaced: Sequence[Finding] = ()
-    repeated: Sequence[Finding] = ()
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
     unmarked: Sequence[tuple[int, int]] = ()
@@ -54,7 +52,7 @@ class FinishedText:
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The draft without what must not reach the reader.
 
-    `earlier` are the finished texts of a paper's previous sections by name; none of their sentences is repeated.
+    `earlier` are the finished texts of a paper's previous sections by name; repeating them is a finding.
     """
     brief, lost = await brief_of(state, session)
     draft = draft_of(state)
@@ -79,19 +77,18 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     before = list((earlier or {}).values())
     text = await asyncio.to_thread(rules.with_own_statements, text, before, keys)
     lost = [*lost, *await asyncio.to_thread(rules.left_to_others, text, before, keys)]
-    text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
         # Marking may fix more than it names, or less: what is reported is what remains in the text.
         written = Draft(text, draft.truncated)
-        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        found = check_draft(
+            written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys, earlier=earlier
+        )
         return [*found, *support_findings(text, verdicts), *absence_findings(text, searched_in_vain(state))]
 
     strict = session.settings.strict
     text, left, out = await asyncio.to_thread(_checked_text, text, check, strict=strict, kind=brief.kind)
-    return replace(
-        final, lost=lost, text=text or rules.when_empty, replaced=replaced, repeated=repeated, left=left, out=out
-    )
+    return replace(final, lost=lost, text=text or rules.when_empty, replaced=replaced, left=left, out=out)
 
 
 def _checked_text(

@@ -150,7 +150,6 @@ def _with_readers_messages(final: FinishedText) -> FinishedText:
     return replace(
         final,
         replaced=renamed(final.replaced),
-        repeated=renamed(final.repeated),
         left=renamed(final.left),
         out=[replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in final.out],
     )
@@ -209,7 +208,7 @@ def _cited_references(page: RenderedPage, references: References) -> list[Refere
 def _document_findings(page: RenderedPage, flagged: Sequence[Finding], *, strict: bool) -> list[Finding]:
     """All findings; those whose words are not in the text have no span."""
     final = page.final
-    gone = [*(() if strict else final.replaced), *final.repeated]
+    gone = () if strict else final.replaced
     return [
         *(replace(finding, span=None) for finding in gone),
         *(_moved(finding, page.shown) for finding in final.left),
@@ -247,7 +246,6 @@ def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
     """A line for each finding: what was replaced or left out, and what remains in the text."""
     return [
         *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
-        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
         *(f"Left out of the text: {line}" for item in final.out for line in item.found),
         *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
     ]

@@ -96,7 +96,7 @@ def check_draft(
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
-        placed += repeated_findings(text, earlier)
+        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
     if kind == "answer":
         placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:

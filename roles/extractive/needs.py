@@ -76,13 +76,12 @@ def _(brief: AnswerBrief) -> tuple[Need, ...]:
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
     """A need for each paragraph of the section, searched for whole and by its sentences.
 
-    Its subject, and for a section on what was done its hypothesis too, are needs as well.
+    The subject of the paper is a need as well, for sections whose own statements find little.
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
-    beside = [experiment.hypothesis.description] if kind in ("methods", "results") else []
     needs: dict[str, tuple[str, ...]] = {}
-    for about in dict.fromkeys([*abouts, concept.title, *beside]):
+    for about in dict.fromkeys([*abouts, concept.title, concept.description, experiment.hypothesis.description]):
         # "Is either better?" can only be searched for with its subject.
         if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
             needs[about] = queries

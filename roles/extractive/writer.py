@@ -23,10 +23,11 @@ from .section_outlines import outline, used_and_left_out
 from .sentence_vectors import SentenceVectors
 
 _OF_A_NEED: Final = 3
+_OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.15  # of score, for each earlier passage of the same paper in the text
 _LABEL: Final = 12  # words of a statement where a passage names it
-_PAPERS: Final = 4  # fewer papers in a section are noted
+_PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
 _DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]*; score \d\.\d\d(?=; near to )")
@@ -69,6 +70,8 @@ class ExtractiveWriter(_Repairless):
             else:
                 far.append(need.need.text)
         for need in needs.values():
+            if len(chosen.papers) >= _PAPERS:
+                break
             if listed := await self._passages.listed(need, chosen.take(need)):
                 blocks += [f"*Evidence in your library near to {_quoted(need.need.text)}, not judged:*", listed]
         if far:
@@ -89,8 +92,9 @@ class ExtractiveAnswerer(_Repairless):
         blocks: list[str] = []
         far: list[str] = []
         # A part of the question names passages better than the whole, which takes what is left.
+        most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
-            listed = await self._passages.listed(need, chosen.take(need))
+            listed = await self._passages.listed(need, chosen.take(need, most), "the question")
             if not listed:
                 far.append(need.need.text)
                 continue
@@ -114,12 +118,12 @@ class _Choice:
         self._taken: set[str] = set()
         self.papers: Counter[str] = Counter()
 
-    def take(self, need: NeedCoverage) -> list[Source]:
+    def take(self, need: NeedCoverage, most: int = _OF_A_NEED) -> list[Source]:
         """The best passages of a need, papers taken from before later; one taken before only if all were."""
         left = [self._sources[name] for name in need.evidence if name in self._sources and name not in self._taken]
         found: list[Source] = []
         here: Counter[str] = Counter()
-        while left and len(found) < _OF_A_NEED:
+        while left and len(found) < most:
             best = max(left, key=self._worth)
             left.remove(best)
             key = best.paper.key
@@ -143,16 +147,16 @@ class _Passages:
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
-    async def listed(self, need: NeedCoverage, sources: Sequence[Source]) -> str:
+    async def listed(self, need: NeedCoverage, sources: Sequence[Source], whole: str = "this statement") -> str:
         """A list of the passages of a need; empty without one."""
-        return "\n".join([await self._item(source, need.need.text) for source in sources])
+        return "\n".join([await self._item(source, need.need.text, whole) for source in sources])
 
-    async def _item(self, source: Source, statement: str) -> str:
+    async def _item(self, source: Source, statement: str, whole: str) -> str:
         evidence = source.evidence
         page = "" if evidence.page is None else f", page {evidence.page}"
         section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
         near = await self._nearest(evidence.quote, statement)
-        near_to = _quoted(near) if near else "this statement"
+        near_to = _quoted(near) if near else whole
         place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}; near to {near_to}")
         return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], {place}"
 

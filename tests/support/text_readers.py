@@ -81,15 +81,12 @@ from citeloom.roles.chat import (
 )
 from citeloom.roles.chat.prompt_experiment import present_experiment
 from citeloom.roles.extractive import (
-    answerer,
-    attributable_sentences,
-    draft_blocks,
-    paper_outline,
-    planners,
+    metrics_table,
+    needs,
     quotable_sentences,
     rewriter,
     section_outlines,
-    themes,
+    writer,
 )
 from citeloom.roles.inputs import EarlierSection
 from citeloom.roles.protocols import Draft
@@ -174,10 +171,6 @@ def _given(text: str) -> object:
     return langchain_documents.read_given(langchain_documents.Given("a2020", (given,)), _bibliography(""))
 
 
-def _themed(text: str) -> object:
-    return themes.experiment_themes(experiment(text), themes.vocabulary([("a", text)]))
-
-
 def _render(style: Any) -> Reader:
     return lambda text: citation_styles.render(text, SOURCES, style)
 
@@ -238,7 +231,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     ),
     "wording": repeated_sentences.wording,
     "repeated_findings": lambda text: repeated_sentences.repeated_findings(text, {"methods": text}),
-    "without_repeats": lambda text: repeated_sentences.without_repeats(text, {"methods": PLAIN}),
     "cited_claims": lambda text: support_findings.cited_claims(text, SOURCES),
     "pairs_of_absence": lambda text: support_findings.pairs_of_absence(text, SOURCES),
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
@@ -265,7 +257,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 }
 
 DOCUMENTS: Final[Mapping[str, Reader]] = {
-    "blocks_of": lambda text: [draft_blocks.cites(item.text) for item in draft_blocks.blocks_of(text, [(0, 9)])],
     "parse_identifier": identifiers.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
     "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
@@ -329,30 +320,22 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
     "show_passages": lambda text: prompt_passages.show_passages(text, [chunk(text)]),
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
-    "a title in an answer": lambda text: answerer._title(source(paper=paper(text))),
     "quotable_passages": quotable_sentences.quotable_passages,
-    "quotable_passages, attributed": lambda text: quotable_sentences.quotable_passages(text, attributed=True),
     "is_quotable": quotable_sentences.is_quotable,
-    "is_quotable, attributed": lambda text: quotable_sentences.is_quotable(text, attributed=True),
     "shown_quote": lambda text: quote_display.shown_quote(text, len(text) // 3, len(text) // 2),
     "without_pointers": quote_display.without_pointers,
-    "attributable_passages": attributable_sentences.attributable_passages,
-    "tells_of_doing": attributable_sentences.tells_of_doing,
     "words_of": words.words_of,
-    "experiment_themes": _themed,
-    "plans.sentences": section_outlines.sentences,
-    "plans.plain": section_outlines.plain,
-    "plans.paragraphs": lambda text: [
-        section_outlines.paragraphs(kind, experiment(text)) for kind in ("results", "discussion")
-    ],
-    "share_of": lambda text: [
-        paper_outline.share_of(kind, experiment(text), ()) for kind in ("discussion", "abstract")
-    ],
+    "field_paragraphs": section_outlines.field_paragraphs,
+    "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
+    "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
+    "without_details": writer.without_details,
+    "_quoted, of a statement": writer._quoted,
+    "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
     "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
-    "parts_of": lambda text: planners.parts_of(text[:QUESTION]),
+    "parts_of": lambda text: needs.parts_of(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
