@@ -29,6 +29,7 @@ from .ray_stages import stages_on
 from .renamed_files import match_renamed
 from .sources import Sources, read_sources
 from .stages import Stages, stages_here
+from .uploaded_papers import remove_orphans
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -155,13 +156,16 @@ def refused_report(sources: Sources) -> IngestReport:
 
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
-    """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
+    """Remove a paper from every store, and its file if it was uploaded; raises `UnknownPaperError`."""
     (paper,) = await remove_all(library, [key], on_event=on_event)
     return paper
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
-    """Remove papers from every store, but not their files; raises `UnknownPaperError` before any change."""
+    """Remove papers from every store, and the files of those that were uploaded.
+
+    Any other file stays where it is. Raises `UnknownPaperError` before any change.
+    """
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
@@ -169,7 +173,20 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         for paper in papers:
             ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await write(library, [removal(key) for key in keys], emit)
+    await asyncio.to_thread(_remove_uploads, library, papers)
     return papers
+
+
+def _remove_uploads(library: Library, papers: Sequence[Paper]) -> None:
+    """Delete the uploaded files of removed papers, and what servers stored of uploads without other files."""
+    backend = backend_of(library.home)
+    uploads = backend.uploads()
+    places = [uploads.place_of(paper.source) for paper in papers if paper.source]
+    among = {place[0] for place in places if place is not None} - uploads.unfinished()
+    if among:
+        remove_orphans(library, uploads, among)
+        for upload in among - uploads.files(among).keys():
+            backend.forget_job(upload)
 
 
 def _ignore(event: IngestEvent) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
 from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
+from ..ingestion.uploaded_papers import remove_orphans
 from ..models.journal.billing_context import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
@@ -26,7 +29,9 @@ from .database_loss import lost_connection
 from .job import Emit, Job, Work
 from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
-from .uploaded_files import bibliography_of, refusal, require_upload, tidy_upload, without_folder
+from .uploaded_files import bibliography_of, refusal, require_upload, without_folder
+
+_log = logging.getLogger("citeloom.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class IngestJobs:
     session: Session
     jobs: Jobs
     uploads: Uploads
+    _received: set[str] = field(default_factory=set)
 
     async def start(self, order: JobOrder) -> Job:
         """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
@@ -53,8 +59,37 @@ class IngestJobs:
         """Stop an ingest: its finished papers stay, and the other files are deleted."""
         stopped = await self.jobs.stop(upload_id)
         if stopped:
-            await asyncio.to_thread(tidy_upload, upload_id, self.session.library, self.uploads)
+            await self.tidy(changed=[upload_id])
         return stopped
+
+    @asynccontextmanager
+    async def receiving(self, upload_id: str) -> AsyncIterator[None]:
+        """Keep the files of an upload until its job begins; if none does, they are deleted."""
+        self._received.add(upload_id)
+        try:
+            yield
+        except BaseException:
+            self._received.discard(upload_id)
+            try:
+                await asyncio.shield(self.tidy(changed=[upload_id]))
+            except CiteloomError as error:
+                _log.warning("Files of %s are not deleted yet: %s", upload_id, error)
+            raise
+        finally:
+            self._received.discard(upload_id)
+
+    async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
+        """Delete files that belong to no paper: of idle uploads, of `changed` ones, and of those whose job has `ended`.
+
+        Uploads that a job works on or will resume keep all their files.
+        """
+
+        def remove() -> None:
+            busy = self.uploads.unfinished() | self._received
+            among = {*ended, *({*self.uploads.idle(), *changed} - busy)}
+            remove_orphans(self.session.library, self.uploads, among)
+
+        await asyncio.to_thread(remove)
 
     def _work_of(self, order: JobOrder) -> Work:
         if "identifiers" in order.request:
@@ -74,11 +109,10 @@ class IngestJobs:
                 report = await _ingest(upload_id, request, self.session, self.uploads, emit)
             except Exception as error:
                 if not lost_connection(error):
-                    await asyncio.to_thread(tidy_upload, upload_id, library, self.uploads)
+                    await self.tidy(ended=[upload_id])
                 raise
             replaced = [self.uploads.place_of(before[key].source) for key in report.updated if key in before]
-            for each in {upload_id, *(place[0] for place in replaced if place is not None)}:
-                await asyncio.to_thread(tidy_upload, each, library, self.uploads)
+            await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
             record = _record(report, folder, request["refused"])
             emit("done", {"kind": "done", "result": record})
             return record

@@ -5,7 +5,6 @@ A name from a request only ever becomes the last part of a path, after it was ma
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import unicodedata
 from collections.abc import Collection, Sequence
@@ -14,12 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
-from ..documents.notes import note_stem
-from ..ingestion.ingest import remove
 from ..ingestion.sources import ENDINGS
-from ..stores.library import Library
 from ..stores.local.local_uploads import UPLOAD
-from ..stores.server_protocols import Uploads
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending
@@ -75,30 +70,6 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
 def bibliography_of(names: Sequence[str]) -> str | None:
     """The name of the .bib file among these."""
     return next((name for name in names if name.endswith(_BIB)), None)
-
-
-async def remove_paper(library: Library, key: str, uploads: Uploads) -> None:
-    """Remove a paper, and its file if it was uploaded; raises `UnknownPaperError`."""
-    paper = await remove(library, key)
-    place = uploads.place_of(paper.source)
-    if place is not None:
-        await asyncio.to_thread(tidy_upload, place[0], library, uploads)
-
-
-def tidy_upload(upload: str, library: Library, uploads: Uploads) -> None:
-    """Delete the files of an upload that belong to no paper; blocks."""
-    places = [uploads.place_of(paper.source) for paper in library.papers() if paper.source]
-    kept = {place[1] for place in places if place is not None and place[0] == upload}
-    stems = {PurePosixPath(name).stem for name in kept} | set(library.records())
-    unused = [name for name in uploads.names(upload) if name not in kept and note_stem(Path(name)) not in stems]
-    uploads.remove(upload, unused)
-
-
-def tidy_abandoned(library: Library, active: Collection[str], uploads: Uploads) -> None:
-    """Tidy the uploads that no job works on: those of a killed server that are not resumed; blocks."""
-    for upload in uploads.idle():
-        if upload not in active:
-            tidy_upload(upload, library, uploads)
 
 
 def without_folder(text: str, folder: Path) -> str:

@@ -28,7 +28,7 @@ class LocalMembership:
             raise SecondServerError(f"{home.name}: another server is at work on this folder.")
         self.jobs = LocalJobs(home.server)
         self.keys = LocalKeys(home.server)
-        self.uploads = LocalUploads(home.papers, UPLOAD)
+        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""
