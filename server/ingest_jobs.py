@@ -29,7 +29,7 @@ from .database_loss import lost_connection
 from .job import Emit, Job, Work
 from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
-from .uploaded_files import bibliography_of, refusal, require_upload, without_folder
+from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder
 
 _log = logging.getLogger("citeloom.server")
 
@@ -41,7 +41,7 @@ class IngestJobs:
     session: Session
     jobs: Jobs
     uploads: Uploads
-    _received: set[str] = field(default_factory=set)
+    _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
         """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
@@ -63,20 +63,28 @@ class IngestJobs:
         return stopped
 
     @asynccontextmanager
-    async def receiving(self, upload_id: str) -> AsyncIterator[None]:
-        """Keep the files of an upload until its job begins; if none does, they are deleted."""
-        self._received.add(upload_id)
+    async def reserve(self, upload_id: str, size: int) -> AsyncIterator[None]:
+        """Count an upload of this size to the library's; raises `ServerError` with status 507 if it does not fit."""
+        self._received[upload_id] = size
         try:
+            limit = self.session.settings.max_library_size
+            await asyncio.to_thread(require_space, self.session.home, limit, dict(self._received))
             yield
+        finally:
+            del self._received[upload_id]
+
+    @asynccontextmanager
+    async def receive(self, upload_id: str, size: int) -> AsyncIterator[None]:
+        """Keep the files of an upload until its job begins; if none does, they are deleted. Raises as `reserve`."""
+        try:
+            async with self.reserve(upload_id, size):
+                yield
         except BaseException:
-            self._received.discard(upload_id)
             try:
                 await asyncio.shield(self.tidy(changed=[upload_id]))
             except CiteloomError as error:
                 _log.warning("Files of %s are not deleted yet: %s", upload_id, error)
             raise
-        finally:
-            self._received.discard(upload_id)
 
     async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
         """Delete files that belong to no paper: of idle uploads, of `changed` ones, and of those whose job has `ended`.
@@ -85,8 +93,10 @@ class IngestJobs:
         """
 
         def remove() -> None:
-            busy = self.uploads.unfinished() | self._received
-            among = {*ended, *({*self.uploads.idle(), *changed} - busy)}
+            # In this order, so that an upload that is received or registered meanwhile is in one of them.
+            idle = {*self.uploads.idle(), *changed}
+            received = set(self._received.copy())
+            among = {*ended, *(idle - received - self.uploads.unfinished())}
             remove_orphans(self.session.library, self.uploads, among)
 
         await asyncio.to_thread(remove)

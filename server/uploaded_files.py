@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import shutil
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
 from ..ingestion.sources import ENDINGS
+from ..plurals import megabytes
+from ..stores.backends import backend_of
+from ..stores.home import Home
 from ..stores.local.local_uploads import UPLOAD
 from .problems import ServerError
 
@@ -65,6 +68,22 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
             return target.tell() > 0
     except OSError as error:
         raise ServerError(507, f"The file cannot be stored ({error.strerror}).", help="Free some space.") from error
+
+
+def require_space(home: Home, limit: int | None, receiving: Mapping[str, int]) -> None:
+    """Raise `ServerError` with status 507 if uploads that are being received do not fit into the limit; blocks."""
+    if limit is None:
+        return
+    backend = backend_of(home)
+    stored = {**backend.uploads().files(), **backend.plots().files()}
+    used = sum(sum(files.values()) for upload, files in stored.items() if upload not in receiving)
+    used += sum(file.stat().st_size for file in home.added.rglob("*") if file.is_file())
+    if used + (adding := sum(receiving.values())) > limit:
+        raise ServerError(
+            507,
+            f"The library's files take {megabytes(used)} of {megabytes(limit)}; these would add {megabytes(adding)}.",
+            help="Delete papers, or runs with plots; its operator can raise CITELOOM_MAX_LIBRARY_SIZE.",
+        )
 
 
 def bibliography_of(names: Sequence[str]) -> str | None:

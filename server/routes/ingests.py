@@ -34,7 +34,7 @@ async def add_papers(
 
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
-        async with state.ingests.receiving(upload_id):
+        async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
             stored, refused = await _stored(files, upload_id, state)
             if not stored:
                 errors = [{"field": item["name"], "message": item["reason"]} for item in refused]

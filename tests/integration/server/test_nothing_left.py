@@ -185,3 +185,20 @@ def test_the_command_line_deletes_what_a_server_has_stored(address: HomeAddress,
         done = CliRunner().invoke(app, ["--home", home, *words])
         assert done.exit_code == 0, done.output
     assert changed(address, before) == []
+
+
+def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address: HomeAddress) -> None:
+    with served_app(address, {"max_library_size": "1MB"}) as served:
+        upload(served, ("looms.md", paper("wool") * 8_000))
+        held = uploaded(address)
+        for path, name, content in (
+            ("/papers", "more.md", paper("silk") * 8_000),
+            ("/plots", "a.png", PNG + bytes(700_000)),
+        ):
+            refused = served.api.post(path, files=[("files", (name, content))])
+            problem = refused.json()
+            assert refused.status_code == 507 and "CITELOOM_MAX_LIBRARY_SIZE" in problem["help"]
+            assert problem["detail"].startswith("The library's files take 0.6 MB of 1.0 MB; these would add 0.")
+        assert uploaded(address) == held
+        delete(served, "/papers/looms")
+        upload(served, ("more.md", paper("silk") * 8_000))
