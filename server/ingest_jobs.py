@@ -18,9 +18,9 @@ from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
-from ..ingestion.uploaded_papers import remove_orphans
 from ..models.journal.billing_context import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library

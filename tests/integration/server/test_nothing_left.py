@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from citeloom.database_url import DatabaseUrl
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
+from citeloom.stores.job_records import JobOrder
 from tests.integration.stores.postgres.conftest import postgres, url
 from tests.support.inventory import Inventory, inventory
 from tests.support.plain_pdf import Line, write_pdf
@@ -202,3 +204,53 @@ def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address
         assert uploaded(address) == held
         delete(served, "/papers/looms")
         upload(served, ("more.md", paper("silk") * 8_000))
+
+
+def store(address: HomeAddress, *, unfinished: bool) -> str:
+    """The id of an upload that a server has stored hours ago, before it ended."""
+    home, upload_id = find_home(address), f"ingest-{unfinished:012x}"
+    member = backend_of(home).join_servers()
+    folder = member.uploads.folder(upload_id)
+    folder.mkdir(parents=True)
+    (folder / "looms.md").write_bytes(paper("wool"))
+    member.uploads.publish(upload_id)
+    if unfinished:
+        member.jobs.begin(JobOrder(upload_id, "ingest", {"files": ["looms.md"], "refused": [], "replace": False}), "e")
+    member.leave()
+    os.utime(folder, (1, 1))
+    if isinstance(address, DatabaseUrl):
+        with backend_of(home).uploads()._connection() as connection:  # type: ignore[attr-defined]
+            connection.execute("UPDATE uploads SET stored_at = now() - interval '1 day'")
+    return upload_id
+
+
+def doctor(address: HomeAddress, *options: str) -> list[str]:
+    home = address.secret if isinstance(address, DatabaseUrl) else str(address)
+    shown = CliRunner().invoke(app, ["--home", home, "doctor", *options])
+    assert shown.exit_code == 0, shown.output
+    return [line.strip() for line in shown.stdout.splitlines() if ": files: " in line]
+
+
+def test_doctor_names_orphans_with_their_size_and_deletes_them(address: HomeAddress) -> None:
+    orphan, unfinished = store(address, unfinished=False), store(address, unfinished=True)
+    cached = find_home(address).converted / "0123.json"
+    cached.parent.mkdir(exist_ok=True)
+    cached.write_bytes(bytes(2_000_000))
+    os.utime(cached, (1, 1))
+    (named,) = doctor(address)
+    assert named == (
+        "notice: files: 2 files of no paper or run, 2.0 MB: converted/0123.json, "
+        f"{orphan}/looms.md. 'doctor --repair' deletes them."
+    )
+    assert doctor(address, "--repair") == ["fine: files: deleted 2 files of no paper or run, 2.0 MB."]
+    assert doctor(address) == [] and not cached.exists()
+    assert list(backend_of(find_home(address)).uploads().files()) == [unfinished]
+
+
+def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(address: HomeAddress) -> None:
+    upload_id = store(address, unfinished=True)
+    with served_app(address, max_active=1, max_waiting=-1):
+        assert uploaded(address) == ["looms.md"]
+    with served_app(address) as served:
+        done = served.events(f"/ingests/{upload_id}/events")[-1]
+        assert done.data["result"]["added"] == ["looms"] and uploaded(address) == ["looms.md"]
