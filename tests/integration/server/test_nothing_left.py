@@ -16,6 +16,7 @@ from citeloom import aingest, aopen_library
 from citeloom.cli import app
 from citeloom.database_url import DatabaseUrl
 from citeloom.ingestion.doctor import examine
+from citeloom.runs.conversation import delete_conversation
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.job_records import JobOrder
@@ -254,3 +255,16 @@ def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(add
     with served_app(address) as served:
         done = served.events(f"/ingests/{upload_id}/events")[-1]
         assert done.data["result"]["added"] == ["looms"] and uploaded(address) == ["looms.md"]
+
+
+def test_a_conversation_deleted_while_no_server_runs_is_not_resumed_by_the_next(address: HomeAddress) -> None:
+    home, thread = find_home(address), "chat-0123456789ab"
+    backend_of(home).conversations().begin(thread)
+    member = backend_of(home).join_servers()
+    asked = {"asked": "What is woven?", "kind": "question", "limits": {}, "number": 1}
+    member.jobs.begin(JobOrder(thread, "turn", asked), "e")
+    member.leave()
+    asyncio.run(delete_conversation(home, thread))
+    with served_app(address) as served:
+        assert served.api.get(f"/conversations/{thread}").status_code == 404
+        assert served.api.get("/conversations").json()["total"] == 0
