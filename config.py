@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    ByteSize,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -196,6 +197,12 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     )
     conversation_days: int | None = Field(
         None, ge=1, description="Days after its last turn until a conversation is deleted; not set: never."
+    )
+    max_library_size: ByteSize | None = Field(
+        None,
+        ge=1_000_000,
+        le=10**15,
+        description="Space for papers and plots stored by a server ('500MB', '20GB'); not set: no limit.",
     )
     context_tokens: int | None = Field(
         None,

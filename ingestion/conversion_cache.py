@@ -27,7 +27,7 @@ class ConvertedFiles:
         """The cached content of the file; raises OSError if the file is unreadable."""
         stamp = _stamp(file)
         try:
-            entry = json.loads(self._entry(file).read_bytes())
+            entry = json.loads(self.entry(file).read_bytes())
         except (OSError, ValueError):
             return None
         content = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
@@ -38,7 +38,7 @@ class ConvertedFiles:
 
         `digest` is the sha256 of the bytes that were read; that of the file as it is now if omitted.
         """
-        entry = self._entry(file)
+        entry = self.entry(file)
         temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -51,9 +51,10 @@ class ConvertedFiles:
     def forget(self, file: Path) -> None:
         """Delete the entry of a file, which may itself no longer exist."""
         with contextlib.suppress(OSError):
-            self._entry(file).unlink()
+            self.entry(file).unlink()
 
-    def _entry(self, file: Path) -> Path:
+    def entry(self, file: Path) -> Path:
+        """The file in which the content of a file is stored."""
         path = str(file.resolve()).encode("utf-8", "surrogateescape")
         return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
 

@@ -176,7 +176,7 @@ async def _current_session(_: object) -> Session:
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete a conversation with its checkpoints and call counts; the journal keeps the models' answers.
+    """Delete a conversation with its checkpoints, call counts and jobs; the journal keeps the models' answers.
 
     Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
     """
@@ -189,6 +189,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
         with await asyncio.to_thread(backend.open_journal) as journal:
             await saver.adelete_thread(entry.thread_id)
             await journal.forget(entry.thread_id)
+            await asyncio.to_thread(backend.forget_job, entry.thread_id)
             await asyncio.to_thread(register.delete, entry.thread_id)
     return entry
 

@@ -28,7 +28,6 @@ from .server_options import ServerOptions
 from .stream_count import StreamCount
 from .succession import Successor
 from .tokens import BrowserSessions, Tokens
-from .uploaded_files import tidy_abandoned
 from .uploaded_plots import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
@@ -100,8 +99,7 @@ async def _serving(state: ServerState, member: Membership) -> AsyncIterator[Serv
     await state.sessions.end_outdated()
     successor = Successor(state, member.jobs)
     await successor.take_up()
-    active = {job_id for job_id, job in (await state.jobs.known()).items() if job.active}
-    await asyncio.to_thread(tidy_abandoned, state.session.library, active, member.uploads)
+    await state.ingests.tidy()
     await asyncio.to_thread(tidy_plots, state.session.home)
     await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
     expiry = asyncio.create_task(_delete_expired(state))

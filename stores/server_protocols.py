@@ -67,10 +67,6 @@ class ServerJobs(Protocol):
         """Leave a job that was taken up to whichever server can start it."""
         ...
 
-    def forget(self, job_id: str) -> None:
-        """Delete an ended job with its events."""
-        ...
-
 
 class RequestKeys(Protocol):
     """Idempotency keys, kept for a day; a claim ends with its server unless it was settled. Blocking, thread-safe."""
@@ -119,12 +115,20 @@ class Uploads(Protocol):
         """The names of the files of an upload."""
         ...
 
+    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """The size of each stored file in bytes, by upload and name; of all uploads, or of those `among` these."""
+        ...
+
     def remove(self, upload: str, names: Collection[str]) -> None:
         """Delete files of an upload, and its folder when nothing is left in it."""
         ...
 
+    def unfinished(self) -> set[str]:
+        """The uploads that a job works on, or that one will resume."""
+        ...
+
     def idle(self) -> list[str]:
-        """The uploads that may have been abandoned: on a database, none of the last hour."""
+        """The uploads without such a job that may have been abandoned: on a database, none of the last hour."""
         ...
 
 

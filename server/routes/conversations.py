@@ -117,7 +117,7 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
         raise UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
     await state.jobs.require_idle(entry.thread_id)
     await delete_conversation(state.session.home, entry.thread_id)
-    await state.jobs.forget(entry.thread_id)
+    state.jobs.forget(entry.thread_id)
 
 
 async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:

@@ -18,7 +18,6 @@ from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
 from ..run_jobs import Limits
 from ..server_state import ServerState, StateOf
-from ..uploaded_plots import plot_sets, tidy_plots
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -64,8 +63,7 @@ async def remove_run(run_id: str, state: StateOf) -> None:
         raise UnknownRunError(f"There is no run {run_id!r:.200}.")
     await state.jobs.require_idle(run.thread_id)
     await delete_run(state.session.home, run.thread_id)
-    await asyncio.to_thread(tidy_plots, state.session.home, plot_sets(run))
-    await state.jobs.forget(run.thread_id)
+    state.jobs.forget(run.thread_id)
 
 
 async def _registered(run_id: str, state: ServerState) -> RunRecord:

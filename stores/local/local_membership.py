@@ -31,7 +31,7 @@ class LocalMembership:
         self.jobs = LocalJobs(home.server)
         self.keys = LocalKeys(home.server)
         self.sessions = SignInSessions(FileTables(home.server, SESSIONS_SCHEMA, SESSIONS_REMEDY))
-        self.uploads = LocalUploads(home.papers, UPLOAD)
+        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""
