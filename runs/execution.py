@@ -234,9 +234,11 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-    if await asyncio.to_thread(backend.run_under_way, run.thread_id):
+
+    def refuse(_: str) -> None:
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
-    async with backend.run_lock(run.thread_id), backend.open_checkpoints() as saver:
+
+    async with backend.run_lock(run.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
         with await asyncio.to_thread(backend.open_journal) as journal:
             await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
             await asyncio.to_thread(backend.forget_job, run.thread_id)

@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CiteloomError
+from .orders import connection
 from .problems import ServerError, problem_of, problem_response, problem_response_of
 from .server_options import ServerOptions
 from .server_state import state_of
@@ -62,6 +63,7 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        connection.set(str(scope.get("client")))
         answer = _Answer(send, scope["path"])
         try:
             headers = Headers(scope=scope)

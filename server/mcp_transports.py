@@ -24,6 +24,7 @@ from ..stores.local.server_register import UnregisteredJobs
 from .agent_tools import AgentLibrary
 from .jobs import Jobs
 from .mcp_server import mcp_server
+from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
@@ -167,7 +168,7 @@ class McpEndpoint:
 async def serve_stdio(session: Session) -> None:
     """Serve one agent until it closes standard input; unfinished runs are then paused."""
     jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
-    server = mcp_server(AgentLibrary(session, RunJobs(session, jobs)))
+    server = mcp_server(AgentLibrary(session, RunJobs(session, jobs, Orders())))
     try:
         async with stdio_server() as (received, sent):
             await server.run(received, sent, server.create_initialization_options())

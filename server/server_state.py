@@ -14,7 +14,7 @@ from fastapi import Depends, FastAPI, Request
 from ..config import Settings
 from ..errors import CiteloomError
 from ..graph.session import Session, create_session
-from ..runs.conversation import delete_expired
+from ..runs.conversation import expired_conversations
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.server_protocols import Membership, Uploads
@@ -22,6 +22,7 @@ from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .jobs import Jobs
 from .metrics import RequestCounts
+from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
@@ -42,6 +43,7 @@ class ServerState:
     options: ServerOptions
     session: Session
     jobs: Jobs
+    orders: Orders
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
@@ -78,11 +80,13 @@ async def open_state(
 def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
     tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
+    orders = Orders(member.endings, member.locks)
     return ServerState(
         options,
         session,
         jobs,
-        RunJobs(session, jobs),
+        orders,
+        RunJobs(session, jobs, orders),
         StreamCount(options.max_streams),
         tokens,
         BrowserSessions(tokens, member.sessions),
@@ -109,6 +113,7 @@ async def _serving(state: ServerState, member: Membership) -> AsyncIterator[Serv
         expiry.cancel()
         await successor.close()
         await state.jobs.close()
+        await asyncio.to_thread(state.orders.close)
 
 
 async def _delete_expired(state: ServerState) -> None:
@@ -116,7 +121,8 @@ async def _delete_expired(state: ServerState) -> None:
     days = state.session.settings.conversation_days
     while days is not None:
         try:
-            await delete_expired(state.session.home, days)
+            for entry in await expired_conversations(state.session.home, days):
+                await state.runs.delete_conversation(entry.thread_id)
         except CiteloomError as error:
             _log.warning("Expired conversations are not deleted: %s", error)
         await asyncio.sleep(_HOUR)

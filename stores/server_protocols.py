@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..models.journal.journal_database import CallLocks
 from .home import Home
 from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
+from .recent_endings import RecentEndings
 from .sign_in_sessions import SignInSessions
 
 
@@ -170,6 +172,16 @@ class Membership(Protocol):
     @property
     def sessions(self) -> SignInSessions:
         """The sessions of browsers."""
+        ...
+
+    @property
+    def endings(self) -> RecentEndings:
+        """What requests to any server deleted or withdrew a moment ago."""
+        ...
+
+    @property
+    def locks(self) -> CallLocks | None:
+        """Locks against the other servers; None where there are none."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from ...ingestion.ingest import remove
 from ...tools.outline import indexed_text
 from ...tools.paper_records import listed_papers, paper_details, text_records
+from ..orders import paper_removed
 from ..request_models import Limit, Offset, Year
 from ..response_models import PaperDetails, PaperList, PaperText, problems
 from ..server_state import StateOf
@@ -56,7 +57,11 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))
 async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
-    await remove(state.session.library, key)
+    library, removed = state.session.library, paper_removed(key)
+    await state.orders.find(lambda: library.paper(key), removed)
+    async with state.orders.on(removed, removed):
+        await remove(library, key)
+        await state.orders.end(removed)
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from filelock import FileLock
 
 from ...errors import ConfigurationError
 from ..home import Home
+from ..recent_endings import ENDINGS_SCHEMA, RecentEndings
 from ..server_protocols import Listener
 from ..sign_in_sessions import SESSIONS_REMEDY, SESSIONS_SCHEMA, SignInSessions
 from .file_tables import FileTables
@@ -32,6 +33,8 @@ class LocalMembership:
         self.keys = LocalKeys(home.server)
         self.sessions = SignInSessions(FileTables(home.server, SESSIONS_SCHEMA, SESSIONS_REMEDY))
         self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
+        self.endings = RecentEndings(FileTables(home.server, ENDINGS_SCHEMA, SESSIONS_REMEDY))
+        self.locks = None
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""
