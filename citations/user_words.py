@@ -48,8 +48,7 @@ class OwnWords:
     def _repeats(self, item: Foreign) -> bool:
         """Whether the sentence around a citation is verbatim the user's."""
         around = self._around(item)
-        wordings = {_bare(words) for words in (around.text, without_lead(around.text))} if around else set()
-        return not _own_sentences(self._own_text).isdisjoint(wordings)
+        return around is not None and not _own_sentences(self._own_text).isdisjoint(_wordings(around.text))
 
     def _leads_up_to(self, item: Foreign) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
@@ -114,6 +113,12 @@ def _names_a_work(item: Foreign, text: str) -> bool:
 def _own_sentences(text: str) -> frozenset[str]:
     """The sentences of the user's text, reduced to their words."""
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
+
+
+@lru_cache(maxsize=8)
+def _wordings(sentence: str) -> frozenset[str]:
+    """The words of a sentence, and those without its lead; cached, since one sentence may have thousands of citations."""
+    return frozenset(map(_bare, (sentence, without_lead(sentence))))
 
 
 def _bare(sentence: str) -> str:
