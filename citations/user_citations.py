@@ -146,8 +146,8 @@ def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) ->
         place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
         done = place.start() if place else -1
         for citation in item.citations if place else ():
-            at = _find(text, citation, done)
-            if at is not None and place and at[1] <= place.end() + 1:
+            at = _find(text, citation, done, place.end() + 1) if place else None
+            if at is not None:
                 done = at[1]
                 found[at] = OwnCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
     return [found[at] for at in sorted(found)]
@@ -209,8 +209,8 @@ def _differing(words: str, marked: str) -> Iterator[tuple[int, int]]:
         yield begin, closing + 1
 
 
-def _find(text: str, citation: str, start: int) -> tuple[int, int] | None:
-    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start)
+def _find(text: str, citation: str, start: int, end: int) -> tuple[int, int] | None:
+    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start, end)
     return match.span() if match else None
 
 

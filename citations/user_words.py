@@ -114,8 +114,9 @@ def _own_sentences(text: str) -> frozenset[str]:
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
 
 
+@lru_cache(maxsize=8)
 def _bare(sentence: str) -> str:
-    """A sentence without its markers, final stop and line prefix."""
+    """A sentence without its markers, final stop and line prefix; cached, since it may have thousands of citations."""
     return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
 
 

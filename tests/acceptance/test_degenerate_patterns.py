@@ -1,13 +1,15 @@
-"""Every regular expression of the package on all degenerate texts at 100 kB, and at 1 MB on those that took longest."""
+"""Every regular expression, and every function that takes text, on degenerate texts of 100 kB and 1 MB."""
 
 from __future__ import annotations
 
 from heapq import nlargest
+from pathlib import Path
 
 import pytest
 
 from tests.support.collected_patterns import collect_patterns
 from tests.support.degenerate_texts import TEXTS, degenerate, repeated
+from tests.support.function_report import functions_that_grow
 from tests.support.pattern_texts import pattern_texts
 
 _SHARES = 8
@@ -36,3 +38,22 @@ def test_a_pattern_takes_time_in_proportion_to_its_text(share: int, shared: dict
             }
             slow += [f"{item.places} on 1 MB of {name}" for name in longer if item.is_slow(longer[name], 10 * _SECONDS)]
     assert slow == []
+
+
+# Quadratic only in what the package itself passes.
+_ARTIFICIAL = ("documents/bibtex.py: _split on ",)  # a separator as long as the value
+
+
+@pytest.mark.parametrize(
+    ("length", "rooms"),
+    [
+        (25_000, ("server", "zotero", "metadata", "api", "runs", "stores", "commands")),
+        (25_000, ("citations",)),
+        (25_000, ("documents", "text", "ingestion", "key_trust.py", "experiment.py")),
+        (25_000, ("graph", "tools", "roles", "models", "prompts")),
+        (250_000, ("server", "zotero", "metadata")),
+    ],
+)
+def test_a_function_takes_time_in_proportion_to_its_text(tmp_path: Path, length: int, rooms: tuple[str, ...]) -> None:
+    _, slow = functions_that_grow(tmp_path, length, *rooms)
+    assert [line for line in slow if not line.startswith(_ARTIFICIAL)] == []

@@ -211,6 +211,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "check_draft, of an experiment": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=experiment(text)
     ),
+    "check_draft, of itself": lambda text: draft_checks.check_draft(
+        Draft(text), SOURCES, kind="discussion", experiment=experiment(text)
+    ),
     "check_draft, after a section": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),

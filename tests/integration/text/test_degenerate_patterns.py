@@ -1,17 +1,19 @@
 """Every regular expression of the package takes time in proportion to its text, on texts made to be its worst.
 
-Patterns are collected from the source, so that a new one needs no entry; `tests/torture` has longer and more texts.
+Patterns and functions are collected, so that a new one needs no entry; `tests/acceptance` has longer and more texts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.collected_patterns import CollectedPattern, collect_patterns
 from tests.support.degenerate_texts import degenerate, repeated
+from tests.support.function_report import functions_that_grow
 from tests.support.pattern_texts import pattern_texts
 
 LENGTH = 20_000
@@ -48,3 +50,9 @@ def test_no_pattern_is_slow_on_a_short_degenerate_text() -> None:
 )
 def test_a_quadratic_pattern_would_be_found(pattern: str, method: str) -> None:
     assert any(_slow(CollectedPattern(re.compile(pattern, re.MULTILINE), methods={method})))
+
+
+def test_no_function_that_takes_text_of_clients_and_services_grows_faster_than_it(tmp_path: Path) -> None:
+    tried, slow = functions_that_grow(tmp_path, 20_000, "server", "zotero", "metadata")
+    assert slow == []
+    assert tried > 100
