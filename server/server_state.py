@@ -95,10 +95,9 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
     successor = Successor(state, member.jobs)
     await successor.take_up()
-    await state.ingests.tidy()
-    await asyncio.to_thread(tidy_plots, state.session.home)
+    await _tidy(state)
     await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
-    expiry = asyncio.create_task(_delete_expired(state))
+    expiry = asyncio.create_task(_tidy_hourly(state))
     try:
         yield state
     finally:
@@ -107,15 +106,21 @@ async def _serving(state: ServerState, member: Membership) -> AsyncIterator[Serv
         await state.jobs.close()
 
 
-async def _delete_expired(state: ServerState) -> None:
-    """Delete expired conversations now and every hour."""
-    days = state.session.settings.conversation_days
-    while days is not None:
-        try:
-            await delete_expired(state.session.home, days)
-        except CiteloomError as error:
-            _log.warning("Expired conversations are not deleted: %s", error)
+async def _tidy(state: ServerState) -> None:
+    """Delete uploads that nothing refers to, and expired conversations."""
+    await state.ingests.tidy()
+    await asyncio.to_thread(tidy_plots, state.session.home)
+    if (days := state.session.settings.conversation_days) is not None:
+        await delete_expired(state.session.home, days)
+
+
+async def _tidy_hourly(state: ServerState) -> None:
+    while True:
         await asyncio.sleep(_HOUR)
+        try:
+            await _tidy(state)
+        except CiteloomError as error:
+            _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
 def _state_of(request: Request) -> ServerState:
