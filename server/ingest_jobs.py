@@ -118,6 +118,8 @@ class IngestJobs:
             try:
                 report = await _ingest(upload_id, request, self.session, self.uploads, emit)
             except Exception as error:
+                if isinstance(error, CiteloomError):
+                    error.message = without_folder(error.message, folder)
                 if not lost_connection(error):
                     await self.tidy(ended=[upload_id])
                 raise

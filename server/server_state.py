@@ -103,10 +103,9 @@ async def _serving(state: ServerState, member: Membership) -> AsyncIterator[Serv
     await state.sessions.end_outdated()
     successor = Successor(state, member.jobs)
     await successor.take_up()
-    await state.ingests.tidy()
-    await asyncio.to_thread(tidy_plots, state.session.home)
+    await _tidy(state)
     await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
-    expiry = asyncio.create_task(_delete_expired(state))
+    expiry = asyncio.create_task(_tidy_hourly(state))
     try:
         yield state
     finally:
@@ -116,16 +115,29 @@ async def _serving(state: ServerState, member: Membership) -> AsyncIterator[Serv
         await asyncio.to_thread(state.orders.close)
 
 
-async def _delete_expired(state: ServerState) -> None:
-    """Delete expired conversations now and every hour."""
-    days = state.session.settings.conversation_days
-    while days is not None:
+async def _tidy(state: ServerState) -> None:
+    """Delete uploads that nothing refers to, and expired conversations."""
+    await state.ingests.tidy()
+    await asyncio.to_thread(tidy_plots, state.session.home)
+    if (days := state.session.settings.conversation_days) is not None:
+        await _delete_expired(state, days)
+
+
+async def _delete_expired(state: ServerState, days: int) -> None:
+    for entry in await expired_conversations(state.session.home, days):
         try:
-            for entry in await expired_conversations(state.session.home, days):
-                await state.runs.delete_conversation(entry.thread_id)
+            await state.runs.delete_conversation(entry.thread_id)
         except CiteloomError as error:
-            _log.warning("Expired conversations are not deleted: %s", error)
+            _log.warning("An expired conversation is not deleted yet: %s", error)
+
+
+async def _tidy_hourly(state: ServerState) -> None:
+    while True:
         await asyncio.sleep(_HOUR)
+        try:
+            await _tidy(state)
+        except CiteloomError as error:
+            _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
 def state_of(app: FastAPI) -> ServerState:
