@@ -191,10 +191,9 @@ async def test_a_run_streams_stops_at_its_interrupt_and_resumes(
 
     assert steps(before) == ["default_queries", "plan_needs", "gather"]
     assert stages(before)[0] == "queries"
-    assert {"searched", "planning"} <= set(stages(before))
+    assert "searched" in stages(before)
     state = await client.threads.get_state(thread)
     assert state["next"] == ["generate"]
-    assert state["values"]["searches_used"] == 1
     assert [item["id"] for item in state["values"]["evidence"]][:2] == ["E1", "E2"]
     assert not state["values"]["text"]
 
