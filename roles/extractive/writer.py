@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
 from ...documents.marker_escaping import as_text
@@ -27,6 +28,7 @@ _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.15  # of score, for each earlier passage of the same paper in the text
 _LABEL: Final = 12  # words of a statement where a passage names it
+_NEAR: Final = 0.5  # score from which a passage is listed under a statement
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
@@ -65,14 +67,13 @@ class ExtractiveWriter(_Repairless):
             need = needs.pop(paragraph.about, None)
             if need is None:
                 continue
-            if listed := await self._passages.listed(need, chosen.take(need)):
+            if listed := await self._passages.listed(need, chosen.take(need, least=_NEAR)):
                 blocks += [EVIDENCE, listed]
             else:
                 far.append(need.need.text)
-        for need in needs.values():
-            if len(chosen.papers) >= _PAPERS:
-                break
-            if listed := await self._passages.listed(need, chosen.take(need)):
+        for least, need in product((_NEAR, 0.0), needs.values()):
+            # The subject of the paper brings in papers where the statements found few.
+            if listed := await self._passages.listed(need, chosen.take_new(need, _PAPERS, least)):
                 blocks += [f"*Evidence in your library near to {_quoted(need.need.text)}, not judged:*", listed]
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
@@ -118,24 +119,37 @@ class _Choice:
         self._taken: set[str] = set()
         self.papers: Counter[str] = Counter()
 
-    def take(self, need: NeedCoverage, most: int = _OF_A_NEED) -> list[Source]:
+    def take(self, need: NeedCoverage, most: int = _OF_A_NEED, least: float = 0.0) -> list[Source]:
         """The best passages of a need, papers taken from before later; one taken before only if all were."""
-        left = [self._sources[name] for name in need.evidence if name in self._sources and name not in self._taken]
+        near = [source for source in self._near(need) if source.evidence.llm_score >= least]
+        left = [source for source in near if source.evidence.id not in self._taken]
         found: list[Source] = []
         here: Counter[str] = Counter()
         while left and len(found) < most:
             best = max(left, key=self._worth)
             left.remove(best)
             key = best.paper.key
-            full = self._most is not None and not self.papers[key] and len(self.papers) >= self._most
+            full = self._most is not None and key not in self.papers and len(self.papers) >= self._most
             if here[key] >= _OF_A_PAPER or full:
                 continue
             found.append(best)
             self._taken.add(best.evidence.id)
             here[key] += 1
             self.papers[key] += 1
-        again = [self._sources[name] for name in need.evidence if name in self._taken][:1]
-        return sorted(found, key=lambda source: -source.evidence.llm_score) or again
+        return sorted(found, key=lambda source: -source.evidence.llm_score) or near[:1]
+
+    def take_new(self, need: NeedCoverage, papers: int, least: float) -> list[Source]:
+        """Passages of papers that nothing was taken from, best first, until there are this many papers."""
+        found: list[Source] = []
+        for source in self._near(need):
+            if source.evidence.llm_score >= least and source.paper.key not in self.papers and len(self.papers) < papers:
+                found.append(source)
+                self._taken.add(source.evidence.id)
+                self.papers[source.paper.key] += 1
+        return found
+
+    def _near(self, need: NeedCoverage) -> list[Source]:
+        return [self._sources[name] for name in need.evidence if name in self._sources]
 
     def _worth(self, source: Source) -> float:
         return source.evidence.llm_score - _USED_BEFORE * self.papers[source.paper.key]
