@@ -25,8 +25,8 @@ _LATEX_FIGURE = re.compile(r"\\begin\{figure\}.*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
-_SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*\])*)\]\{\.citation[^{}]*\}")
-_BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]")
+_SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
+_BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _AROUND = re.compile(r"\((?P<inner>[^()@]*\[@[^\[\]]*\](?:[^()]|\([^()]*\))*)\)")
 
@@ -59,7 +59,9 @@ def without_frame(markdown: str) -> str:
 
 def without_comments_and_references(markdown: str) -> str:
     """The text of a section's markdown with its headings and images."""
-    return _REFERENCES.sub("", _COMMENT.sub("", markdown.replace("\r\n", "\n"))).strip()
+    text = markdown.replace("\r\n", "\n")
+    closed = text.rfind("-->") + len("-->")  # no comment is searched for after the last one
+    return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
 
 
 def _converted(file: Path) -> ExportedText:
@@ -82,6 +84,11 @@ def _converted(file: Path) -> ExportedText:
             file = Path(folder) / "text.tex"
             file.write_text(linked, "utf-8")
         markdown = pandoc([*options, str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+    return with_keys(markdown)
+
+
+def with_keys(markdown: str) -> ExportedText:
+    """The text of markdown that pandoc wrote, with `[@key]` in place of links to references."""
     text = without_frame(_FENCED_DIV.sub("", markdown))
     labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))

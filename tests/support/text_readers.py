@@ -41,7 +41,7 @@ from citeloom.citations.checks import (
     unicode_folding,
 )
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import files, pandoc_formats, report_html
+from citeloom.citations.export import files, latex_characters, pandoc_formats, report_html
 from citeloom.citations.marker_stream import MarkerStream
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import escaping, search_view
@@ -54,6 +54,7 @@ from citeloom.documents import (
     categories,
     chunking,
     conversion,
+    exported_text,
     figure_search,
     front_matter,
     heading_translations,
@@ -223,6 +224,11 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
     "quoted_spans": quotations.quoted_spans,
+    "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
+    "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
+    "an edited file": exported_text.without_frame,
+    "citations of an exported file": exported_text.with_keys,
+    "characters of LaTeX": lambda text: latex_characters.with_printable_characters(f"\\begin{{document}}{text}", ""),
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
     "trace_numbers": lambda text: number_tracing.trace_numbers(text, SOURCES, EXPERIMENT),
@@ -250,7 +256,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._corrected(f"@misc{{a,\n{text}\n}}"),
-    "a reference of pandoc": lambda text: references._readable(text, paper("x"), own_style=True),
+    "a reference of pandoc": lambda text: references._readable(text, own_style=True),
     "_escaped, for pandoc": pandoc_formats._escaped,
     "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),
     "a manuscript for pandoc": lambda text: pandoc_formats.manuscript(text, [], title=text),

@@ -119,9 +119,8 @@ def test_the_files_of_the_whole_and_of_its_sections_say_the_same(
         assert json.loads((tmp_path / f"{name}.json").read_text("utf-8")) == section
     tex = (tmp_path / "paper.tex").read_text("utf-8")
     assert keys == set(re.findall(r"\\cite(?!text)\w*(?:\[[^\]]*\])*\{([^}]*)\}", tex)), "no citation lost or undefined"
-    assert [tex.index(rf"\section{{{name.capitalize()}}}") for name in PAPER] == sorted(
-        tex.index(rf"\section{{{name.capitalize()}}}") for name in PAPER
-    )
+    headings = [r"\begin{abstract}", *(rf"\section{{{name.capitalize()}}}" for name in PAPER if name != "abstract")]
+    assert [tex.index(heading) for heading in headings] == sorted(tex.index(heading) for heading in headings)
     assert tex.count(r"\bibliography{paper}") == 1
     page = (tmp_path / "paper.evidence.html").read_text("utf-8")
     assert page.count('class="card"') == len(set(re.findall(r'id="(c\d+)"', page))) > 0
