@@ -27,7 +27,9 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
     if entry is None:
         title = parsed.title or path.stem
         found = _title_source(parsed)
-        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}.")
+        read = " and ".join(name for name, value in (("authors", front.authors), ("year", front.year)) if value)
+        rest = f", its {read} from the first page" if read and parsed.page_starts else ""
+        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
         paper = Paper(key=key_of(path), title=title)
     else:
         paper = entry
