@@ -76,6 +76,11 @@ def made_entry(paper: Paper) -> str:
     return render_entry("article" if paper.venue else "misc", paper.key, fields)
 
 
+def has_own_entry(paper: Paper) -> bool:
+    """Whether the paper's entry is somebody's own, not generated from the rest."""
+    return bool(paper.bibtex) and paper.bibtex != made_entry(paper)
+
+
 def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:
     """The first prose of the searchable sections, up to the end of the paragraph that exceeds `words`."""
     taken: list[str] = []

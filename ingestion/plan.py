@@ -17,7 +17,7 @@ from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.notes import Note, make_note
-from ..documents.paper_metadata import extractive_summary
+from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
@@ -212,8 +212,19 @@ def _gone_warning(key: str, now: str | None) -> str:
 def _record(
     source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
 ) -> PaperRecord:
-    """The record of the current paper; keeps a model's summary of the same text."""
+    """The record of the current paper; keeps a model's summary of the same text.
+
+    A paper without a `.bib` entry keeps the one that it was given in the library.
+    """
     paper = source.paper
+    if old is not None and has_own_entry(old.paper) and not has_own_entry(paper):
+        paper = replace(
+            old.paper,
+            source=paper.source,
+            content_hash=paper.content_hash,
+            pages=paper.pages,
+            ocr_pages=paper.ocr_pages,
+        )
     record = PaperRecord(
         paper=paper,
         metadata_hash=metadata_hash(paper),

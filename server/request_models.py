@@ -67,6 +67,12 @@ class EnrichBody(_Body):
     refresh: bool = Field(False, description="Ask again for what is in the cache.")
 
 
+class EntryBody(_Body):
+    """The metadata of a paper."""
+
+    bibtex: str = Field(min_length=1, max_length=20_000, description="One BibTeX entry; the paper keeps its key.")
+
+
 class QuestionBody(LimitedBody):
     """The next question of a conversation."""
 
