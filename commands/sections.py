@@ -240,8 +240,7 @@ async def _write(
 
     settings, found = resolve(home, **overrides)
     experiment = with_plot_files(load_experiment(exp), exp.parent)
-    for needed in SECTION_KINDS if kind == "paper" else (kind,):
-        require_fields(experiment, needed, source=str(exp))
+    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(exp))
     with command_session(settings, found, create=False) as session:
         request = SectionRequest(kind, experiment, str(exp), fresh)
         return await write_one(request, output, session)
