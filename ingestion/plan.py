@@ -250,7 +250,8 @@ def _note(text: str, old: PaperRecord | None, chunking: str, count_tokens: Calla
 
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
     """Whether the text of the paper, its summary and its note are unchanged, and its figures were read."""
-    same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+    same_file = (old.paper.content_hash, old.paper.pages) == (new.paper.content_hash, new.paper.pages)
+    same_paper = same_file and old.chunking == new.chunking
     rest = (old.summary, old.note, old.figures_version)
     return same_paper and rest == (new.summary, new.note, new.figures_version)
 

@@ -18,9 +18,10 @@ from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.metadata_update import matching_entries, update_metadata
 from ..ingestion.pdf_subprocess import PdfReading
-from ..ingestion.sources import Sources, read_sources
+from ..ingestion.sources import Sources, as_one, read_as, read_sources
 from ..models.journal.billing_context import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
@@ -100,7 +101,7 @@ async def _ingest(
     sources = Sources((), (), (), ())
     if papers or given is None:
         sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
-    sources, known = await asyncio.to_thread(_new, sources, session.library, uploads, replaces=bool(request["replace"]))
+    sources, known = await asyncio.to_thread(_new, sources, session, uploads, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:
         kind = type(event).__name__.lower()
@@ -149,14 +150,14 @@ async def _undescribed(
     return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
-def _new(sources: Sources, library: Library, uploads: Uploads, *, replaces: bool) -> tuple[Sources, dict[str, Paper]]:
+def _new(sources: Sources, session: Session, uploads: Uploads, *, replaces: bool) -> tuple[Sources, dict[str, Paper]]:
     """The sources that are new, and those that the library has, by the keys that they have there.
 
     Other papers of the same keys are refused unless it `replaces` them.
 
     On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
     """
-    records = library.records()
+    records = session.library.records()
     kept = {
         record.paper.content_hash: key
         for key, record in records.items()
@@ -170,10 +171,21 @@ def _new(sources: Sources, library: Library, uploads: Uploads, *, replaces: bool
         if same is not None and not (replaces and same == key):
             known[same] = source.paper
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
-            refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            both = _with_other_file(source, records[key].paper, session)
+            if both is None:
+                refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            else:
+                found.append(both)
         else:
             found.append(source)
     return replace(sources, found=tuple(found), refused=tuple(refused)), known
+
+
+def _with_other_file(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
+    """The uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
+    converted = ConvertedFiles(session.home.converted)
+    read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
+    return None if isinstance(read, Refusal) else as_one(read[0], source)
 
 
 def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:

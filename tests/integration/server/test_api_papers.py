@@ -235,3 +235,15 @@ def test_an_entry_that_cannot_be_used_is_refused(served: Served, bibtex: str, wr
 def test_the_papers_are_found_by_words_of_their_text_too(served: Served) -> None:
     listed = served.api.get("/papers", params={"q": "wearers"}).json()
     assert listed["total"] > 0, "a word that only the text has"
+
+
+@pytest.mark.parametrize("first", [".md", ".pdf"])
+def test_the_text_and_the_pdf_of_a_paper_are_one_paper(served: Served, shared_dir: Path, first: str) -> None:
+    key = "le2020treeheatr"
+    corpus = {".md": shared_dir / "corpus" / "papers", ".pdf": shared_dir / "corpus" / "pdfs"}
+    for ending in sorted(corpus, key=lambda ending: ending != first):
+        assert not report(upload(served, (f"{key}{ending}", (corpus[ending] / f"{key}{ending}").read_bytes())))[
+            "refused"
+        ]
+    shown = served.api.get(f"/papers/{key}").json()
+    assert shown["source"] == f"{key}.md" and shown["pages"] == 7
