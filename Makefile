@@ -18,7 +18,8 @@ help: ## List what make can do
 .venv/.core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@echo 'Installing about 1 GB of packages into .venv ...'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e . | grep --line-buffered -E '^(Collecting|Installing|Successfully)'; test -x $(BIN)/citeloom
 	@touch $@
 
 .venv/.server: .venv/.core
