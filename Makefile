@@ -19,7 +19,7 @@ help: ## List what make can do
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo 'Installing about 1 GB of packages into .venv ...'
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e . | grep --line-buffered -E '^(Collecting|Installing|Successfully)'; test -x $(BIN)/citeloom
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/.server: .venv/.core

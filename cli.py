@@ -28,6 +28,7 @@ try:
         search,
         sections,
         serve,
+        setup,
         sync,
         usage,
         verify,
@@ -83,6 +84,7 @@ usage.register(app)
 serve.register(app)
 mcp.register(app)
 doctor.register(app)
+setup.register(app)
 
 
 def _show_version(asked: bool) -> None:
