@@ -26,6 +26,8 @@ from tests.support.plain_pdf import Line, write_pdf
 from tests.support.run_fixtures import PAPERS, ROOT, experiment
 from tests.support.served_app import Served, served_app
 
+pytestmark = pytest.mark.attack
+
 __all__ = ["experiment", "postgres", "url"]
 SAMPLES = ROOT / "examples" / "library"
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"

@@ -20,6 +20,8 @@ from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES
 from tests.support.text_readers import READERS
 
+pytestmark = pytest.mark.attack
+
 WORST = ("'\\n'", "'<a '", "'-'", "'1'", "'('", "'`'", "' '", "'a'", "'<!--'", "'\"'", "blanks behind a marker", "'1,'")
 _REPAIRS = 3.0  # every sentence is replaced, and the draft cut into sentences some ten times
 _SECONDS = 0.5  # of the processor; quadratic readers took 0.6 to 145 for as much
