@@ -20,8 +20,8 @@ _FEWEST_WORDS: Final = 3
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
 _PARTS: Final = re.compile(
-    r"[;:?.!]\s|,\s+(?:and|or|but)\s+|\s+and\s+(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
-    r"|,\s+(?=(?:how|what|which|why|when|where|who|do|does)\b)"
+    r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
+    r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2}")
 _OWN: Final = re.compile(
