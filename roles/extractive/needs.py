@@ -76,12 +76,13 @@ def _(brief: AnswerBrief) -> tuple[Need, ...]:
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
     """A need for each paragraph of the section, searched for whole and by its sentences.
 
-    The subject of the paper is a need as well, for sections whose own statements find little.
+    The subject of the paper gives needs as well, for sections whose own statements find little.
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
     needs: dict[str, tuple[str, ...]] = {}
-    for about in dict.fromkeys([*abouts, concept.title, concept.description, experiment.hypothesis.description]):
+    subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
+    for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
         # "Is either better?" can only be searched for with its subject.
         if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
             needs[about] = queries

@@ -199,4 +199,4 @@ def _few(kind: str, papers: int) -> list[str]:
     if papers >= _PAPERS:
         return []
     near = counted(papers, "paper") if papers else "no paper"
-    return [f"Passages near to this {kind} were found in {near} of your library."]
+    return [f"Passages near to the {kind} were found in {near} of your library."]
