@@ -18,7 +18,8 @@ help: ## List what make can do
 .venv/.core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@echo 'Installing about 1 GB of packages into .venv ...'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/.server: .venv/.core
@@ -54,8 +55,8 @@ engines: dev ## Run the tests of the stores on PostgreSQL and Milvus Lite, which
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus tests/integration/ingestion/ray
 
-acceptance: dev ## Run the long tests: real papers, thirty questions, 200 adversarial runs, kills, answers on a terminal
-	$(BIN)/python -m pytest $(PARALLEL) -m long tests/acceptance tests/integration
+acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
+	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit
 
 torture: dev ## Kill runs at every write and feed readers the worst texts (very long; CITELOOM_TORTURE_BACKEND=postgres)
 	$(BIN)/python -m pytest -s tests/torture

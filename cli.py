@@ -29,6 +29,7 @@ try:
         search,
         sections,
         serve,
+        setup,
         sync,
         usage,
         verify,
@@ -86,6 +87,7 @@ usage.register(app)
 serve.register(app)
 mcp.register(app)
 doctor.register(app)
+setup.register(app)
 
 
 def _show_version(asked: bool) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
+from .experiment_forms import usual_forms
 from .section_kinds import SECTION_KINDS as SECTION_KINDS
 from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
@@ -196,6 +197,7 @@ _MOST_BYTES = 50_000_000
 _MOST_DIGITS = 1_000
 _MOST_BITS = 3_322  # of an integer with the maximum number of digits
 _MAX_DEPTH = 100  # levels of objects and lists
+_MOST_PROBLEMS = 10  # in one message
 _LONGEST_PATH = 120  # characters
 _LONGEST_NAME = 40  # characters of an unknown field that are compared
 _ALIKE = 0.8
@@ -238,10 +240,10 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
     try:
-        return _without_outcome_of_failed_run(Experiment.model_validate(data))
+        return _without_outcome_of_failed_run(Experiment.model_validate(usual_forms(data)))
     except ValidationError as error:
-        field, wrong = field_problems(error)[0]
-        raise ExperimentError(f"{source}: field {field}: {wrong}.") from error
+        issues = "; ".join(f"field {field}: {wrong}" for field, wrong in field_problems(error)[:_MOST_PROBLEMS])
+        raise ExperimentError(f"{source}: {issues}.") from error
 
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
@@ -310,15 +312,19 @@ def _named(path: str) -> str:
     return plain if len(plain) <= _LONGEST_PATH else f"{plain[:_LONGEST_PATH]}…"
 
 
-def require_fields(experiment: Experiment, kind: SectionKind, *, source: str = "experiment") -> None:
-    """Raise `ExperimentError` if a field is empty that a section of `kind` requires.
+def require_fields(experiment: Experiment, *kinds: SectionKind, source: str = "experiment") -> None:
+    """Raise `ExperimentError` with all empty fields that sections of these kinds require.
 
     A failed run is an outcome too: the section reports it instead of results.
     """
-    for group in missing_fields(experiment, kind):
-        fields = " or ".join(group)
+    missing = [
+        f"field {' or '.join(group)}: is missing or empty, but {kind} needs it"
+        for kind in kinds
+        for group in missing_fields(experiment, kind)
+    ]
+    if missing:
         near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
-        raise ExperimentError(f"{source}: field {fields}: is missing or empty, but {kind} needs it.{near}")
+        raise ExperimentError(f"{source}: {'; '.join(missing)}.{near}")
 
 
 def missing_fields(experiment: Experiment, kind: SectionKind) -> list[tuple[str, ...]]:

@@ -30,7 +30,8 @@ def _entry(reference: Mapping[str, Any]) -> str:
     title = " ".join(str(reference["title"]).split()) or reference["key"]
     if len(title) > _TITLE:
         title = title[:_TITLE].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
-    head = f"- **[{reference['label']}]** {escaped(_byline(reference))}. {escaped(title)} ({escaped(reference['key'])})"
+    byline = escaped(_byline(reference)).rstrip(".")
+    head = f"- **[{reference['label']}]** {byline}. {escaped(title)} ({escaped(reference['key'])})"
     places = places_line(reference.get("places", ()))
     return f"{head}\n  - {places}" if places else head
 

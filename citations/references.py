@@ -145,7 +145,7 @@ def plain_reference(paper: Paper) -> str:
     address = f"https://doi.org/{paper.doi}" if paper.doi else paper.url
     parts = [
         escaped(names).rstrip("."),
-        str(paper.year) if paper.year else "n.d.",
+        str(paper.year) if paper.year else "n.d",
         f"“{escaped(paper.title or paper.key).rstrip('.')}”",
         f"*{escaped(paper.venue)}*" if paper.venue else "",
         f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else escaped(address),

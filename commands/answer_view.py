@@ -65,7 +65,7 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     """Suggested next steps, one line each."""
     if not record["citations"]:
         return [
-            "Next: rephrase the question, or drop --papers, --min-year, --max-year or --venue.",
+            "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",
             f'Next: {command_here("find")} "..." lists the papers on a subject; {command_here("ingest")} adds more.',
         ]
     key = record["citations"][0]["key"]

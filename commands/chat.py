@@ -11,6 +11,7 @@ import typer
 from ..models.concurrency import run_async
 from ..plurals import counted
 from ..program import filled
+from .completion import complete_conversations
 from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_here, resolve
 from .output import notice, notice_command
 from .research import StyleOption
@@ -35,7 +36,12 @@ def chat(
     ] = None,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", help="Id of a conversation to continue, or a prefix of it.", show_default=False),
+        typer.Option(
+            "--thread",
+            help="Id of a conversation to continue, or a prefix of it.",
+            show_default=False,
+            autocompletion=complete_conversations,
+        ),
     ] = None,
     cite_style: StyleOption = None,
     model: ModelOption = None,

@@ -9,6 +9,7 @@ import typer
 
 from ..models.concurrency import run_async
 from ..plurals import counted
+from .completion import complete_conversations
 from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, records_of, resolve
@@ -27,7 +28,12 @@ conversations_app = typer.Typer(
     help="List, show, export and delete conversations; 'chat --thread ID' continues one.",
 )
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the conversation, or a prefix of it.", show_default=False)]
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Id of the conversation, or a prefix of it.", show_default=False, autocompletion=complete_conversations
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -113,7 +119,14 @@ def export_conversation(
 
 @conversations_app.command("delete")
 def delete_conversations(
-    thread_ids: Annotated[list[str], typer.Argument(help="Ids of the conversations.")], home: HomeOption = None
+    thread_ids: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of the conversations.",
+            autocompletion=complete_conversations,
+        ),
+    ],
+    home: HomeOption = None,
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
     from ..runs.conversation import delete_conversation

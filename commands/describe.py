@@ -11,6 +11,7 @@ import typer
 from ..errors import DONE_WITH_REFUSALS
 from ..models.concurrency import run_async
 from ..plurals import counted
+from .completion import complete_keys
 from .library import papers_app
 from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
 from .output import ingest_progress, name_refused_figures, result, result_json
@@ -27,7 +28,10 @@ def register(_: typer.Typer) -> None:
 
 def describe_papers(
     keys: Annotated[
-        list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            help="Citation keys; all papers if none is given.", show_default=False, autocompletion=complete_keys
+        ),
     ] = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..stores.library import Library
 
 
+_FIRST_SETTINGS = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command("doctor", rich_help_panel="Library")(doctor)
@@ -32,10 +35,13 @@ def doctor(
         bool, typer.Option("--repair", help="Repair what is found; papers that lost their vectors are embedded again.")
     ] = False,
     mend: Annotated[bool, typer.Option("--mend", hidden=True, help="The earlier name of --repair.")] = False,
+    all_settings: Annotated[
+        bool, typer.Option("--settings", help="Show every setting in force with its origin.")
+    ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show the settings in force and check the library.
+    """Check the library, and show the settings that were made.
 
     The LangGraph server opens the same home when it is started in the
     same folder with the same environment. Exit code 1 if a problem remains.
@@ -54,7 +60,7 @@ def doctor(
     if as_json:
         result_json(record)
     else:
-        _show(record)
+        _show(record, every_setting=all_settings)
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
 
@@ -114,15 +120,24 @@ def _without_counts(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if not name.startswith("papers_")}
 
 
-def _show(record: dict[str, Any]) -> None:
-    for name, (value, origin) in record["settings"].items():
-        result(one_line(f"  {name} = {value}  ({origin})"))
+def _show(record: dict[str, Any], *, every_setting: bool) -> None:
+    """Problems, then the library, then the settings; what is fine and what is not set only with `every_setting`."""
     library = record.get("library")
-    if library is None:
-        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
-        return
-    held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
-    result(f"Library: {held}, embedding {library['embedding']}")
-    for finding in record["findings"]:
+    findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
+    for finding in findings:
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
         result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
+    if library is None:
+        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
+    else:
+        held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
+        result(f"Library: {held}, embedding {library['embedding']}")
+    shown = {
+        name: (value, origin)
+        for name, (value, origin) in record["settings"].items()
+        if every_setting or name in _FIRST_SETTINGS or origin != "default"
+    }
+    for name, (value, origin) in shown.items():
+        result(one_line(f"  {name} = {value}  ({origin})"))
+    if len(shown) < len(record["settings"]):
+        result(f"All settings: {command('doctor --settings')}")

@@ -10,6 +10,7 @@ import typer
 from ..errors import DONE_WITH_REFUSALS
 from ..models.concurrency import run_async
 from ..plurals import counted
+from .completion import complete_keys
 from .library import papers_app
 from .metadata_view import enrichment_lines
 from .options import HomeOption, JsonOption, command_session, resolve
@@ -42,7 +43,10 @@ def register(_: typer.Typer) -> None:
 
 def enrich_papers(
     keys: Annotated[
-        list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            help="Citation keys; all papers if none is given.", show_default=False, autocompletion=complete_keys
+        ),
     ] = None,
     offline: OfflineOption = False,
     refresh: RefreshOption = False,

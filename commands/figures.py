@@ -11,6 +11,7 @@ import typer
 
 from ..errors import InputError
 from ..plurals import counted
+from .completion import complete_keys
 from .escaping import one_line
 from .layout import table
 from .library import papers_app
@@ -35,7 +36,13 @@ def register() -> None:
 
 
 def paper_figures(
-    key: Annotated[str, typer.Argument(help="Citation key.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="Citation key.",
+            autocompletion=complete_keys,
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write the images into this folder.", show_default=False)
     ] = None,

@@ -12,6 +12,7 @@ import typer
 from ..errors import DONE_WITH_REFUSALS, CiteloomError, PausedError
 from ..models.concurrency import run_async
 from ..plurals import counted
+from .completion import complete_keys
 from .escaping import one_line
 from .layout import table
 from .options import (
@@ -220,7 +221,13 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 @papers_app.command("show")
 def show_paper(
-    key: Annotated[str, typer.Argument(help="Citation key.")],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="Citation key.",
+            autocompletion=complete_keys,
+        ),
+    ],
     text: Annotated[bool, typer.Option("--text", help="Print the text that is searched, by section.")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -261,7 +268,10 @@ def show_paper(
 
 
 @papers_app.command("remove")
-def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.")], home: HomeOption = None) -> None:
+def remove_papers(
+    keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
+    home: HomeOption = None,
+) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
     from ..ingestion.ingest import remove
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..plurals import counted
+from ..program import given_command
 from .escaping import json_text, one_line, shown
 from .layout import ending_in_command, terminal_width, wrapped
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
+
+_CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
 # Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
@@ -46,8 +49,8 @@ def result_json(record: Any) -> None:
 
 
 def named_home(name: object, *, exists: bool) -> None:
-    """Print the home that the command works on."""
-    notice(f"Home: {name}{'' if exists else ' (new)'}")
+    """Print the home that the command works on, and that it is new if the command creates it."""
+    notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
 
 @contextmanager

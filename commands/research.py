@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..models.concurrency import run_async
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
+from .completion import complete_keys
 from .options import (
     CiteRetractedOption,
     HomeOption,
@@ -24,7 +25,7 @@ from .options import (
 )
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
-from .search import names_given
+from .search import FromOption, ToOption, names_given
 from .sections import (
     CslOption,
     ForceOption,
@@ -50,11 +51,16 @@ LengthOption = Annotated[
     int | None,
     typer.Option("--length", min=50, max=5000, help="Target length of the answer, in words.", show_default="300"),
 ]
-MinYearOption = Annotated[int | None, typer.Option("--min-year", help="First year of publication.", show_default=False)]
-MaxYearOption = Annotated[int | None, typer.Option("--max-year", help="Last year of publication.", show_default=False)]
+MinYearOption = Annotated[int | None, typer.Option("--min-year", hidden=True, help="The earlier name of --from-year.")]
+MaxYearOption = Annotated[int | None, typer.Option("--max-year", hidden=True, help="The earlier name of --to-year.")]
 VenueOption = Annotated[str, typer.Option("--venue", help="Part of the journal's or book's name, in any case.")]
 PapersOption = Annotated[
-    list[str] | None, typer.Option("--papers", help="Search only these papers: keys, separated by commas or repeated.")
+    list[str] | None,
+    typer.Option(
+        "--papers",
+        help="Search only these papers: keys, separated by commas or repeated.",
+        autocompletion=complete_keys,
+    ),
 ]
 OutOption = Annotated[
     Path | None,
@@ -80,6 +86,8 @@ def research(
     question: QuestionArgument,
     sources: SourcesOption = None,
     length: LengthOption = None,
+    from_year: FromOption = None,
+    to_year: ToOption = None,
     min_year: MinYearOption = None,
     max_year: MaxYearOption = None,
     venue: VenueOption = "",
@@ -111,7 +119,7 @@ def research(
     knowledge: when no passage bears on the question, it says so and what was searched. Run the same command
     again to resume a killed or paused run; a finished one costs nothing again.
 
-    Example: citeloom research "How are graph genomes used to genotype structural variants?" --min-year 2018
+    Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
     from ..runs.research import ResearchRequest
 
@@ -134,8 +142,8 @@ def research(
         question,
         sources=sources,
         words=length,
-        min_year=min_year,
-        max_year=max_year,
+        min_year=min_year if from_year is None else from_year,
+        max_year=max_year if to_year is None else to_year,
         venue=venue,
         papers=tuple(names_given("--papers", papers)),
         single_shot=single_shot,

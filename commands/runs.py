@@ -12,6 +12,7 @@ import typer
 from ..models.concurrency import run_async
 from ..plurals import counted
 from .answer_stream import answer_progress
+from .completion import complete_runs
 from .escaping import one_line
 from .layout import table
 from .options import (
@@ -37,7 +38,14 @@ if TYPE_CHECKING:
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of it.", show_default=False)]
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Id of the run, or a prefix of it.",
+        show_default=False,
+        autocompletion=complete_runs,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -140,7 +148,14 @@ async def _resume(run_id: str, output: Output, home: str | None, given: dict[str
 
 @runs_app.command("delete")
 def delete_runs(
-    run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.")], home: HomeOption = None
+    run_ids: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of the runs.",
+            autocompletion=complete_runs,
+        ),
+    ],
+    home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
     from ..runs.execution import delete_run

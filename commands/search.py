@@ -9,6 +9,7 @@ import typer
 from ..errors import InputError
 from ..models.concurrency import run_async
 from ..plurals import counted
+from .completion import complete_keys
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result_json
 from .search_view import show_papers, show_passages
@@ -30,7 +31,10 @@ def register(app: typer.Typer) -> None:
 def search(
     query: QueryArgument,
     papers: Annotated[
-        list[str] | None, typer.Option("--papers", help="Citation keys to search within, by comma or repeated.")
+        list[str] | None,
+        typer.Option(
+            "--papers", help="Citation keys to search within, by comma or repeated.", autocompletion=complete_keys
+        ),
     ] = None,
     categories: Annotated[
         list[str] | None,

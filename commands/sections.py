@@ -246,8 +246,7 @@ async def _write(
 
     settings, found = resolve(home, **overrides)
     experiment = with_plot_files(load_experiment(exp), exp.parent)
-    for needed in SECTION_KINDS if kind == "paper" else (kind,):
-        require_fields(experiment, needed, source=str(exp))
+    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(exp))
     with command_session(settings, found, create=False) as session:
         request = SectionRequest(kind, experiment, str(exp), fresh)
         if overrides.get("section_words") is not None and "writer" in session.extractive:

@@ -10,6 +10,7 @@ import typer
 
 from ..models.concurrency import run_async
 from ..plurals import counted, megabytes
+from .completion import complete_runs
 from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, records_of, resolve
@@ -30,7 +31,12 @@ def register(app: typer.Typer) -> None:
 
 def usage(
     run_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Ids of runs; all runs when left out.",
+            autocompletion=complete_runs,
+        ),
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,

@@ -19,8 +19,9 @@ _FURNITURE = re.compile(  # bounded: 1,500 characters
       | (?:the\ )?copyright\ holder\ (?:for|has) | all\ rights\ reserved
       | (?:which\ was\ not\ )?certified\ by\ peer\ review | (?:bio|med)rxiv\ preprint
       | it\ is\ made\ available\ under\ a | author\ manuscript\b | downloaded\ from\b
-      | (?:received|accepted|published|revised|submitted|last\ modified)\s?:?\s
-        (?:\d{1,2}\s\w+\s\d{4}|\w+\s\d{1,2},\s\d{4})
+      | (?:key\ ?words|index\ terms)\s?[:\u2014\u2013-]
+      | (?:date\ )?(?:received|accepted|published|revised|submitted|last\ modified)\s?:?\s
+        (?:\d{4}-\d\d-\d\d|\d{1,2}\s\w+\s\d{4}|\w+\s\d{1,2},\s\d{4})
       | (?:page|p\.)\s\d{1,4}(?:\s?(?:of|/)\s?\d{1,4})?[\s.]*$ | \d{1,4}\s?(?:/|of)\s?\d{1,4}\s*$
       | (?:plos|elife|nature|bmc|peerj|frontiers|proc(?:eedings)?)\b[^.]{0,60}\|[^.]{0,80}$
       | (?:e-?mail|correspondence|\*?corresponding\ author)s?\s?(?:to|address)?\s?:

@@ -21,7 +21,7 @@ _REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
 _FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
 _TEMPLATE: Final = "$if(abstract)$\n$abstract$\n\n$endif$\n$body$\n"  # a Word or LaTeX abstract is metadata to pandoc
-_LATEX_FIGURE = re.compile(r"\\begin\{figure\}.*?\\end\{figure\}", re.DOTALL)
+_LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")

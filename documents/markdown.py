@@ -16,6 +16,7 @@ from typing import Literal
 from markdown_it.token import Token
 
 from .blocks import markdown_tokens
+from .boilerplate import is_furniture
 from .categories import Placement, opens_letters, place, said_outright
 from .front_matter import FrontMatter, read_front_matter
 from .types import Category, Section
@@ -116,7 +117,7 @@ class ParsedPaper:
         for part in parts:
             if words > _ABSTRACT_WORDS:
                 break
-            if not part.startswith("!["):
+            if not part.startswith("![") and not is_furniture(part):
                 taken.append(part)
                 words += len(part.split())
         return "\n\n".join(taken)

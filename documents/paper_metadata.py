@@ -27,7 +27,9 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
     if entry is None:
         title = parsed.title or path.stem
         found = _title_source(parsed)
-        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}.")
+        read = " and ".join(name for name, value in (("authors", front.authors), ("year", front.year)) if value)
+        rest = f", its {read} from the first page" if read and parsed.page_starts else ""
+        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
         paper = Paper(key=key_of(path), title=title)
     else:
         paper = entry
@@ -72,6 +74,11 @@ def made_entry(paper: Paper) -> str:
         "doi": re.sub(r"[{}\\]", "", paper.doi),
     }
     return render_entry("article" if paper.venue else "misc", paper.key, fields)
+
+
+def has_own_entry(paper: Paper) -> bool:
+    """Whether the paper's entry is somebody's own, not generated from the rest."""
+    return bool(paper.bibtex) and paper.bibtex != made_entry(paper)
 
 
 def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:

@@ -21,7 +21,7 @@ _LONGEST_WORD = 200  # characters
 _READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
 
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
-_VALUE = re.compile(r"\b(?:None|null|NaN|nan|True|False)\b|(?<![A-Za-z])\d[\d.]*[eE][-+−]?\d+\b")
+_VALUE = re.compile(r"\b(?:None|null|NaN|nan|True|False)\b|(?<![A-Za-z\d])\d[\d.]{0,40}[eE][-+−]?\d+\b")
 _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 # Entries of another version are ignored; increase it with every change to what is read from a file.
-READING_VERSION = "3"
+READING_VERSION = "4"
 
 
 class ConvertedFiles:

@@ -17,8 +17,9 @@ from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.notes import Note, make_note
-from ..documents.paper_metadata import extractive_summary
+from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.types import Section
+from ..documents.zotero_link import zotero_link
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
@@ -212,8 +213,20 @@ def _gone_warning(key: str, now: str | None) -> str:
 def _record(
     source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
 ) -> PaperRecord:
-    """The record of the current paper; keeps a model's summary of the same text."""
+    """The record of the current paper; keeps a model's summary of the same text.
+
+    A paper without a `.bib` entry keeps the one that it was given in the library, unless that is Zotero's.
+    """
     paper = source.paper
+    given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
+    if old is not None and given and not has_own_entry(paper):
+        paper = replace(
+            old.paper,
+            source=paper.source,
+            content_hash=paper.content_hash,
+            pages=paper.pages,
+            ocr_pages=paper.ocr_pages,
+        )
     record = PaperRecord(
         paper=paper,
         metadata_hash=metadata_hash(paper),
@@ -239,7 +252,8 @@ def _note(text: str, old: PaperRecord | None, chunking: str, count_tokens: Calla
 
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
     """Whether the text of the paper, its summary and its note are unchanged, and its figures were read."""
-    same_paper = old.paper.content_hash == new.paper.content_hash and old.chunking == new.chunking
+    same_file = (old.paper.content_hash, old.paper.pages) == (new.paper.content_hash, new.paper.pages)
+    same_paper = same_file and old.chunking == new.chunking
     rest = (old.summary, old.note, old.figures_version)
     return same_paper and rest == (new.summary, new.note, new.figures_version)
 

@@ -14,6 +14,7 @@ from ..documents.conversion import FORMATS, ConversionError, as_markdown, most_b
 from ..documents.figures import IMAGE_ENDINGS
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.notes import note_stem
+from ..documents.page_alignment import with_pages_of
 from ..documents.paper_metadata import describe
 from ..documents.pdf import PdfRefusedError
 from ..documents.regular_files import FileRefusedError, read_regular, require_regular
@@ -96,12 +97,14 @@ def read_sources(
     walked = walk(paths, ENDINGS, follow_links=follow_links)
     notes = tuple(file for file in walked.files if note_stem(file) is not None)
     files, twins = _one_of_each([file for file in walked.files if note_stem(file) is None])
+    pdfs = {file: twin for twin, file in twins if _is_pdf(twin)}
     if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
         raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
     warnings = [
         f"{twin}: skipped, since {file.name} next to it is the same paper; move one away to choose the other."
         for twin, file in twins
+        if not _is_pdf(twin)
     ]
     bibliography = _bibliography(walked.bibliographies, bib, warnings)
     refused = [*walked.refused, *bibliography.refused]
@@ -109,8 +112,12 @@ def read_sources(
     given, nameless = grouped(documents)
     refused.extend(nameless)
     found: dict[str, SourcePaper] = {}
-    parsed = zip(files, parse(files, kept, pdf), strict=True)
-    of_files = ((str(file), _described(file, one, bibliography)) for file, one in parsed)
+    parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, pdf), strict=True)
+    with_pages: dict[Path, ParsedPaper | Refusal] = {file: one for file, (_, one) in zip(pdfs, parsed, strict=False)}
+    of_files = (
+        (str(file), _described(file, _paged(file, one, with_pages.get(file), warnings), bibliography))
+        for file, one in parsed
+    )
     of_documents = ((one.name, _given(one, bibliography)) for one in given)
     for name, read in chain(of_files, of_documents):
         raise_if_stopped()
@@ -120,8 +127,11 @@ def read_sources(
         source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
-            continue
+            both = as_one(earlier, source)
+            if both is None:
+                refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
+                continue
+            source = both
         found[source.paper.key] = source
         warnings.extend(notices)
     passed_over = {kind: count for kind, count in walked.passed_over.items() if kind not in IMAGE_ENDINGS}
@@ -159,6 +169,36 @@ def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Pa
     ]
     left_out = {file for file, _ in twins}
     return [file for file in files if file not in left_out], twins
+
+
+def _is_pdf(file: Path) -> bool:
+    return file.suffix.lower() == PDF
+
+
+def _paged(
+    file: Path, parsed: ParsedPaper | Refusal, pdf: ParsedPaper | Refusal | None, warnings: list[str]
+) -> ParsedPaper | Refusal:
+    """The paper with the pages of the PDF next to it, if there is one; `warnings` gets why it has none of it."""
+    if pdf is None or isinstance(parsed, Refusal):
+        return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
+    paged = None if isinstance(pdf, Refusal) else with_pages_of(parsed, pdf)
+    if paged is None:
+        why = pdf.reason if isinstance(pdf, Refusal) else "has another text"
+        warnings.append(
+            f"{file.with_suffix(PDF)}: skipped, {file.name} next to it is used without its pages: it {why}."
+        )
+    return paged or parsed
+
+
+def as_one(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
+    """One paper of a text and a PDF with the same key; None if they are not the same paper."""
+    if _is_pdf(earlier.path) == _is_pdf(later.path):
+        return None
+    text, pdf = (later, earlier) if _is_pdf(earlier.path) else (earlier, later)
+    parsed = with_pages_of(text.parsed, pdf.parsed)
+    if parsed is None:
+        return None
+    return replace(text, parsed=parsed, paper=replace(text.paper, pages=len(parsed.page_starts)))
 
 
 def _rank(file: Path) -> int:
@@ -282,4 +322,7 @@ def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePap
 def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> tuple[SourcePaper, list[str]] | Refusal:
     """The file as the paper of this entry, whatever its name, with warnings; or the reason why it is refused."""
     own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
-    return _described(file, parse_file(file, kept, pdf), own_entry)
+    parsed, beside = parse_file(file, kept, pdf), file.with_suffix(PDF)
+    if not _is_pdf(file) and beside.is_file():
+        parsed = _paged(file, parsed, parse_file(beside, kept, pdf), [])
+    return _described(file, parsed, own_entry)

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -51,6 +51,31 @@ class _Threads(ThreadPoolExecutor):
         super().shutdown(wait and not self.interrupted, cancel_futures=cancel_futures or self.interrupted)
 
 
+async def _close_connections() -> None:
+    # Only if an endpoint was used: importing the module would load the HTTP client.
+    used = sys.modules.get("citeloom.models.http.client")
+    if used is not None:
+        await used.close_connections()
+
+
+def each_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    """The parts of an asynchronous iteration, for code without an event loop; raises RuntimeError where one runs."""
+    with asyncio.Runner() as runner:
+        iterator = parts()
+        try:
+            while True:
+                try:
+                    yield runner.run(_next(iterator))
+                except StopAsyncIteration:
+                    return
+        finally:
+            runner.run(_close_connections())
+
+
+async def _next(iterator: AsyncIterator[T]) -> T:
+    return await anext(iterator)
+
+
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run` that closes connections to endpoints before the event loop ends.
 
@@ -63,10 +88,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
             try:
                 return await work
             finally:
-                # Only if an endpoint was used: importing the module would load the HTTP client.
-                used = sys.modules.get("citeloom.models.http.client")
-                if used is not None:
-                    await used.close_connections()
+                await _close_connections()
 
     threads = _Threads(thread_name_prefix=_THREADS)
     with asyncio.Runner() as runner:

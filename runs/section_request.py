@@ -34,8 +34,8 @@ class SectionRequest:
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
         """Raise `ExperimentError` where the experiment lacks a field that what is asked for needs."""
-        for kind in SECTION_KINDS if self.kind == "paper" else (self.kind,):
-            require_fields(self.experiment, kind, source=self.source)
+        kinds = SECTION_KINDS if self.kind == "paper" else (self.kind,)
+        require_fields(self.experiment, *kinds, source=self.source)
 
     def about(self) -> str:
         """Identifies the request regardless of library and settings."""

@@ -10,17 +10,21 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..documents.bibliography import Refusal
+from ..documents.bibliography import Refusal, read_bibliography
+from ..documents.paper_metadata import has_own_entry
 from ..documents.subprocesses import in_thread
+from ..documents.types import Paper
 from ..errors import CiteloomError
 from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.langchain_documents import SourcePaper
+from ..ingestion.metadata_update import matching_entries, update_metadata
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.pdf_subprocess import PdfReading
-from ..ingestion.sources import Sources, read_sources
+from ..ingestion.sources import Sources, as_one, read_as, read_sources
 from ..models.journal.billing_context import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
@@ -139,9 +143,11 @@ async def _ingest(
     bib = bibliography_of(request["files"])
     papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
     converted = ConvertedFiles(session.home.converted)
-    given = folder / bib if bib else None
-    sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
-    sources, known = await asyncio.to_thread(_new, sources, session.library, uploads, replaces=bool(request["replace"]))
+    given = folder / bib if bib and (folder / bib).is_file() else None
+    sources = Sources((), (), (), ())
+    if papers or given is None:
+        sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
+    sources, known = await asyncio.to_thread(_new, sources, session, uploads, replaces=bool(request["replace"]))
 
     def show(event: IngestEvent) -> None:
         kind = type(event).__name__.lower()
@@ -150,8 +156,31 @@ async def _ingest(
     with bill_to(upload_id, session.budget(upload_id)):
         chunking = (settings.chunk_tokens, settings.chunk_overlap)
         report = await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
+    updated, said = await _with_entries(session.library, given, known, report) if given else ([], [])
     undescribed = await _undescribed(upload_id, session, [*report.added, *report.updated], show)
-    return replace(report, unchanged=(*report.unchanged, *known), warnings=(*report.warnings, *undescribed))
+    return replace(
+        report,
+        updated=(*report.updated, *updated),
+        unchanged=tuple(key for key in (*report.unchanged, *known) if key not in updated),
+        warnings=(*report.warnings, *said, *undescribed),
+    )
+
+
+async def _with_entries(
+    library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
+) -> tuple[list[str], list[str]]:
+    """Give papers that were there the metadata of the `.bib`; the keys of those that changed, and what to say of it.
+
+    `known` are the papers of uploaded files whose text the library has.
+    """
+    bibliography = await asyncio.to_thread(read_bibliography, bib)
+    entries = await asyncio.to_thread(matching_entries, library, bibliography)
+    entries |= {key: paper for key, paper in known.items() if has_own_entry(paper)}
+    updated = await update_metadata(library, {key: entry for key, entry in entries.items() if key not in report.added})
+    problems = [f"{item.path}: {item.reason}." for item in bibliography.refused if item not in report.refused]
+    if not entries and not report.added:
+        problems.append(f"{bib}: none of its entries is of a paper in the library.")
+    return [key for key in updated if key not in report.updated], problems
 
 
 async def _undescribed(
@@ -167,30 +196,42 @@ async def _undescribed(
     return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
-def _new(sources: Sources, library: Library, uploads: Uploads, *, replaces: bool) -> tuple[Sources, list[str]]:
-    """The sources that are new, and the keys of those that the library has.
+def _new(sources: Sources, session: Session, uploads: Uploads, *, replaces: bool) -> tuple[Sources, dict[str, Paper]]:
+    """The sources that are new, and those that the library has, by the keys that they have there.
 
     Other papers of the same keys are refused unless it `replaces` them.
 
     On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
     """
-    records = library.records()
+    records = session.library.records()
     kept = {
         record.paper.content_hash: key
         for key, record in records.items()
         if uploads.place_of(record.paper.source) or Path(record.paper.source).is_file()
     }
-    found, refused, known = [], list(sources.refused), []
+    found, refused = [], list(sources.refused)
+    known: dict[str, Paper] = {}
     for source in sources.found:
         key = source.paper.key
         same = kept.get(source.paper.content_hash)
         if same is not None and not (replaces and same == key):
-            known.append(same)
+            known[same] = source.paper
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
-            refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            both = _with_other_file(source, records[key].paper, session)
+            if both is None:
+                refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            else:
+                found.append(both)
         else:
             found.append(source)
     return replace(sources, found=tuple(found), refused=tuple(refused)), known
+
+
+def _with_other_file(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
+    """The uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
+    converted = ConvertedFiles(session.home.converted)
+    read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
+    return None if isinstance(read, Refusal) else as_one(read[0], source)
 
 
 def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from .run_jobs import Limits
 
@@ -42,8 +42,12 @@ class ResearchBody(LimitedBody):
     question: Text
     sources: int | None = Field(None, ge=1, le=50, description="Maximum number of papers that the answer may cite.")
     length: int | None = Field(None, ge=50, le=5000, description="Target length in words.")
-    min_year: int | None = Field(None, ge=0, le=9999, description="First year of publication.")
-    max_year: int | None = Field(None, ge=0, le=9999, description="Last year of publication.")
+    from_year: int | None = Field(
+        None, ge=0, le=9999, description="First year.", validation_alias=AliasChoices("from_year", "min_year")
+    )
+    to_year: int | None = Field(
+        None, ge=0, le=9999, description="Last year.", validation_alias=AliasChoices("to_year", "max_year")
+    )
     venue: str = Field("", max_length=200, description="A part of the journal's or book's name.")
     papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
     single_shot: bool = Field(False, description="Search once, without the agent.")
@@ -65,6 +69,12 @@ class EnrichBody(_Body):
 
     keys: list[PaperKey] = Field(default_factory=list, max_length=10_000, description="All papers if none is given.")
     refresh: bool = Field(False, description="Ask again for what is in the cache.")
+
+
+class EntryBody(_Body):
+    """The metadata of a paper."""
+
+    bibtex: str = Field(min_length=1, max_length=20_000, description="One BibTeX entry; the paper keeps its key.")
 
 
 class QuestionBody(LimitedBody):

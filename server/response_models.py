@@ -121,6 +121,7 @@ class PaperList(BaseModel):
 
     papers: list[dict[str, Any]]
     total: int
+    in_text: bool = Field(False, description="True if only the text of these papers has the words.")
 
 
 class PaperDetails(_Open):
@@ -129,6 +130,7 @@ class PaperDetails(_Open):
     key: str
     title: str
     sections: list[dict[str, Any]]
+    bibtex: str = Field(description="Its entry, as given or made from the file.")
     added_here: bool = Field(description="True when its file was uploaded; removing the paper removes that file too.")
 
 

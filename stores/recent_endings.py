@@ -6,6 +6,7 @@ import hashlib
 import time
 from typing import Final
 
+from ..table_columns import MOMENT, TEXT, Table
 from .register_tables import RegisterTables, rows_of
 
 ENDINGS_SCHEMA: Final = """
@@ -14,6 +15,7 @@ CREATE TABLE IF NOT EXISTS endings (
 ) WITHOUT ROWID;
 """
 _MOMENT: Final = 2.0  # seconds
+_ENDINGS: Final = Table("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
 
 
 class RecentEndings:
@@ -31,8 +33,8 @@ class RecentEndings:
 
     def by_another(self, name: str, connection: str) -> bool:
         """Whether another connection ended it; a request on the same one was sent after the answer."""
-        query = "SELECT 1 AS found FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
-        return bool(rows_of(self._tables, query, (_hash(name), connection, time.time() - _MOMENT)))
+        found = rows_of(self._tables, _ENDINGS, "SELECT * FROM endings WHERE name = ?", (_hash(name),))
+        return any(row["connection"] != connection and row["ended_at"] >= time.time() - _MOMENT for row in found)
 
 
 def _hash(name: str) -> str:

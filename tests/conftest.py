@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,22 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the table of attacks, a row for each test with its cases, where attacks were asked for."""
+    if "attack" not in str(config.option.markexpr):
+        return
+    rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for outcome, word in (("passed", "held"), ("failed", "FAILED"), ("error", "FAILED"), ("skipped", "not run here")):
+        for report in terminalreporter.stats.get(outcome, ()):
+            if "attack" in report.keywords:
+                rows[report.nodeid.partition("[")[0]][word] += 1
+    terminalreporter.section(f"{len(rows)} attacks, {sum(map(Counter.total, rows.values()))} cases")
+    for row, words in sorted(rows.items()):
+        path, _, name = row.partition("::")
+        held = ", ".join(f"{count} {word}" for word, count in words.items())
+        terminalreporter.line(f"{name.removeprefix('test_').replace('_', ' ')} ({Path(path).stem}): {held}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -40,6 +40,15 @@ class PaperPage:
     next_page: int | None
 
 
+def keys_with_words(library: Library, words: Sequence[str]) -> set[str]:
+    """The keys of the papers whose text has all these words; blocks. Raises `FullTextError`."""
+    having = [
+        {split_chunk_id(identifier)[0] for identifier, _ in library.matching([term], _MOST_CHUNKS)}
+        for term in dict.fromkeys(library.fulltext.analyze(" ".join(words)))
+    ]
+    return set.intersection(*having) if having else set()
+
+
 def search_papers(
     library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
 ) -> PaperPage:

@@ -138,7 +138,7 @@ def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
         before = rf"\\setcounter{{figure}}{{{number - 1}}}\n\\begin{{figure}}"
         labelled = rf"{before}\g<body>\\label{{fig:{number}}}\n\\end{{figure}}"
         latex = re.sub(environment, labelled, latex, count=1, flags=re.DOTALL)
-    return re.sub(rf"\s*{_REFERENCE[0]}(\d+){_REFERENCE[1]}", r"~\\ref{fig:\1}", latex)
+    return re.sub(rf"(?<!\s)\s*+{_REFERENCE[0]}(\d+){_REFERENCE[1]}", r"~\\ref{fig:\1}", latex)
 
 
 def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, bytes] | None) -> str:

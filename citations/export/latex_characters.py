@@ -19,12 +19,12 @@ _VIETNAMESE: Final = range(0x1E00, 0x1F00)
 # In T1, TS1 and Latin Modern, besides the blanks and marks that pandoc writes as commands.
 _IN_FONTS: Final = frozenset("–—‘’‚“”„•…†‡‰‹›⁄€℗№™←↑→↓")
 _LEFT_AS_IT_IS = re.compile(
-    r"\\begin\{(?P<name>verbatim|Highlighting)\}.*?\\end\{(?P=name)\}"
+    r"\\begin\{(?P<name>verbatim|Highlighting)\}.*?(?:\\end\{(?P=name)\}|\Z)"
     r"|\\(?:url|href|nolinkurl|includegraphics|[a-z]*cite[a-z]*|label|ref|hyperlink|hypertarget|bibliography)"
     r"(?:\[[^\[\]]*\])*\{[^{}]*\}",
     re.DOTALL,
 )
-_FORMULA = re.compile(r"\\\((.*?)\\\)", re.DOTALL)
+_FORMULA = re.compile(r"\\\(((?:(?!\\\().)*?)\\\)", re.DOTALL)
 _OWN: Final = {
     **{"√": r"\surd", "″": r"\prime\prime", "‴": r"\prime\prime\prime"},
     **{sign: sign for sign in "∙∛★"},  # shown as other characters, or lacking

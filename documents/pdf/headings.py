@@ -29,11 +29,7 @@ _OPENING = frozenset({Category.ABSTRACT, Category.INTRODUCTION})
 def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piece | None]:
     """The largest line of the first page, and the heading with which the paper's text begins."""
     opens = next(
-        (
-            piece
-            for piece in pieces
-            if piece.page < TITLE_PAGES and _is_heading(piece, body) and begins_text(piece.text)
-        ),
+        (piece for piece in pieces if piece.page < TITLE_PAGES and is_heading(piece, body) and begins_text(piece.text)),
         None,
     )
     first: list[Piece] = []
@@ -48,7 +44,10 @@ def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piec
     return largest, opens
 
 
-def _is_heading(piece: Piece, body: float) -> bool:
+def is_heading(piece: Piece, body: float) -> bool:
+    """Whether the piece is a heading by its type, or was marked as one."""
+    if piece.part:
+        return True
     if piece.table or not all(looks_like_heading(line, body) for line in piece.lines):
         return False
     return reads_as_heading(piece.text, larger=piece.size > LARGER * body)
@@ -73,14 +72,14 @@ def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, 
     listed: Piece | None = None  # the heading of the references, whose titles may be large too
     for index, piece in enumerate(pieces):
         waiting = waiting and piece is not opens
-        if piece is title or waiting or not _is_heading(piece, body) or _runs_on(pieces, index, body):
+        if piece is title or waiting or not is_heading(piece, body) or _runs_on(pieces, index, body):
             continue
         if listed is not None and (piece.size < listed.size - 0.2 or piece.bold != listed.bold):
             continue
         headings.add(index)
         listed = piece if lists_references(piece.text) else None
     headings -= listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
-    sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings}, reverse=True)
+    sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings if not pieces[index].part}, reverse=True)
     letters = _counting([pieces[index].text for index in headings])
     return [
         replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
@@ -95,7 +94,13 @@ def lists_references(heading: str) -> bool:
 
 def begins_text(heading: str) -> bool:
     """Whether the paper's text begins with this heading; before it are names and addresses."""
-    return said_outright(heading) in _OPENING
+    return opening_category(heading) is not None
+
+
+def opening_category(heading: str) -> Category | None:
+    """Abstract or introduction, if the heading names one of them."""
+    category = said_outright(heading)
+    return category if category in _OPENING else None
 
 
 def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
@@ -130,6 +135,8 @@ def numbered_level(title: str) -> int | None:
 
 
 def _level(piece: Piece, sizes: Sequence[float], letters: Collection[str]) -> int:
+    if piece.part:
+        return 2
     numbered = numbered_level(piece.text)
     if numbered is not None:
         return numbered

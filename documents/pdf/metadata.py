@@ -1,4 +1,4 @@
-"""Reads a PDF's title from its information dictionary or XMP metadata.
+"""Reads a PDF's title and authors from its information dictionary or XMP metadata.
 
 It is read from the raw bytes: the parser exposes neither, and fails on files with broken metadata.
 """
@@ -12,7 +12,7 @@ from .dehyphenation import plain
 
 _XMP = re.compile(rb"<dc:title>((?:[^<]|<(?!/?dc:title>)){0,2000}+)</dc:title>")
 _INFORMATION = re.compile(rb"/Info\s+(\d+)\s+(\d+)\s+R")
-_TITLE = re.compile(rb"/Title\s*(\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\)){0,2000}\)|<[0-9A-Fa-f\s]{0,4000}>)", re.DOTALL)
+_STRING = rb"\s*(\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\)){0,2000}\)|<[0-9A-Fa-f\s]{0,4000}>)"
 _NO_TITLE = re.compile(
     r"(?:untitled|title|document|microsoft word|slide ?\d*|layout \d|adobe photoshop pdf"
     r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|html?))\b.*",
@@ -24,14 +24,19 @@ _LEAST = 8  # characters
 
 def document_title(data: bytes) -> str:
     """The title in a PDF's metadata; empty if there is none, or only a file name."""
-    for found in (_from_information(data), _from_xmp(data)):
+    for found in (_from_information(data, b"/Title"), _from_xmp(data)):
         title = " ".join(plain(found).split())
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
             return title
     return ""
 
 
-def _from_information(data: bytes) -> str:
+def document_authors(data: bytes) -> str:
+    """The authors in a PDF's metadata, as written there; empty if there are none."""
+    return " ".join(plain(_from_information(data, b"/Author")).split())
+
+
+def _from_information(data: bytes, name: bytes) -> str:
     reference = _INFORMATION.search(data)
     if reference is None:
         return ""
@@ -39,8 +44,8 @@ def _from_information(data: bytes) -> str:
     if start is None:
         return ""
     end = data.find(b"endobj", start.end())
-    title = _TITLE.search(data, start.end(), end if end > 0 else len(data))
-    return _string(title.group(1)) if title else ""
+    value = re.compile(name + _STRING, re.DOTALL).search(data, start.end(), end if end > 0 else len(data))
+    return _string(value.group(1)) if value else ""
 
 
 def _string(raw: bytes) -> str:

@@ -26,7 +26,10 @@ ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A paragraph, heading or table of one or more lines; `level` is 0 unless it is a heading."""
+    """A paragraph, heading or table of one or more lines; `level` is 0 unless it is a heading.
+
+    A `part` is the heading of the abstract or contents, whatever its type.
+    """
 
     page: int
     size: float
@@ -36,6 +39,7 @@ class Piece:
     level: int = 0
     table: bool = False
     code: bool = False
+    part: bool = False
     lines: tuple[Line, ...] = field(default=(), compare=False)
 
 

@@ -11,7 +11,7 @@ from .structure import PdfText
 
 def parsed_pdf(read: PdfText) -> ParsedPaper:
     """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
-    front = FrontMatter(title=read.title, doi=read.doi)
+    front = FrontMatter(title=read.title, authors=read.authors, year=read.year, doi=read.doi)
     headings = [Heading(*heading) for heading in read.headings]
     has_title = bool(headings) and headings[0].level == 1
     paper = assemble(read.text, read.title, front, headings, list(read.blocks), has_title_heading=has_title)

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..front_matter import find_doi
 from .dehyphenation import lost_ligatures
+from .first_page import confirmed_authors, read_year
 from .lines import read_lines
-from .metadata import document_title
+from .metadata import document_authors, document_title
 from .ocr import Ocr, ScannedPages, read_scanned
 from .page_reading import read_page
 from .pages import FEW_LETTERS, Page
@@ -75,13 +76,18 @@ def _laid_out(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfT
     if not read.blocks:
         raise PdfRefusedError("holds no text")
     title = document_title(data)
+    on_page = tuple(name for name in read.authors if name.casefold() not in (title or read.title).casefold())
     first_page = read.text[: read.pages[1]] if count > 1 else read.text
+    printed = " ".join(run.text for run in pages[0].runs)
+    lead = read.text[: read.headings[1][2]] if len(read.headings) > 1 and read.opens_with_names else ""
     dois = {find_doi(match) for match in re.findall(r"10\.\d{4,9}/\S+", first_page)}
     return replace(
         read,
         title=title or read.title,
         title_source="metadata of the PDF" if title else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
+        authors=max(on_page, confirmed_authors(document_authors(data), printed), key=len),
+        year=read_year(printed, lead),
         unread=tuple(sorted(unread)),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..markdown import BlockKind, Span
 from .dehyphenation import Hyphens, plain
+from .first_page import mark_front_parts, read_authors
 from .headings import find_title, levelled
 from .lines import Line
 from .page_blocks import ENDS, SMALLER, Piece, body_size, gathered, written
@@ -35,6 +36,8 @@ class PdfText:
     title_source: str
     opens_with_names: bool
     doi: str = ""
+    authors: tuple[str, ...] = ()
+    year: int | None = None
     unread: tuple[int, ...] = ()
     ocr: str = ""
     ocr_pages: tuple[int, ...] = ()
@@ -48,6 +51,7 @@ class PdfText:
                 **record,
                 "headings": [tuple(heading) for heading in record["headings"]],
                 "blocks": [tuple(block) for block in record["blocks"]],
+                "authors": tuple(record["authors"]),
                 "unread": tuple(record["unread"]),
                 "ocr_pages": tuple(record["ocr_pages"]),
                 "ocr_failed": tuple((number, reason) for number, reason in record["ocr_failed"]),
@@ -59,9 +63,11 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
     """The text of a paper from its lines in reading order."""
     body = body_size(lines)
     hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
-    pieces = [piece for found in gathered(lines, body) if not is_scale(piece := written(found, hyphens))]
+    read = [piece for found in gathered(lines, body) if not is_scale(piece := written(found, hyphens))]
+    pieces = mark_front_parts(read, body)
     title, opens = find_title(pieces, body)
-    return put_together(levelled(pieces, title, opens, body), body, hyphens, page_count, opens is not None)
+    paper = put_together(levelled(pieces, title, opens, body), body, hyphens, page_count, opens is not None)
+    return replace(paper, authors=read_authors(pieces, title, opens))
 
 
 def put_together(

@@ -30,8 +30,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
     """
     require_given(state, "experiment", PaperInput)
     experiment = parse_experiment(state["experiment"])
-    for kind in SECTION_KINDS:
-        require_fields(experiment, kind)
+    require_fields(experiment, *SECTION_KINDS)
     return {
         "section": WRITING_ORDER[0],
         "written": [],

@@ -20,8 +20,8 @@ _FEWEST_WORDS: Final = 3
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
 _PARTS: Final = re.compile(
-    r"[;:?.!]\s|,\s+(?:and|or|but)\s+|\s+and\s+(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
-    r"|,\s+(?=(?:how|what|which|why|when|where|who|do|does)\b)"
+    r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
+    r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2}")
 _OWN: Final = re.compile(
@@ -76,12 +76,13 @@ def _(brief: AnswerBrief) -> tuple[Need, ...]:
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
     """A need for each paragraph of the section, searched for whole and by its sentences.
 
-    The subject of the paper is a need as well, for sections whose own statements find little.
+    The subject of the paper gives needs as well, for sections whose own statements find little.
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
     needs: dict[str, tuple[str, ...]] = {}
-    for about in dict.fromkeys([*abouts, concept.title, concept.description, experiment.hypothesis.description]):
+    subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
+    for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
         # "Is either better?" can only be searched for with its subject.
         if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
             needs[about] = queries

@@ -32,7 +32,7 @@ _NEAR: Final = 0.5  # score from which a passage is listed under a statement
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
-_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]*; score \d\.\d\d(?=; near to )")
+_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d(?=; near to )")
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -199,4 +199,4 @@ def _few(kind: str, papers: int) -> list[str]:
     if papers >= _PAPERS:
         return []
     near = counted(papers, "paper") if papers else "no paper"
-    return [f"Passages near to this {kind} were found in {near} of your library."]
+    return [f"Passages near to the {kind} were found in {near} of your library."]

@@ -54,6 +54,7 @@ async def library(
         "endings": [*ENDINGS, ".bib"],
         "papers": found.papers,
         "found": found.total,
+        "in_text": found.in_text,
         "all": len(state.session.library.records()),
         "passages": state.session.library.chunk_count(),
         "services": state.session.settings.metadata_services,

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from ...ingestion.ingest import remove
+from ...ingestion.metadata_update import parse_entry, update_metadata
 from ...tools.outline import indexed_text
 from ...tools.paper_records import listed_papers, paper_details, text_records
+from ...tools.paper_search import keys_with_words
 from ..orders import paper_removed
-from ..request_models import Limit, Offset, Year
+from ..request_models import EntryBody, Limit, Offset, Year
 from ..response_models import PaperDetails, PaperList, PaperText, problems
 from ..server_state import StateOf
 
@@ -30,12 +32,19 @@ async def list_papers(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> PaperList:
-    """The papers whose data contain all given words, in the given order."""
-    papers = await asyncio.to_thread(listed_papers, state.session.library)
+    """The papers whose data contain all given words, in the given order; if none do, those whose text does."""
+    library = state.session.library
+    papers = [paper for paper in await asyncio.to_thread(listed_papers, library) if _within(paper, from_year, to_year)]
     words = q.casefold().split()
-    found = [paper for paper in papers if _within(paper, from_year, to_year) and _has(paper, words)]
+    found = [paper for paper in papers if _has(paper, words)]
+    in_text = bool(words) and not found
+    if in_text:
+        keys = await asyncio.to_thread(keys_with_words, library, words)
+        found = [paper for paper in papers if paper["key"] in keys]
     found.sort(key=lambda paper: _rank(paper, sort), reverse=descending)
-    return PaperList(papers=[_shown(paper) for paper in found[offset : offset + limit]], total=len(found))
+    return PaperList(
+        papers=[_shown(paper) for paper in found[offset : offset + limit]], total=len(found), in_text=in_text
+    )
 
 
 @router.get("/{key:path}/text", responses=problems(404))
@@ -51,7 +60,15 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
     library = state.session.library
     record = await asyncio.to_thread(paper_details, library, key)
     added_here = state.uploads.place_of(library.paper(key).source) is not None
-    return PaperDetails.model_validate({**_shown(record), "added_here": added_here})
+    bibtex = library.paper(key).bibtex
+    return PaperDetails.model_validate({**_shown(record), "added_here": added_here, "bibtex": bibtex})
+
+
+@router.put("/{key:path}/entry", responses=problems(404))
+async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperDetails:
+    """Give a paper the metadata of a BibTeX entry; what the entry lacks stays."""
+    await update_metadata(state.session.library, {key: parse_entry(body.bibtex)})
+    return await get_paper(key, state)
 
 
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))

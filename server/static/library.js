@@ -81,17 +81,17 @@ function listen(id) {
 
 function finished(report) {
   idle();
-  const names = [...report.added, ...report.updated];
   const parts = [];
-  if (names.length) {
+  for (const [names, what] of [[report.added, "added"], [report.updated, "updated"]]) {
+    if (!names.length) continue;
     const links = names.map((key) => element("li", {}, element("a", { href: `/library/${encodeURIComponent(key)}` }, key)));
-    parts.push(element("div", { class: "notice" }, element("p", {}, counted(names.length, "paper was", "papers were") + " added:"), element("ul", {}, ...links)));
+    parts.push(element("div", { class: "notice" }, element("p", {}, `${counted(names.length, "paper was", "papers were")} ${what}:`), element("ul", {}, ...links)));
   }
   if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
   if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
   for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
-  byId("added").replaceChildren(...parts, reloadButton(names.length));
-  announce(`${counted(names.length, "paper", "papers")} added, ${report.refused.length} refused.`);
+  byId("added").replaceChildren(...parts, reloadButton(report.added.length + report.updated.length));
+  announce(`${counted(report.added.length, "paper", "papers")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
 }
 
 function failed(problem, errors = []) {

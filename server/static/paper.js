@@ -1,4 +1,4 @@
-// One paper: removing it, and looking it up at metadata services.
+// One paper: removing it, correcting its metadata, and looking it up at metadata services.
 
 import { problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
@@ -17,6 +17,17 @@ remove.addEventListener("click", async () => {
   } catch (problem) {
     remove.disabled = false;
     toast([problem.message, problem.help].filter(Boolean).join(" "));
+  }
+});
+
+document.getElementById("entry").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.currentTarget;
+  try {
+    await send("PUT", `/api/v1/papers/${encodeURIComponent(form.dataset.key)}/entry`, { bibtex: form.elements.bibtex.value });
+    location.reload();
+  } catch (problem) {
+    document.getElementById("entry-problem").replaceChildren(problemCard(problem));
   }
 });
 

@@ -12,6 +12,8 @@ from tests.support.degenerate_texts import TEXTS, degenerate, repeated
 from tests.support.function_report import functions_that_grow
 from tests.support.pattern_texts import pattern_texts
 
+pytestmark = pytest.mark.attack
+
 _SHARES = 8
 _SECONDS = 0.25  # of the processor for 100 kB; while a pattern searches, nothing else of the process runs
 _LONGER = 3  # texts of 1 MB for each pattern

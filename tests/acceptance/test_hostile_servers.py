@@ -19,6 +19,8 @@ from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion
 from tests.support.sample_library import EXPERIMENT, SAMPLES, THREE
 
+pytestmark = pytest.mark.attack
+
 PATIENCE = 240.0  # seconds, many times what a command takes
 MOST_MEMORY = 1_500_000  # kilobytes, with the bundled embedding and the vector store loaded
 DEEP = b"[" * 200_000 + b"]" * 200_000

@@ -152,7 +152,7 @@ def check_paper(record: dict[str, Any], library: Library, *, written_by_models: 
     for section in record["sections"]:
         assert all(table[item["id"]] == item for item in section["evidence"]), "one id, two passages"
     assert record["citations"] == [item for section in record["sections"] for item in section["citations"]]
-    assert said_twice(record) == []
+    assert said_twice(record) == [], said_twice(record)
 
 
 def said_twice(record: dict[str, Any]) -> list[str]:

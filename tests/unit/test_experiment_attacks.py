@@ -10,6 +10,8 @@ import pytest
 from citeloom.errors import WRONG_INPUT
 from citeloom.experiment import ExperimentError, load_experiment, parse_experiment
 
+pytestmark = pytest.mark.attack
+
 ATTACKS = {
     "an integer of 5,000 digits": ('{"metrics": {"auroc": %s}}' % ("9" * 5_000), "metrics.auroc"),
     "a negative one": ('{"metrics": {"runs": [1, -%s]}}' % ("9" * 5_000), "metrics.runs[1]"),

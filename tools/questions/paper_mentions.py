@@ -18,7 +18,7 @@ from ...text.words import GENERIC_WORDS, STOP_WORDS
 from .author_mentions import folded, papers_by_author
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|‘([^’]+)’|(?<!\w)'([^']+)'(?!\w)")  # bounded: 4,000 characters
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|‘([^‘’]+)’|(?<!\w)'([^']+)'(?!\w)")
 _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+", re.IGNORECASE)
 # A key is delimited by spaces and brackets; the second form finds one between letters of another script.
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")

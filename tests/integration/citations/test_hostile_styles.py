@@ -19,6 +19,8 @@ from citeloom.citations.references import build_references
 from citeloom.documents import Paper
 from citeloom.errors import InputError
 
+pytestmark = pytest.mark.attack
+
 SECRET = "root:x:0:0:the secret line"
 BIB = "@article{b2019, title = {On Looms}, author = {Bea Brown}, year = {2019}, journal = {Networks}}"
 PAPER = Paper(key="b2019", title="On Looms", authors=("Bea Brown",), year=2019, bibtex=BIB)

@@ -119,7 +119,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
     assert one["route"]["track"] == "one_paper"
     few = citeloom("research", QUESTION, "--home", home, "--sources", "1", "--json").json
     assert len(few["references"]) == 1 <= len(whole["references"])
-    late = citeloom("research", QUESTION, "--home", home, "--min-year", "2021", "--json").json
+    late = citeloom("research", QUESTION, "--home", home, "--from-year", "2021", "--json").json
     assert all(item["key"] != "obrien2019seeds" for item in late["evidence"])
     once = citeloom("research", ELSEWHERE, "--home", home, "--single-shot", "--json").json
     assert once["answered"] is False

@@ -55,6 +55,12 @@ def test_the_first_line_names_the_home_and_stdout_is_one_json(
     assert done.json is not None
 
 
+@pytest.mark.parametrize("command", ["search looms", "papers list", "runs list", "research why"])
+def test_a_command_that_creates_nothing_calls_no_home_new(command: str, citeloom: Citeloom, tmp_path: Path) -> None:
+    done = citeloom("--home", tmp_path / "none", *command.split())
+    assert done.err.splitlines()[0] == f"Home: {tmp_path / 'none'}" and not (tmp_path / "none").exists()
+
+
 def test_each_section_has_a_command(citeloom: Citeloom) -> None:
     for kind in SECTION_KINDS:
         shown = citeloom(kind, "--help")

@@ -126,3 +126,22 @@ def test_code_stays_lines(pdfs: Path) -> None:
 )
 def test_title_is_found_without_a_bibliography(pdfs: Path, key: str, title: str) -> None:
     assert read(pdfs / f"{key}.pdf").title == title
+
+
+AUTHORS = {  # the number of authors on the first page, the first of them, and the year that it states
+    "banerjee2023machine": (6, "Jineta Banerjee", 2023),
+    "gao2023enabling": (4, "Tianyu Gao", None),
+    "irber2022lightweight": (7, "Luiz Irber", 2022),
+    "le2020treeheatr": (2, "Trang T. Le", 2020),
+    "susmann2024adaptiveconformal": (3, "Herbert Susmann", 2024),
+    "zietz2018network": (1, "Michael Zietz", 2018),
+}
+
+
+@pytest.mark.parametrize("key", AUTHORS)
+def test_abstract_authors_and_year_are_read_from_the_first_page(key: str, pdfs: Path) -> None:
+    paper = read(pdfs / f"{key}.pdf")
+    authors = paper.front_matter.authors
+    assert (len(authors), authors[0], paper.front_matter.year) == AUTHORS[key]
+    assert 80 < len(paper.abstract().split()) < 300
+    assert paper.abstract().rstrip("1").rstrip("/").endswith(".")

@@ -169,3 +169,18 @@ async def test_a_parent_with_our_names_takes_the_graph_as_its_node(
     assert values is not None
     assert values["reviewed"] is True
     assert set(values) == {"section", "experiment", "text", "result", "reviewed"}
+
+
+def test_a_graph_runs_without_an_event_loop_and_inside_another(
+    home: Path, experiment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITELOOM_HOME", str(home))
+    given = {"section": "results", "experiment": experiment}
+    graph = build_section_graph().compile()
+    text = graph.invoke(given)["text"]
+    assert text and any("render" in step for step in graph.stream(given))
+    parent = StateGraph(SectionInput, output_schema=SectionOutput)
+    parent.add_node("write", graph)
+    parent.add_edge(START, "write")
+    parent.add_edge("write", END)
+    assert parent.compile(checkpointer=InMemorySaver()).invoke(given, {"configurable": {"thread_id": "1"}})

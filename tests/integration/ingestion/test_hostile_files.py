@@ -23,6 +23,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.library import Library
 
+pytestmark = pytest.mark.attack
+
 GOOD = "# A good paper\n\n## Introduction\n\nLooms are machines that weave cloth from threads.\n"
 SECRET = "# Keys\n\nThe secret word is sesame, which nobody may hear.\n"
 ALIASES = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

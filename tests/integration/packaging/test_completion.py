@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.stores.backends import backend_of
+from citeloom.stores.run_records import NewRun
+from tests.support.sample_library import index_samples
+from tests.support.word_embedding import WordEmbedding
+
 CITELOOM = Path(sys.executable).with_name("citeloom")
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -24,6 +29,11 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is no
     ],
 )
 def test_bash_completes_commands_options_and_values(typed: list[str], offered: set[str]) -> None:
+    assert completed(typed) == offered
+
+
+def completed(typed: list[str]) -> set[str]:
+    """What bash offers after these words."""
     words = " ".join(f"'{word}'" for word in typed)
     script = (
         f'eval "$({CITELOOM} --show-completion bash)"\n'
@@ -32,4 +42,17 @@ def test_bash_completes_commands_options_and_values(typed: list[str], offered: s
         'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == offered and not done.stderr
+    assert not done.stderr
+    return set(done.stdout.split())
+
+
+def test_bash_completes_keys_and_runs_of_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = index_samples(tmp_path / "home", WordEmbedding())
+    new = NewRun("section-results-abc", "f", "results", "Looms", {}, "v", fresh=False)
+    backend_of(home).runs().begin(new)
+    monkeypatch.setenv("CITELOOM_HOME", str(home.root))
+    assert completed(["citeloom", "papers", "show", "v"]) == {"varga2021calibration"}
+    assert completed(["citeloom", "search", "x", "--papers", "o"]) == {"obrien2019seeds", "okafor2022ensembles"}
+    assert completed(["citeloom", "runs", "show", "s"]) == {"section-results-abc"}
+    monkeypatch.setenv("CITELOOM_HOME", str(tmp_path / "none"))
+    assert completed(["citeloom", "papers", "show", ""]) == set()

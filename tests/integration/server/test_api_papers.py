@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.job_records import JobOrder
 from citeloom.stores.local.server_register import LocalJobs
@@ -171,3 +172,78 @@ def test_status_routes_say_what_is_in_force(served: Served) -> None:
     assert doctor["library"]["papers"] == 4 and {item["level"] for item in doctor["findings"]} <= {"fine", "notice"}
     metrics = served.api.get("/metrics").text
     assert "citeloom_papers 4.0" in metrics and 'citeloom_requests_total{method="GET",status="200"}' in metrics
+
+
+MINE = ("mine.md", b"# Mine, on looms and more\n\n## Introduction\n\nOn the subject of looms and their engines.\n")
+BIB = b"@article{mine, title={On Looms}, author={Lovelace, Ada}, year={1843}, journal={Engines}, volume={3}}"
+
+
+@pytest.mark.parametrize("files", [[], [MINE], [("renamed.md", MINE[1])]])
+def test_a_bib_gives_papers_that_are_there_their_metadata(served: Served, files: list[tuple[str, bytes]]) -> None:
+    upload(served, MINE)
+    assert served.api.get("/papers/mine").json()["authors"] == []
+    result = report(upload(served, ("library.bib", BIB), *files))
+    assert (result["updated"], result["unchanged"], result["refused"]) == (["mine"], [], [])
+    shown = served.api.get("/papers/mine").json()
+    assert (shown["title"], shown["authors"], shown["year"]) == ("On Looms", ["Ada Lovelace"], 1843)
+    assert stored(served) == ["mine.md"]
+
+
+def test_a_bib_matches_by_title_and_keeps_the_key(served: Served) -> None:
+    upload(served, MINE)
+    result = report(
+        upload(served, ("a.bib", b"@article{other1, title={Mine, on looms and more}, author={Lovelace, Ada}}"))
+    )
+    assert result["updated"] == ["mine"]
+    assert served.api.get("/papers/mine").json()["bibtex"].startswith("@article{mine,")
+
+
+def test_a_bib_of_other_papers_says_so(served: Served) -> None:
+    result = report(upload(served, ("library.bib", b"@article{nobody, title={On nothing at all}}")))
+    assert result["warnings"] == ["library.bib: none of its entries is of a paper in the library."]
+    assert (result["added"], result["updated"]) == ([], [])
+
+
+def test_metadata_given_to_a_paper_stays_when_its_file_is_ingested_again(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "mine.md"
+    file.write_bytes(MINE[1])
+    library = served.state.session.library
+    served.run(ingest(library, [file]))
+    sent = served.api.put("/papers/mine/entry", json={"bibtex": BIB.decode()})
+    assert sent.status_code == 200 and sent.json()["year"] == 1843
+    file.write_bytes(MINE[1] + b"\nMore on engines.\n")
+    served.run(ingest(library, [file]))
+    assert library.paper("mine").authors == ("Ada Lovelace",) and "volume={3}" in library.paper("mine").bibtex
+
+
+@pytest.mark.parametrize(
+    ("bibtex", "wrong"),
+    [
+        ("Lovelace 1843", "holds no entry"),
+        ("@article{a, title={A}}\n@article{b, title={B}}", "holds 2 entries"),
+        ("@article{a, author={Ada}}", "has no title"),
+        ("@article{a, title={A", "cannot be read as BibTeX"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_refused(served: Served, bibtex: str, wrong: str) -> None:
+    before = served.api.get("/papers/obrien2019seeds").json()
+    refused = served.api.put("/papers/obrien2019seeds/entry", json={"bibtex": bibtex})
+    assert refused.status_code == 422 and wrong in refused.json()["detail"]
+    assert served.api.get("/papers/obrien2019seeds").json() == before
+
+
+def test_the_papers_are_found_by_words_of_their_text_too(served: Served) -> None:
+    listed = served.api.get("/papers", params={"q": "wearers"}).json()
+    assert listed["total"] > 0, "a word that only the text has"
+
+
+@pytest.mark.parametrize("first", [".md", ".pdf"])
+def test_the_text_and_the_pdf_of_a_paper_are_one_paper(served: Served, shared_dir: Path, first: str) -> None:
+    key = "le2020treeheatr"
+    corpus = {".md": shared_dir / "corpus" / "papers", ".pdf": shared_dir / "corpus" / "pdfs"}
+    for ending in sorted(corpus, key=lambda ending: ending != first):
+        assert not report(upload(served, (f"{key}{ending}", (corpus[ending] / f"{key}{ending}").read_bytes())))[
+            "refused"
+        ]
+    shown = served.api.get(f"/papers/{key}").json()
+    assert shown["source"] == f"{key}.md" and shown["pages"] == 7

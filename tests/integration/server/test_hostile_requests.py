@@ -21,6 +21,8 @@ from citeloom.server.tokens import COOKIE, Tokens
 from citeloom.stores.job_records import JobOrder
 from tests.support.served_app import Served, served_app
 
+pytestmark = pytest.mark.attack
+
 TOKEN = "a-token-of-enough-characters"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 ASK = "/api/v1/research"

@@ -19,6 +19,8 @@ from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.served_app import SSE, Event, events_of
 
+pytestmark = pytest.mark.attack
+
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
 _ADDRESS = re.compile(r"http://[\d.]+:(\d+)")
 

@@ -21,6 +21,8 @@ from citeloom.errors import InputError
 from citeloom.server.agent_tools import AgentLibrary
 from tests.support.served_app import Served, served_app
 
+pytestmark = pytest.mark.attack
+
 TOKEN = "a-token-of-enough-characters"
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
 CALL = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "library_status", "arguments": {}}}

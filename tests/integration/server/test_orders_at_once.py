@@ -18,6 +18,8 @@ from tests.support.orders_at_once import Request, at_once, require_one_carried_o
 from tests.support.run_fixtures import experiment
 from tests.support.served_app import Served, served_app
 
+pytestmark = pytest.mark.attack
+
 __all__ = ["experiment"]
 ROUNDS = 6
 

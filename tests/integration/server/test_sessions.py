@@ -15,6 +15,8 @@ from citeloom.server.tokens import COOKIE
 from citeloom.stores.sign_in_sessions import MAX_AGE
 from tests.support.served_app import Served, served_app
 
+pytestmark = pytest.mark.attack
+
 TOKEN = "a-token-of-enough-characters"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 OWN_PAGE = "own page"

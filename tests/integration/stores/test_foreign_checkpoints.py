@@ -34,6 +34,8 @@ from citeloom.sqlite import DamagedFileError
 from citeloom.stores.local.checkpoints import open_checkpoints
 from examples.embed_as_subgraph import PLAIN_VALUES
 
+pytestmark = pytest.mark.attack
+
 
 def ext(code: int, value: Any) -> ormsgpack.Ext:
     return ormsgpack.Ext(code, pack(value))

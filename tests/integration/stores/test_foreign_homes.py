@@ -23,6 +23,8 @@ from citeloom.stores.local.vectors import VectorStore
 from citeloom.stores.search_records import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
+pytestmark = pytest.mark.attack
+
 PRECIOUS = b"the user's own file"
 FILES = (
     "catalog.sqlite",

@@ -16,6 +16,8 @@ from tests.support.degenerate_texts import degenerate, repeated
 from tests.support.function_report import functions_that_grow
 from tests.support.pattern_texts import pattern_texts
 
+pytestmark = pytest.mark.attack
+
 LENGTH = 20_000
 _LIMIT = 0.04  # seconds of the processor; a quadratic search takes 0.06 and more
 _WORST = ("'\\n'", "' '", "'<'", "'<a '", "'a'", "'1'", "'('", "'-'", "'\"'", "'.'")

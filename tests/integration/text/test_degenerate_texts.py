@@ -14,11 +14,13 @@ import pytest
 from citeloom.citations.checks import draft_checks, foreign_citations
 from citeloom.documents import chunking, heading_translations, markdown
 from citeloom.experiment import Experiment
-from citeloom.roles.extractive import planners
+from citeloom.roles.extractive import needs
 from citeloom.roles.protocols import Draft
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES
 from tests.support.text_readers import READERS
+
+pytestmark = pytest.mark.attack
 
 WORST = ("'\\n'", "'<a '", "'-'", "'1'", "'('", "'`'", "' '", "'a'", "'<!--'", "'\"'", "blanks behind a marker", "'1,'")
 _REPAIRS = 3.0  # every sentence is replaced, and the draft cut into sentences some ten times
@@ -59,7 +61,7 @@ NAMED = {
         "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
     ),
     "a heading of 100 kB of blanks": lambda: heading_translations.in_english(" " * 100_000),
-    "100 kB of numbers as a need": lambda: planners.searchable("1 " * 50_000),
+    "100 kB of numbers as a need": lambda: needs.searchable("1 " * 50_000),
     "2 MB of results": lambda: draft_checks.check_draft(
         Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),
         SOURCES,

@@ -15,6 +15,8 @@ from citeloom.citations.export.whole_paper import _markdown
 from citeloom.citations.html_escaping import inert, inert_record
 from citeloom.citations.references import Reference, References
 
+pytestmark = pytest.mark.attack
+
 ATTACKS = (
     "<script>alert(1)</script>",
     "<SCRIPT SRC=//evil.example>",

@@ -48,8 +48,8 @@ def test_a_paper_has_its_number_authors_year_title_key_and_places() -> None:
 @pytest.mark.parametrize(
     ("authors", "year", "shown"),
     [
-        (["Ada Smith", "Doe, Jo"], 2024, "Smith and Doe 2024."),
-        (["Ada Smith", "Jo Doe", "Al Roe"], None, "Smith et al. n.d."),
+        (["Ada Smith", "Doe, Jo"], 2024, "Smith and Doe 2024. On"),
+        (["Ada Smith", "Jo Doe", "Al Roe"], None, "Smith et al. n.d. On"),
         ([], 2024, "** 2024."),
     ],
 )

@@ -10,6 +10,8 @@ from citeloom.commands.escaping import one_line, shown
 from citeloom.commands.layout import table
 from citeloom.commands.output import notice, result, result_json
 
+pytestmark = pytest.mark.attack
+
 ATTACKS = {
     "overrides the direction": ("gnp\u202egpj.exe", "gnp\\u202egpj.exe"),
     "isolates": ("a\u2066b\u2069", "a\\u2066b\\u2069"),

@@ -19,9 +19,9 @@ def test_each_section_names_the_fields_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("data", "fields"),
     [
-        ({"metrics": 3, "summary": ["x"]}, {"metrics", "summary"}),
+        ({"metrics": 3, "summary": {"x": 1}}, {"metrics", "summary"}),
         (
-            {"paper_concept": {"title": 1, "open_questions": "why"}},
+            {"paper_concept": {"title": {"x": 1}, "open_questions": 1}},
             {"paper_concept.title", "paper_concept.open_questions"},
         ),
         ({"metrics": {"auroc": float("nan")}}, {"metrics.auroc"}),

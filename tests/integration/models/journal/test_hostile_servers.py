@@ -44,6 +44,8 @@ from tests.support.listener import Heard
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
 
+pytestmark = pytest.mark.attack
+
 RUN = RunScope("run")
 ASKED = [HumanMessage("ducks swimming across quiet ponds")]
 TOOLS = [{"type": "function", "function": {"name": "search_evidence", "parameters": {"type": "object"}}}]

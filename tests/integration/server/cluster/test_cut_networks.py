@@ -24,7 +24,7 @@ from tests.support.openai_server import FakeOpenAI
 from tests.support.server_machines import Machine, eventually, machines
 
 __all__ = ["computers", "url"]
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.attack]
 
 
 @pytest.fixture

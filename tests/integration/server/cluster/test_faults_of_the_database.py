@@ -23,7 +23,7 @@ from tests.support.sample_library import SAMPLES
 from tests.support.served_app import SSE, events_of
 from tests.support.server_machines import Machine, eventually
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.attack]
 UPLOADED = [SAMPLES / f"{key}.md" for key in ("bjorklund2020stopping", "haddad2018augmentation", "lowland2024binning")]
 LOST = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'citeloom%'"
 

@@ -10,7 +10,7 @@ from tests.support.openai_server import FakeOpenAI
 from tests.support.orders_at_once import Request, at_once, require_one_carried_out
 from tests.support.server_machines import Machine
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.attack]
 QUESTION = {"question": "Where is the sensor worn?"}
 ROUNDS = 5
 

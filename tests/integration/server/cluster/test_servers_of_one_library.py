@@ -13,7 +13,7 @@ from tests.support.openai_server import FakeOpenAI
 from tests.support.served_app import Event
 from tests.support.server_machines import Machine, eventually
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.attack]
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
 RUN = "Where is the sensor worn?"
 

@@ -1,0 +1,123 @@
+"""setup: finds a chat model, tries one call, and writes the user's own settings file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from ..models.concurrency import run_async
+from ..program import command
+from .escaping import one_line
+from .output import notice, result
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("setup", rich_help_panel="Library")(setup)
+
+
+def setup(
+    model: Annotated[str | None, typer.Option("--model", help="Chat model. Default: one that is found.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: one that is found.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take the first that is found, without asking.")] = False,
+) -> None:
+    """Choose a chat model, try one call, and write it to your own settings file.
+
+    Looks for an OPENAI_API_KEY, and for a server of Ollama, LM Studio, llama.cpp or vLLM on its usual local port.
+    Keys are not written: they stay in the environment.
+
+    Example: citeloom setup --yes
+    """
+    from ..key_trust import user_configuration
+
+    asking = not yes and sys.stdin.isatty()
+    if not asking and not yes:
+        raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
+    url, name = _chosen(model, base_url, asking=asking)
+    run_async(_try(name, url))
+    file = user_configuration()
+    if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
+        raise typer.Exit(0)
+    write_settings(file, {"chat_model": name, "chat_base_url": url})
+    result(one_line(f"{name} at {url} answers, and is now the chat model ({file})."))
+    result(f"Next: {command('ingest PAPERS --bib FILE')}")
+
+
+def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
+    """Address and model: as given, else found, else asked for."""
+    from ..config import OPENAI_BASE_URL
+    from ..models.http.local_servers import USUAL_PORTS, FoundServer, find_servers, models_at
+
+    if base_url is not None:
+        found = [FoundServer("server", base_url, (model,) if model else models_at(base_url))]
+    else:
+        found = find_servers()
+        for server in found:
+            notice(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})")
+    if model is not None and base_url is None:
+        having = [server for server in found if model in server.models or server.base_url == OPENAI_BASE_URL]
+        return (having[0].base_url if having else OPENAI_BASE_URL), model
+    found = [server for server in found if server.models]
+    if not found:
+        ports = ", ".join(f"{name} ({port})" for name, port in USUAL_PORTS.items())
+        raise InputError(
+            f"No chat model was found: no OPENAI_API_KEY is set, and no server answers of {ports}."
+            if base_url is None
+            else f"{base_url}: lists no chat model.",
+            help="Start a server, or give --base-url and --model. Without a chat model Citeloom quotes your papers.",
+        )
+    server = found[_asked("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
+    place = _asked("Model", list(server.models)) if asking and len(server.models) > 1 else 0
+    return server.base_url, server.models[place]
+
+
+def _asked(what: str, names: list[str]) -> int:
+    """The place of the name that the user chooses."""
+    for number, name in enumerate(names, 1):
+        notice(f"  {number}  {one_line(name)}")
+    chosen = 0
+    while not 1 <= chosen <= len(names):
+        chosen = typer.prompt(what, default=1, type=int, err=True)
+    return chosen - 1
+
+
+async def _try(model: str, url: str) -> None:
+    """Make one small call; raises `InputError` if it fails."""
+    from ..config import load_settings
+    from ..models.factory import chat_model
+
+    settings = load_settings(chat_model=model, chat_base_url=url)
+    try:
+        await chat_model(settings, "writer").ainvoke("Answer with the word OK.", max_tokens=64)
+    except InputError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"{url}: {model} did not answer ({type(error).__name__}: {said}).",
+            help="Nothing was written. Check the server, the model's name and the key.",
+        ) from error
+
+
+def write_settings(file: Path, values: dict[str, str]) -> None:
+    """Set values in a TOML file; all other lines stay as they are."""
+    from ..documents.atomic_write import replace_file
+
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        tables = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+        names = "|".join(map(re.escape, values))
+        kept = [line for line in lines[:tables] if not re.match(rf"\s*(?:{names})\s*=", line)]
+        given = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read or written ({error}).") from error

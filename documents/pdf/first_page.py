@@ -1,0 +1,216 @@
+"""Reads the abstract, the authors and the year from the first pages of a PDF, where their typography says nothing.
+
+Each is left empty unless the words leave no doubt: a wrong author is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..boilerplate import is_furniture
+from ..categories import said_outright
+from ..types import Category
+from .headings import TITLE_PAGES, begins_text, is_heading, opening_category
+from .page_blocks import NUMBERED, SMALLER, Piece
+
+_LABEL = re.compile(r"(?:abstract|a b s t r a c t|summary|contents|table of contents)", re.IGNORECASE)
+_RUN_IN = re.compile(r"(?:Abstract|ABSTRACT|A B S T R A C T)(?:\s*[.:\u2014\u2013-]\s*|\s+)(?=[\"\u201c(]?[A-Z\d])")
+_ABSTRACT_WORDS = (50, 600)
+_NOTICE = re.compile(
+    r"(?:\W*(?:\d|correspond|address|supported|funded|this work was|the authors? (?:thank|declare)|permission to"
+    r"|citation|cite this|e-?mail|keywords|key words|index terms|jel|received|copyright))",
+    re.IGNORECASE,
+)
+
+_MOST_AUTHORS = 60
+_FIRST_LINES = 4  # below the title: names farther down are not those of the authors
+_WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\d_a-z]\.)*)"
+_PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"
+_NAME = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_PARTICLE})){{0,3}} {_WORD}(?:,? (?:Jr|Sr|I{{2,3}})\.?)?")
+_MARKS = re.compile(r"[^\w\s.,;&'\u2019@-]+|[\d\u00b9\u00b2\u00b3\u2070-\u2079]+(?:\.\d+)*")
+_NO_NAME = re.compile(
+    r"\b(?:universit\w*|institut\w*|department|dept|school|college|faculty|laborator\w*|labs?|cent(?:er|re)|hospital"
+    r"|academy|inc|ltd|gmbh|corp\w*|company|group|team|research|article|paper|report|review|journal|proceedings"
+    r"|conference|press|open|access|original|authors?|abstract|introduction|contents|version|draft|preprint|science"
+    r"|sciences|technolog\w*|engineering|medicine|health|biology|physics|statistics|mathematics|computer|intelligence"
+    r"|google|microsoft|facebook|meta|deepmind|openai|ibm|brain|united|states|kingdom|new york|san francisco|street"
+    r"|avenue|road|national|international|society|association|foundation|editor|vol|volume|issue|january|february"
+    r"|march|april|june|july|august|september|october|november|december|the|of|and|for|in|on|with|departamento|d[ée]partement|box|search|by|usa|germany|france|italy|spain|china|japan|canada|india|netherlands|switzerland|australia"
+    r"|imagineering|content|updated)\b",
+    re.IGNORECASE,
+)
+_LONE_FAMILY = re.compile(r"[^\W\d_a-z](?:\.|[^\W\d_a-z]?)")  # "J." or "JB" is no family name
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_YEAR = r"((?:19|20)\d\d)\b"
+_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?(?:{_MONTH},? )?(?:\d{{1,2}},? )?{_YEAR}"
+_YEAR_STATEMENTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\bpublished(?: online)?(?: on)?:? {_DATE}",
+        rf"(?:\u00a9|\(c\)|\bcopyright)(?: \u00a9| \(c\)| copyright)? ?(?:by )?{_YEAR}",
+        rf"\barxiv ?: ?\S{{1,40}}(?: \[[\w.-]+\])? {_DATE}",
+        rf"\bautomatically generated from \S+ on {_DATE}",
+        rf"\bvol(?:ume|\.)? ?\d+[^\n]{{0,40}}?{_YEAR}|\b{_YEAR};? ?\d{{1,4}} ?[(:]|\b\d{{1,4}} \({_YEAR}\) \d",
+        rf"\baccepted:? {_DATE}",
+    )
+)
+
+
+def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
+    """Mark the headings of the abstract and contents, also those in the type of the text or before its first sentence.
+
+    An abstract without any heading is given one if an introduction follows. Nothing is marked if no heading follows,
+    since the whole paper would be its abstract.
+    """
+    if not any(_begins_body(piece, body) for piece in pieces):
+        return list(pieces)
+    marked: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        if piece.page >= TITLE_PAGES or (is_heading(piece, body) and begins_text(piece.text)):
+            introduced = piece.page < TITLE_PAGES and opening_category(piece.text) is Category.INTRODUCTION
+            if introduced and not any(_is_abstract(before) for before in marked):
+                marked = _with_abstract(marked, body)
+            return [*marked, *pieces[index:]]
+        label = _RUN_IN.match(piece.text)
+        if _LABEL.fullmatch(piece.text) and not piece.table:
+            marked.append(replace(piece, part=True))
+        elif label and len(piece.text.split()) > _ABSTRACT_WORDS[0] and not piece.table:
+            marked.append(replace(piece, text="Abstract", breaks=(), part=True))
+            shorter = tuple(max(0, offset - label.end()) for offset in piece.breaks)
+            marked.append(replace(piece, text=piece.text[label.end() :], breaks=shorter, bold=False))
+        else:
+            marked.append(piece)
+    return marked
+
+
+def _begins_body(piece: Piece, body: float) -> bool:
+    """Whether the piece is a numbered or usual heading other than the abstract's."""
+    if piece.page >= TITLE_PAGES or not is_heading(piece, body) or _LABEL.fullmatch(piece.text):
+        return False
+    return NUMBERED.match(piece.text) is not None or said_outright(piece.text) not in (None, Category.ABSTRACT)
+
+
+def _is_abstract(piece: Piece) -> bool:
+    return piece.part and opening_category(piece.text) is Category.ABSTRACT
+
+
+def _with_abstract(lead: Sequence[Piece], body: float) -> list[Piece]:
+    """The pieces before an introduction, with a heading before the only paragraph that can be the abstract."""
+    prose = [index for index, piece in enumerate(lead) if _can_be_abstract(piece, body)]
+    if len(prose) != 1:
+        return list(lead)
+    (place,) = prose
+    heading = replace(lead[place], text="Abstract", breaks=(), part=True)
+    return [*lead[:place], heading, *lead[place:]]
+
+
+def _can_be_abstract(piece: Piece, body: float) -> bool:
+    words = piece.text.split()
+    if piece.table or piece.code or piece.size < SMALLER * SMALLER * body or is_furniture(piece.text):
+        return False
+    if not _ABSTRACT_WORDS[0] <= len(words) <= _ABSTRACT_WORDS[1] or "@" in piece.text or _NOTICE.match(piece.text):
+        return False
+    small = sum(word[:1].islower() for word in words)
+    return small > 0.6 * len(words) and piece.text.rstrip()[-1] in ".!?\u201d"
+
+
+def read_authors(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None) -> tuple[str, ...]:
+    """The names between title and abstract, in order; empty if there are none or one cannot be told from others."""
+    if title is None or opens is None:
+        return ()
+    lead = _between(pieces, title, opens)
+    text = " ".join(piece.text for piece in pieces[: pieces.index(opens)])
+    found: dict[str, None] = {}
+    for place, statement in enumerate(_statements(lead)):
+        parts = _names(statement, text)
+        known = sum(map(_is_name, parts))
+        if 2 < known < len(parts) or (place >= _FIRST_LINES and not found):
+            return ()  # a list that cannot be read as a whole, or names elsewhere than below the title
+        if known == len(parts):
+            found.update(dict.fromkeys(parts))
+    return tuple(found) if len(found) <= _MOST_AUTHORS else ()
+
+
+def confirmed_authors(stated: str, first_page: str) -> tuple[str, ...]:
+    """The authors that the metadata of a PDF state, if all are names whose family names are on its first page."""
+    names = _names(stated, "")
+    words = set(re.findall(r"[\w'\u2019-]+", first_page))
+    confirmed = all(_is_name(name) and name.split()[-1] in words for name in names)
+    return tuple(names) if confirmed else ()
+
+
+def _between(pieces: Sequence[Piece], title: Piece, opens: Piece) -> list[Piece]:
+    begins = next((index for index, piece in enumerate(pieces) if piece is title), len(pieces))
+    ends = next((index for index, piece in enumerate(pieces) if piece is opens), 0)
+    return [
+        piece
+        for piece in pieces[begins + 1 : ends]
+        if not piece.table
+        and piece.size < 0.9 * title.size
+        and piece.text.casefold() not in title.text.casefold()
+        and not is_furniture(piece.text)
+        and len(piece.text.split()) > 1
+    ]
+
+
+def _statements(lead: Sequence[Piece]) -> Iterator[str]:
+    """The paragraphs that are lists of names, and the lines of the others."""
+    for piece in lead:
+        lines = [line.text for line in piece.lines]
+        read = [_names(line, "") for line in (*lines, " ".join(lines))]
+        whole = all(map(_is_name, read[-1])) and not all(_is_name(name) for names in read[:-1] for name in names)
+        yield from [" ".join(lines)] if whole else lines
+
+
+def _names(text: str, around: str) -> list[str]:
+    """The parts of a list of names."""
+    parts = [
+        " ".join(part.split())
+        for part in re.split(r"[,;&]|\band\b|\s{3,}", _MARKS.sub(",", text))
+        if part.strip(" .\u00b7")
+    ]
+    return [name for part in parts for name in (_pairs(part, around) or [part])]
+
+
+def _pairs(text: str, around: str) -> list[str]:
+    """The names of authors side by side ("Ada Smith Jo Doe") if their e-mail addresses on the page have them all."""
+    words = text.split()
+    if len(words) < 4 or len(words) % 2:
+        return []
+    addresses = " ".join(re.findall(r"[\w.,{} -]{1,80}(?=@)", around)).lower()
+    pairs = [words[place : place + 2] for place in range(0, len(words), 2)]
+    return [" ".join(pair) for pair in pairs] if all(_in_address(pair, addresses) for pair in pairs) else []
+
+
+def _in_address(pair: Sequence[str], addresses: str) -> bool:
+    given, family = (word.lower() for word in pair)
+    return any(form in addresses for form in (given[:1] + family, given + family[:1], given, family))
+
+
+def _is_name(text: str) -> bool:
+    if _NAME.fullmatch(text) is None or _NO_NAME.search(text) or text == text.upper():
+        return False
+    words = text.split()
+    if len(words[0]) == 1:
+        return False
+    if any(len(word) > 2 and word.isupper() and "." not in word for word in words):
+        return False
+    full = [word for word in words if word[0].isupper() and not word.endswith(".")]
+    return 1 <= len(full) <= 3 and not _LONE_FAMILY.fullmatch(words[-1])
+
+
+def read_year(first_page: str, lead: str) -> int | None:
+    """The year of publication that the first page states, else the only year before the abstract."""
+    for pattern in _YEAR_STATEMENTS:
+        for match in pattern.finditer(" ".join(first_page.split())):
+            return int(next(filter(None, match.groups())))
+    years = set(_years(lead))
+    return years.pop() if len(years) == 1 else None
+
+
+def _years(text: str) -> Iterator[int]:
+    for match in re.finditer(rf"(?<![\w/.-]){_YEAR}(?![\w/-])", text):
+        yield int(match.group(1))

@@ -1,0 +1,79 @@
+"""Rewrites plausible forms of `exp.json` to the documented one: lists of steps, numbers as text, bare plot paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_TEXTS: Final = ("experimental_plan", "experiment_code", "verdict", "reasoning", "results", "summary")
+_RECORDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {  # the field that a bare text is, and all texts
+    "paper_concept": ("description", ("title", "description")),
+    "hypothesis": ("description", ("description", "method_combination")),
+    "execution_result": ("stdout", ("stdout", "stderr")),
+}
+
+
+def usual_forms(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment with every plausible form rewritten; anything else stays, and is refused by its type.
+
+    Known fields that are null count as missing. An object as `results` joins `metrics`, under its own name if there
+    are some already.
+    """
+    known = {*_TEXTS, *_RECORDS, "metrics", "plots"}
+    found = {name: value for name, value in data.items() if value is not None or name not in known}
+    if isinstance(found.get("metrics"), list):
+        found["metrics"] = _named_metrics(found["metrics"])
+    results = found.get("results")
+    if isinstance(results, dict) and isinstance(found.get("metrics", {}), dict):
+        del found["results"]
+        metrics = found.get("metrics", {})
+        found["metrics"] = {**metrics, "results": results} if metrics else results
+    for name in _TEXTS:
+        if name in found:
+            found[name] = _text(found[name])
+    for name, (main, texts) in _RECORDS.items():
+        if name in found:
+            found[name] = _record(found[name], main, texts)
+    if "plots" in found:
+        found["plots"] = _plots(found["plots"])
+    return found
+
+
+def _text(value: Any) -> Any:
+    """A number as text, and a list of texts as paragraphs."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        return "\n\n".join(str(item) for item in value)
+    return value
+
+
+def _record(value: Any, main: str, texts: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return {main: value}
+    if not isinstance(value, dict):
+        return value
+    found = {name: item for name, item in value.items() if item is not None}
+    for name in texts:
+        if name in found:
+            found[name] = _text(found[name])
+    if isinstance(found.get("open_questions"), str):
+        found["open_questions"] = [found["open_questions"]]
+    code = found.get("returncode")
+    if isinstance(code, str) and code.strip().lstrip("-").isascii() and code.strip().lstrip("-").isdigit():
+        found["returncode"] = int(code[:20])
+    return found
+
+
+def _named_metrics(values: list[Any]) -> Any:
+    """A list of objects with `name` and `value` as one object."""
+    named = {item["name"]: item["value"] for item in values if isinstance(item, dict) and {"name", "value"} <= {*item}}
+    return named if len(named) == len(values) and all(isinstance(name, str) for name in named) else values
+
+
+def _plots(value: Any) -> Any:
+    """A list of objects with a `path`, also of a single plot or of bare paths."""
+    plots = [value] if isinstance(value, str | dict) else value
+    if not isinstance(plots, list):
+        return value
+    return [{"path": plot} if isinstance(plot, str) else plot for plot in plots]

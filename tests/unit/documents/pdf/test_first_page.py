@@ -1,0 +1,107 @@
+"""The abstract, authors and year of a PDF whose first page sets them in the type of its text."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.documents import Category
+from citeloom.documents.pdf.first_page import confirmed_authors, read_year
+from citeloom.documents.pdf.lines import Line
+from citeloom.documents.pdf.parsed import parsed_pdf
+from citeloom.documents.pdf.structure import PdfText, structure
+
+ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
+BODY = "Nobody has ever said why the engine should not be run again."
+
+
+def page(*rows: tuple[float, bool, str], body: str = BODY) -> PdfText:
+    """A page with a title, these lines (size, bold, text) well apart, and a first section in 11-point type."""
+    below = [(11.0, True, "1 Introduction"), *[(11.0, False, body)] * 12]
+    texts = [(18.0, False, "Looms and Engines"), *rows, *below]
+    return structure(
+        [
+            Line(0, 72, 3000 - 40.0 * row, 72 + 5 * len(text), size, bold, text)
+            for row, (size, bold, text) in enumerate(texts)
+        ],
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(10.0, True, "Abstract"), (10.0, False, ABSTRACT)],  # smaller than the text below
+        [(11.0, False, "Abstract"), (11.0, False, ABSTRACT)],
+        [(11.0, False, "ABSTRACT"), (11.0, False, ABSTRACT)],
+        [(9.0, False, "Abstract\u2014" + ABSTRACT)],
+        [(11.0, False, "Abstract. " + ABSTRACT)],
+        [(11.0, False, ABSTRACT)],
+    ],
+)
+def test_the_abstract_is_searched_whatever_its_heading(rows: list[tuple[float, bool, str]]) -> None:
+    rest = [(11.0, False, "Keywords: looms, engines"), (12.0, False, "Contents"), (11.0, False, "1 Introduction . . 2")]
+    paper = parsed_pdf(page((11.0, False, "Ada Lovelace"), *rows, *(rest if len(rows) > 1 else [])))
+    assert paper.abstract() == ABSTRACT
+    searched = [section for section in paper.sections if section.searchable]
+    assert [section.category for section in searched] == [Category.ABSTRACT, Category.INTRODUCTION]
+
+
+@pytest.mark.parametrize(
+    "notice",
+    ["Correspondence to ada@example.org. " + ABSTRACT, "Copyright 2020 by the authors. " + ABSTRACT, "Too short."],
+)
+def test_a_notice_below_the_title_is_no_abstract(notice: str) -> None:
+    assert parsed_pdf(page((11.0, False, "Ada Lovelace"), (11.0, False, notice))).abstract() == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "authors"),
+    [
+        (["Ada Lovelace"], ["Ada Lovelace"]),
+        (
+            ["Ada Lovelace1,2, Charles B. Babbage2* and Jo van der Berg"],
+            ["Ada Lovelace", "Charles B. Babbage", "Jo van der Berg"],
+        ),
+        (
+            ["Ada Lovelace", "Analytical Society, University of London", "Mary Somerville"],
+            ["Ada Lovelace", "Mary Somerville"],
+        ),
+        (["Ada Lovelace Mary Somerville", "{ada,mary}@example.org"], ["Ada Lovelace", "Mary Somerville"]),
+        (["Ada Lovelace \u262f", "0000-0002-1775-3645 \u00b7 ada"], ["Ada Lovelace"]),
+        (["Ada Lovelace Mary Somerville"], []),  # two names or one
+        (["Ada Lovelace, Mary Somerville, Jo Berg, Alexander J."], []),  # not read to its end
+        (["University of London", "Updated Content", "New York, USA", "Google Research"], []),
+        (["Looms and Engines"], []),
+    ],
+)
+def test_authors_below_the_title(rows: list[str], authors: list[str]) -> None:
+    assert list(page(*((12.0, False, row) for row in rows), (11.0, True, "Abstract")).authors) == authors
+
+
+def test_authors_of_the_metadata_count_if_the_page_has_them() -> None:
+    printed = "Looms and Engines Ada Lovelace 1 London Mary Somerville"
+    assert confirmed_authors("Ada Lovelace; Mary Somerville", printed) == ("Ada Lovelace", "Mary Somerville")
+    assert confirmed_authors("Ada Lovelace and Charles Babbage", printed) == ()
+    assert confirmed_authors("admin", printed) == confirmed_authors("", printed) == ()
+
+
+@pytest.mark.parametrize(
+    ("printed", "year"),
+    [
+        ("Date published: 2024-07-18 Last modified: 2025-06-22", 2024),
+        ("Published online: 3 May 2019. Received 2 May 2018", 2019),
+        ("\u00a9 2021 The Authors", 2021),
+        ("arXiv:2305.14627v2 [cs.CL] 31 Oct 2023", 2023),
+        ("generated from lab/paper@b2b79b8 on January 17, 2022.", None),
+        ("This manuscript was automatically generated from lab/paper@b2b79b8 on January 17, 2022.", 2022),
+        ("Journal of Looms, Volume 59, Issue 10. August 2014", 2014),
+        ("as Babbage (1837) and Lovelace (1843) say", None),
+    ],
+)
+def test_year_that_the_first_page_states(printed: str, year: int | None) -> None:
+    assert read_year(printed, "") == year
+
+
+def test_the_only_year_below_the_title_counts() -> None:
+    assert read_year("", "Ada Lovelace, London, December 2016") == 2016
+    assert read_year("", "Workshop of 2016, revised 2017") is None
