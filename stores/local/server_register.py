@@ -106,7 +106,7 @@ class LocalJobs(UnregisteredJobs):
     def unfinished(self) -> set[str]:
         """The ids of the jobs that work, or that the next server resumes."""
         with self._file.connection() as connection:
-            return {str(row[0]) for row in connection.execute("SELECT thread_id FROM jobs")}
+            return {job_id for (job_id,) in _JOBS.read(connection.execute("SELECT thread_id FROM jobs"))}
 
 
 def _settle(connection: sqlite3.Connection, key: str, order: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
+from ...table_columns import BLOB, TEXT, Column, Table, WrongValueError, integer
+
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
 _IDLE: Final = """
@@ -19,6 +21,19 @@ SELECT u.upload, (max(u.stored_at) < now() - %s * interval '1 s' OR bool_or(j.en
     AND NOT bool_or(j.id IS NOT NULL AND j.ended_at IS NULL)
 FROM uploads u LEFT JOIN server_jobs j ON j.id = u.upload GROUP BY u.upload
 """
+
+
+def _file_name(value: Any) -> str:
+    if type(value) is not str or value in ("", ".", "..") or "/" in value or "\\" in value:
+        raise ValueError
+    return value
+
+
+_UPLOADS: Final = Table(
+    "uploads",
+    ("upload", "name", "part"),
+    {"upload": TEXT, "name": Column("the name of a file", _file_name), "part": integer(), "content": BLOB},
+)
 
 
 class PostgresUploads:
@@ -79,8 +94,8 @@ class PostgresUploads:
     def names(self, upload: str) -> list[str]:
         """The names of the files of an upload."""
         with self._connection() as connection:
-            rows = connection.execute("SELECT DISTINCT name FROM uploads WHERE upload = %s ORDER BY 1", (upload,))
-            return [row[0] for row in rows.fetchall()]
+            query = "SELECT DISTINCT upload, name FROM uploads WHERE upload = %s ORDER BY 2"
+            return [name for _, name in _UPLOADS.read(connection.execute(query, (upload,)))]
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
         """The size of each file in bytes, by upload and name."""
@@ -146,11 +161,17 @@ class PostgresUploads:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for number in range(parts):
-                    (content,) = connection.execute(
-                        "SELECT content FROM uploads WHERE upload = %s AND name = %s AND part = %s",
-                        (upload, name, number),
-                    ).fetchone()
-                    file.write(content)
+                    found = _UPLOADS.read(
+                        connection.execute(
+                            "SELECT upload, name, part, content FROM uploads"
+                            " WHERE upload = %s AND name = %s AND part = %s",
+                            (upload, name, number),
+                        )
+                    )
+                    if not found:
+                        row = f"upload={upload!r} name={name!r}"
+                        raise WrongValueError(f"table uploads, column part, row {row}: part {number} is missing.")
+                    file.write(found[0][3])
             shutil.move(written, target)
         finally:
             Path(written).unlink(missing_ok=True)
