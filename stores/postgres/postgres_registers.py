@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
 from ...documents.regular_files import hash_of_own_file
-from ...table_columns import Table, dump_json
+from ...table_columns import Table, dump_json, strip_nul
 from ..run_records import (
     CONVERSATIONS,
     PLOT_SET,
@@ -110,7 +110,7 @@ class PostgresRuns:
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
         runs = self._runs("WHERE strpos(request, %s) > 0 ORDER BY number DESC", (dump_json(question),))
-        return next((run for run in runs if run.request.get("question") == question), None)
+        return next((run for run in runs if run.request.get("question") == strip_nul(question)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
