@@ -197,6 +197,11 @@ def without_details(text: str, only: Collection[str] | None = None) -> str:
     return _DETAILS.sub(blank, text)
 
 
+def has_details(text: str, position: int) -> bool:
+    """Whether a list names the place of the passage whose marker ends here."""
+    return _DETAILS.match(text, position) is not None
+
+
 def details(text: str) -> set[str]:
     """The words of what the lists say of passages: place, score and statement."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}
