@@ -15,9 +15,9 @@ CREATE TABLE IF NOT EXISTS sessions (
 ) WITHOUT ROWID;
 """
 SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
+_SESSIONS: Final = Table("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
 MAX_AGE: Final = 30 * 86_400  # seconds
 _MAX_SESSIONS: Final = 1000
-_SESSIONS: Final = Table("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
 
 
 class SignInSessions:
@@ -42,8 +42,8 @@ class SignInSessions:
 
     def is_active(self, session: str, token: str) -> bool:
         """Whether a session was begun with this token and has neither ended nor expired."""
-        found = rows_of(self._tables, _SESSIONS, "SELECT * FROM sessions WHERE id = ?", (_hash(session),))
-        return any(row["token"] == token and row["expires_at"] > time.time() for row in found)
+        query = "SELECT * FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
+        return bool(rows_of(self._tables, _SESSIONS, query, (_hash(session), token, time.time())))
 
     def end(self, session: str) -> None:
         """End a session; does nothing if there is none."""

@@ -75,7 +75,7 @@ def survey(database: JournalDatabase) -> Survey:
         spending_table.ANSWERS.read(db.execute(answers))  # sums would count what is wrong as 0
         spending_table.spent(db)
         models = db.execute(
-            "SELECT kind, model, endpoint, count(*), sum(length(payload)) FROM answers GROUP BY 1, 2, 3"
+            "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"
             " ORDER BY 4 DESC, 1, 2, 3"
         ).fetchall()
         rejected, oldest, newest = db.execute(

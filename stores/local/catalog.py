@@ -242,8 +242,9 @@ class Catalog:
 
     def strays(self) -> set[str]:
         """Keys that have chunks, sections, notes or figures but no paper."""
-        query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
-        return {row[0] for row in self._read(PAPERS, query)}
+        keys = {name: Table(name, ("key",), {"key": TEXT}) for name in _PARTS}
+        found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
+        return {key for rows in found for (key,) in rows}
 
     def drop_strays(self) -> None:
         """Delete chunks, sections, notes, figures and images that belong to no paper."""

@@ -61,9 +61,12 @@ READERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "journal.sqlite": (("usage",), ("journal", "stats"), ("research", "Asked", "MODEL")),
     "checkpoints.sqlite": (("runs", "show", "RUN"), ("runs", "resume", "PAUSED")),
 }
-# Tables that no command reads by themselves: the columns of a server's file are read when the next one starts.
 # A text where a text belongs: another key is another row, and another fingerprint another run.
-LEGAL = ("There is no conversation", "There is no run", "no paper", "was started with another library")
+# A higher version of the catalog is a newer one, and the type of a checkpoint says how its value is encoded.
+LEGAL = (
+    *("There is no conversation", "There is no run", "no paper", "was started with another library"),
+    *("was created by a newer Citeloom", "table checkpoints, column checkpoint, row"),
+)
 SKIPPED = {"migrations"}
 
 
