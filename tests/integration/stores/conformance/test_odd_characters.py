@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.server.uploaded_files import safe_name
 from citeloom.stores.home_protocols import Backend
+from citeloom.stores.job_records import JobOrder
+from citeloom.stores.library import Library
 from citeloom.stores.metadata_records import Answer
 from citeloom.stores.run_records import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
 
+pytestmark = pytest.mark.attack
 ODD: Final = "a\0b\ud800c\udfffd\uffff"
 STORED: Final = "a\ufffdb\ufffdc\ufffdd\uffff"
 
@@ -62,3 +70,35 @@ async def test_answers_in_the_journal(backend: Backend) -> None:
         await once(journal, record, RunScope(ODD), answer)
         assert (await once(journal, record, RunScope(ODD), answer)).payload == STORED
         assert [row.model for row in await journal.spending()] == [STORED]
+
+
+async def test_the_text_of_a_paper(open_library: Callable[[], Library], tmp_path: Path) -> None:
+    texts = {"nul": "\0", "half": "\ud800", "whole": "\uffff"}
+    for name, odd in texts.items():
+        (tmp_path / f"{name}.md").write_bytes(f"# A title\n\nDucks{odd} swim.\n".encode("utf-8", "surrogatepass"))
+    library = open_library()
+    report = await ingest(library, [tmp_path / f"{name}.md" for name in texts])
+    assert [refusal.reason.split(" (")[0] for refusal in report.refused] == ["is binary, not text", "is not UTF-8"]
+    (key,) = library.records()
+    assert "Ducks\uffff swim." in library.paper_chunks(key)[0].text
+
+
+def test_keys_of_requests_and_files_of_uploads(backend: Backend) -> None:
+    server = backend.join_servers()
+    try:
+        assert server.keys.claim(ODD, ODD) is None
+        server.keys.settle(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
+        use = server.keys.claim(ODD, ODD)
+        assert use is not None and use.request == STORED
+        assert use.order == asdict(JobOrder("job", "run", {"question": STORED}))
+        server.sessions.begin(ODD, ODD)
+        assert server.sessions.is_active(ODD, ODD)
+        server.endings.add(ODD, ODD)
+        assert not server.endings.by_another(ODD, ODD) and server.endings.by_another(ODD, "other")
+        folder = server.uploads.folder("ingest-000000000000")
+        folder.mkdir(parents=True)
+        (folder / safe_name(f"{ODD}.md")).write_text("# A title")
+        server.uploads.publish(folder.name)
+        assert server.uploads.names(folder.name) == [safe_name(f"{ODD}.md")]
+    finally:
+        server.leave()
