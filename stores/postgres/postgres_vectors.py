@@ -16,6 +16,7 @@ import numpy as np
 from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
+from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
 from ..scoped_search import ChunkScope, ScopedSearch
 from ..search_records import Scored, StoredChunk, cosines, ordered
@@ -76,11 +77,12 @@ class PostgresVectors:
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The existing chunks, by id."""
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
-        return {
-            identifier: StoredChunk(_chunk(identifier, row), row[12], _vector(row[13]))
-            for row in rows
-            for identifier in [chunk_id(row[0], row[1])]
-        }
+        with self._database.named_errors():
+            return {
+                identifier: StoredChunk(_chunk(identifier, row), row[12], _vector(row[13]))
+                for row in rows
+                for identifier in [chunk_id(row[0], row[1])]
+            }
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the existing chunks, by id."""
@@ -239,6 +241,9 @@ _CATEGORIES: Final = {int(category): category for category in Category}  # ten t
 
 def _chunk(identifier: str, row: tuple[Any, ...]) -> Chunk:
     key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
+    wrong = "category" if category not in _CATEGORIES else "page_breaks" if breaks is None else ""
+    if wrong:
+        raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not one of a chunk.")
     return Chunk(
         identifier,
         key,
