@@ -45,7 +45,7 @@ class LocalStores:
 
     def __init__(self, home: Home) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
-        self.vectors = VectorStore(home)
+        self.vectors = VectorStore(home, self.catalog)
         self.words = FullText(home)
         self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
 
