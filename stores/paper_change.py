@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-import numpy as np
-
 from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure, figure_records, figures_of
 from ..documents.notes import Note
@@ -16,6 +14,12 @@ from ..models.embeddings.protocol import Vector, Vectors
 
 SummaryKind = Literal["abstract", "extractive", "model"]
 _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
+
+
+def _zeros(*shape: int) -> Vectors:
+    import numpy as np
+
+    return np.zeros(shape, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Change:
     chunks: tuple[Chunk, ...]
     vectors: Vectors
     summary_vector: Vector
-    note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    note_vectors: Vectors = field(default_factory=lambda: _zeros(0, 0))
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -77,11 +81,13 @@ class Change:
 
 def removal(key: str) -> Change:
     """The change that removes a paper."""
-    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+    return Change(key, None, (), (), _zeros(0, 0), _zeros(0))
 
 
 def as_row(change: Change) -> tuple[str, str, bytes]:
     """Serialize a change as key, JSON and the bytes of its vectors."""
+    import numpy as np
+
     body = {
         "record": asdict(change.record) if change.record else None,
         "sections": [asdict(section) for section in change.sections],
@@ -96,6 +102,8 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
 
 def from_row(key: str, text: str, numbers: bytes) -> Change:
     """Deserialize a change that `as_row` wrote."""
+    import numpy as np
+
     body = json.loads(text)
     if body["record"] is None:
         return removal(key)

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from ...documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
 from ...models.embeddings.protocol import Vector, Vectors, normalised
 from ..paper_change import Change
@@ -57,6 +55,8 @@ class CatalogContents:
     def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a collection, by id."""
         places = _places(collection, ids)
+        import numpy as np
+
         found: dict[str, Vector] = {}
         query = f"SELECT key, size, {collection} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
         for key, size, blob in self._rows(query, (json.dumps(list(places)),)):
@@ -98,6 +98,8 @@ def insert_contents(db: sqlite3.Connection, change: Change) -> None:
 def _blob(rows: Vectors) -> bytes:
     if not rows.size:
         return b""
+    import numpy as np
+
     unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # then it stays the same to the last bit
     return (rows if unit else normalised(rows)).astype("<f4").tobytes()
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ...documents import Category, Chunk, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..home import Home
@@ -52,19 +50,30 @@ class VectorStore(ChromaFolder):
         No vector is replaced in place, since that can make its neighbours unreachable (see
         `stores/local/exact_search.py`).
         """
+        import numpy as np
+
         with self.held():
             old = self._loaded_vectors(name, list(vectors))
+            earlier = self._with_texts(name, list(old))
             new = [
                 identifier
                 for identifier, vector in vectors.items()
                 # up to the rounding of Chroma's normalization
-                if identifier not in old or not np.allclose(vector, old[identifier], atol=1e-6)
+                if identifier not in old or identifier in earlier or not np.allclose(vector, old[identifier], atol=1e-6)
             ]
             self._delete(name, [identifier for identifier in new if identifier in old])
             collection = self.collection(name)
             for page in self.pages(new):
                 ids = [new[i] for i in page]
                 collection.upsert(ids=ids, embeddings=_rows([vectors[identifier] for identifier in ids]))
+
+    def _with_texts(self, name: Collection, ids: Sequence[str]) -> set[str]:
+        """Those of the records that an earlier version wrote, with their texts."""
+        collection, found = self.collection(name), set[str]()
+        for page in self.pages(ids):
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["documents"])
+            found |= {name for name, text in zip(result["ids"], result["documents"], strict=True) if text is not None}
+        return found
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Delete chunks; unknown ids are ignored."""
@@ -154,6 +163,8 @@ class VectorStore(ChromaFolder):
             return self._loaded_vectors(name, ids)
 
     def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        import numpy as np
+
         collection = self.collection(name)
         found: dict[str, Vector] = {}
         for page in self.pages(ids):
