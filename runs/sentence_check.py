@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
-from ..citations import render as render_text
-from ..citations.checks.findings import for_reader
+from ..citations.checks.draft_checks import check_draft
+from ..citations.checks.findings import Finding, for_reader
 from ..citations.checks.foreign_citations import NEEDED
+from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
+from ..citations.citation_styles import Citation, Rendered
+from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
 from ..graph.prompt_fitting import fitted

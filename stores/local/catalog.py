@@ -33,12 +33,14 @@ from ..paper_change import (
     from_row,
     record_of,
 )
+from .catalog_contents import TABLES as CONTENTS
+from .catalog_contents import CatalogContents
 from .catalog_figures import CatalogFigures, delete_figures
 from .catalog_tables import SCHEMA, SCHEMA_VERSION, insert_paper
 from .figure_files import FigureFiles
 
 _REMEDY = "Move it away and ingest the papers again."
-_PARTS = ("chunks", "sections", "notes", "figures")  # tables whose rows belong to a row of `papers`
+_PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
 _META = replace(FACTS, name="meta")
 _NOTES = Table("notes", ("key",), {"key": TEXT, "note": NOTE})
 _COUNT = Table("chunks", (), {"number": integer()})
@@ -51,12 +53,14 @@ class Catalog:
     def __init__(self, path: Path, images: FigureFiles) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
         self.figures = CatalogFigures(self._read, self._transaction, images)
+        self.contents = CatalogContents(self._read, self._transaction)
         self._lock = threading.RLock()
         self._path = path
         self._db = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
         )
         try:
+            self._db.execute("PRAGMA page_size=8192")  # of a new file: texts of 2 kB leave half of a small page empty
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)
@@ -262,9 +266,11 @@ class Catalog:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._transaction() as db:
+            # An earlier Citeloom would look for the texts in Chroma.
+            db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
             for change in changes:
                 before |= delete_figures(db, change.key)
-                for table in ("papers", "sections", "chunks", "notes", "staged"):
+                for table in ("papers", "sections", "chunks", "notes", "staged", *CONTENTS):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     insert_paper(db, change, change.record)

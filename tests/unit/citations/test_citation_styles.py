@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.citations import render
+from citeloom.citations.citation_styles import render
 from citeloom.config import CitationStyle
 from citeloom.roles.protocols import Verdict
 from tests.support.citation_samples import make_source
