@@ -24,7 +24,7 @@ from ..graph.role_inputs import sources_for
 from ..graph.session import Session
 from ..graph.state import VerdictRecord
 from ..graph.verdicts import record_of_verdict, verdicts_of
-from ..roles.extractive.writer import without_details
+from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
 from ..stores.backends import backend_of
