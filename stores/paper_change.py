@@ -10,7 +10,7 @@ from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure, figure_records
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
-from ..table_columns import BLOB, FLAG, TEXT, Table, WrongValueError, choice, dump_json, integer, optional, shaped
+from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped
 
 SummaryKind = Literal["abstract", "extractive", "model"]
 _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
@@ -141,8 +141,8 @@ def record_of(row: Sequence[Any]) -> PaperRecord:
 _KEY: Final = {"key": TEXT}
 NOTE: Final = shaped("a note", Note)
 FIGURE: Final = shaped("a figure", PaperFigure)
-FACTS: Final = Table("facts", ("name",), {"name": TEXT, "value": TEXT})
-PAPERS: Final = Table(
+FACTS: Final = TypedTable("facts", ("name",), {"name": TEXT, "value": TEXT})
+PAPERS: Final = TypedTable(
     "papers",
     ("key",),
     _KEY
@@ -160,18 +160,18 @@ PAPERS: Final = Table(
     },
 )
 CATEGORY: Final = choice(*map(int, Category), by=Category)
-SECTIONS: Final = Table(
+SECTIONS: Final = TypedTable(
     "sections",
     ("key", "idx"),
     _KEY
     | {"idx": integer(), "title": TEXT, "parent": TEXT, "level": integer(), "category": CATEGORY}
     | {"start": integer(), "stop": integer(), "searchable": FLAG},
 )
-CHUNKS: Final = Table(
+CHUNKS: Final = TypedTable(
     "chunks",
     ("key", "idx"),
     _KEY | {"idx": integer(), "category": CATEGORY, "tokens": integer(), "text_hash": TEXT},
 )
-STAGED: Final = Table(
+STAGED: Final = TypedTable(
     "staged", ("key",), _KEY | {"change": shaped("a change of a paper", StagedChange), "vectors": BLOB}
 )

@@ -18,7 +18,7 @@ from typing import Any
 from ...documents import Section, chunk_id
 from ...errors import InputError
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import TEXT, Table, dump_json, integer
+from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import (
     CHUNKS,
     FACTS,
@@ -42,8 +42,8 @@ from .figure_files import FigureFiles
 _REMEDY = "Move it away and ingest the papers again."
 _PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
 _META = replace(FACTS, name="meta")
-_NOTES = Table("notes", ("key",), {"key": TEXT, "note": NOTE})
-_COUNT = Table("chunks", (), {"number": integer()})
+_NOTES = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
+_COUNT = TypedTable("chunks", (), {"number": integer()})
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
@@ -101,7 +101,7 @@ class Catalog:
                 raise
             self._db.execute("COMMIT")
 
-    def _read(self, table: Table, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock, naming_damage(self._path, _REMEDY):
             return table.read(self._db.execute(query, values))
 
@@ -246,7 +246,7 @@ class Catalog:
 
     def strays(self) -> set[str]:
         """Keys that have chunks, sections, notes or figures but no paper."""
-        keys = {name: Table(name, ("key",), {"key": TEXT}) for name in _PARTS}
+        keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
         found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
         return {key for rows in found for (key,) in rows}
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...models.embeddings.protocol import Vector, Vectors, normalised
-from ...table_columns import BLOB, TEXT, Column, Table, dump_json, integer, optional
+from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
 from ..paper_change import CATEGORY, Change
 from ..search_records import StoredChunk, VectorStoreError
 
@@ -31,17 +31,17 @@ CREATE TABLE IF NOT EXISTS vectors (
 """
 
 _NUMBER: Final = integer()
-_TEXTS: Final = Table(
+_TEXTS: Final = TypedTable(
     "chunk_texts",
     ("key", "idx"),
     {"key": TEXT, "idx": _NUMBER, "text": TEXT, "section": TEXT, "parent": TEXT, "category": CATEGORY}
     | {"level": _NUMBER, "page": optional(_NUMBER), "start": _NUMBER, "stop": _NUMBER, "tokens": _NUMBER}
     | {"page_breaks": Column("numbers", lambda value: tuple(map(int, str(TEXT.decode(value)).split())))},
 )
-_VECTORS: Final = Table(
+_VECTORS: Final = TypedTable(
     "vectors", ("key",), {"key": TEXT, "size": integer(low=1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
 )
-_KEYS: Final = Table("papers", ("value",), {"value": TEXT})
+_KEYS: Final = TypedTable("papers", ("value",), {"value": TEXT})
 Read = Callable[..., list[tuple[Any, ...]]]
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 Places = Mapping[str, Mapping[int, str]]  # the ids asked for, by key and place

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...documents import Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...table_columns import Table, dump_json
+from ...table_columns import TypedTable, dump_json
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
 from .database import Database
@@ -53,7 +53,7 @@ class PostgresCatalog:
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
-    def _read(self, table: Table, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
             return table.read(connection.execute(query, values))
 
