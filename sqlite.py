@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from .errors import InputError
+from .table_columns import WrongValueError, strip_nul, text_or_bytes
 
 REGISTER_REMEDY: Final = (
     "Move it away: the list of runs and conversations starts empty, and paid answers stay in the journal."
 )
-_LATEST = 1e11  # seconds, about the year 5100
 
 
 def cites(column: str) -> str:
     """The condition that the record in a column cites the paper whose key is the parameter."""
     keys = f"SELECT 1 FROM json_each({column}, '$.citations') AS one WHERE json_extract(one.value, '$.key') = ?"
     return f"CASE WHEN json_valid({column}) THEN EXISTS ({keys}) END"
+
+
+class TextConnection(sqlite3.Connection):
+    """A connection that writes text which every backend can hold, and reads what is no text as bytes."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.text_factory = text_or_bytes
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """Execute a statement with storable parameters."""
+        return super().execute(sql, _storable(parameters))
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
+        """Execute a statement for each row of storable parameters."""
+        return super().executemany(sql, map(_storable, rows))
+
+
+def _storable(parameters: Any) -> Any:
+    if isinstance(parameters, dict):
+        return {name: strip_nul(value) if isinstance(value, str) else value for name, value in parameters.items()}
+    return [strip_nul(value) if isinstance(value, str) else value for value in parameters]
 
 
 class RegisterFile:
@@ -42,34 +63,16 @@ class RegisterFile:
 
         Raises `DamagedFileError` if the file cannot be read.
         """
-        with naming_damage(self._path, self._remedy), closing(sqlite3.connect(self._path, timeout=30)) as connection:
-            connection.row_factory = sqlite3.Row
+        with naming_damage(self._path, self._remedy), closing(_connect(self._path)) as connection:
             write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             require_plain_schema(connection, self._path, self._remedy)
             with connection:
                 yield connection
 
-    def checked(self, row: sqlite3.Row, moments: Sequence[str], texts: Sequence[str]) -> None:
-        """Raise `DamagedFileError` if a column holds no valid time or text: SQLite stores any type in any column."""
-        bad = [name for name in moments if not (isinstance(row[name], float) and 0 <= row[name] < _LATEST)]
-        bad += [name for name in texts if not isinstance(row[name], str)]
-        if bad:
-            raise DamagedFileError(
-                f"{self._path}: {bad[0]} of {row['thread_id']!r} cannot be read.", help=REGISTER_REMEDY
-            )
 
-    def parsed(self, row: sqlite3.Row, name: str) -> dict[str, Any]:
-        """The JSON object in a column; raises `DamagedFileError`."""
-        try:
-            value = json.loads(row[name])
-        except (ValueError, TypeError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise DamagedFileError(
-                f"{self._path}: {name} of {row['thread_id']!r} is not a JSON object.", help=REGISTER_REMEDY
-            )
-        return value
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=30, factory=TextConnection)
 
 
 _PATIENCE = 30.0  # seconds
@@ -109,9 +112,11 @@ class DamagedFileError(InputError):
 
 @contextmanager
 def naming_damage(path: Path, remedy: str) -> Iterator[None]:
-    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`."""
+    """Raise `DamagedFileError` with the remedy if SQLite cannot read the file at `path`, or a value in it is wrong."""
     try:
         yield
+    except WrongValueError as error:
+        raise DamagedFileError(f"{path}: {error}", help=remedy) from None
     except sqlite3.DatabaseError as error:
         if (getattr(error, "sqlite_errorname", None) or "").startswith(_PASSING):
             raise

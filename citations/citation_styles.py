@@ -15,6 +15,7 @@ from typing import Any
 from ..config import CitationStyle
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
+from ..roles.extractive.writer import has_details
 from ..roles.inputs import Source
 from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
 from .checks.foreign_citations import NEEDED
@@ -164,7 +165,9 @@ def render(
             done = end
             continue
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        shown = show_group(ids, evidence, style, numbers)
+        # A list names the place of a passage itself.
+        listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
+        shown = show_group(ids, evidence | listed, style, numbers)
         pieces += [text[done:start], shown]
         length += start - done + len(shown)
         if cited:

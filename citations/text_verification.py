@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ..documents import Paper
 from ..experiment import Experiment
+from ..roles.extractive.writer import details, without_details
 from ..roles.inputs import Source
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign
@@ -56,6 +57,7 @@ class TextCheck:
         self._wrong = wrong
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
+        self._details = details(self._citable.marked_text(part["text"]))
         self._passages: dict[str, list[str]] = {}
         self.edited = 0
 
@@ -65,7 +67,7 @@ class TextCheck:
         found = self._sentences(text)
         there = {_bare(sentence.text) for sentence in found}
         for number, citation in enumerate(self._part["citations"]):
-            if _bare(self._citable.marked(citation["sentence"], "")) not in there:
+            if _bare(self._marked(citation["sentence"])) not in there:
                 self._wrong(f"the text lacks the sentence of citations[{number}], {_named(citation['sentence'])}")
         for sentence in found:
             expected = recorded.get(_bare(sentence.text))
@@ -91,18 +93,22 @@ class TextCheck:
         changed = [sentence for sentence in found if _bare(sentence.text) not in recorded]
         self._check_foreign(changed)
         self._check_quotes(found)
-        self._check_numbers(self._citable.marked_text(text))
+        self._check_numbers(self._marked(text))
         self._check_labels(labels)
 
     def _recorded(self) -> dict[str, list[set[str]]]:
         """The keys that the records of citations have for a sentence, by its words."""
         keys: dict[str, set[str]] = {}
         for citation in self._part["citations"]:
-            keys.setdefault(_bare(self._citable.marked(citation["sentence"], "")), set()).add(citation["key"])
+            keys.setdefault(_bare(self._marked(citation["sentence"])), set()).add(citation["key"])
         return {words: [cited] for words, cited in keys.items()}
 
     def _sentences(self, text: str) -> list[CitedSentence]:
-        return [item for item in sentences(self._citable.marked_text(text)) if _bare(item.text)]
+        return [item for item in sentences(self._marked(text)) if _bare(item.text)]
+
+    def _marked(self, text: str) -> str:
+        """The text with markers in place of citations, without what the run itself says of listed passages."""
+        return without_details(self._citable.marked_text(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
         return {self._key_of[identifier] for identifier in sentence.ids if identifier in self._key_of}

@@ -62,8 +62,10 @@ def end_incomplete(record: ResultRecord) -> None:
     from ..graph.completeness import all_unreadable
 
     sections = record.get("sections") or [record]
-    if empty := [str(item["section"]) for item in sections if "section" in item and not item["text"].strip()]:
-        notice(f"Failed: no text was written for: {', '.join(empty)}. Write with --fresh, or name another model.")
+    if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
+        names = ", ".join(str(item["section"]) for item in empty)
+        remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
+        notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
     if all_unreadable(record.get("coverage", {})):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")

@@ -28,6 +28,7 @@ from .options import (
 )
 from .output import notice, result, result_json
 from .research import answer_one
+from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def resume_run(
         result_json(record)
     else:
         result(f"\n{record['text']}")
+    end_incomplete(record)
 
 
 async def _resume(run_id: str, output: Output, home: str | None, given: dict[str, Any]) -> ResultRecord:

@@ -57,6 +57,13 @@ class PaperFigure:
     described_chunk: int | None = None
     table_chunks: Span | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no stored image is called."""
+        if self.image_hash is not None and not is_image_hash(self.image_hash):
+            raise ValueError(f"not the hash of an image: {self.image_hash!r:.80}")
+        if self.media_type not in {"", *IMAGE_TYPES.values()}:
+            raise ValueError(f"not the type of a stored image: {self.media_type!r:.80}")
+
     @property
     def name(self) -> str:
         """The label, or the kind and place in the paper: "figure without a number (3)"."""
@@ -126,25 +133,6 @@ def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
     return [asdict(figure) for figure in figures]
 
 
-def figures_of(records: Sequence[Mapping[str, Any]]) -> tuple[PaperFigure, ...]:
-    """Figures from plain data; raises TypeError, ValueError or KeyError for anything else."""
-    return tuple(_figure(record) for record in records)
-
-
 def _is_on(chunk: Chunk, page: int) -> bool:
     last = chunk.page_at(len(chunk.text))
     return chunk.page is not None and last is not None and chunk.page <= page <= last
-
-
-def _span(pair: Sequence[Any] | None) -> Span | None:
-    return (int(pair[0]), int(pair[1])) if pair else None
-
-
-def _figure(record: Mapping[str, Any]) -> PaperFigure:
-    spans = {name: _span(record.get(name)) for name in ("body", "table_chunks")}
-    figure = PaperFigure(**{**record, **spans})
-    if figure.image_hash is not None and not is_image_hash(figure.image_hash):
-        raise ValueError(f"not the hash of an image: {figure.image_hash!r:.80}")
-    if figure.media_type not in {"", *IMAGE_TYPES.values()}:
-        raise ValueError(f"not the type of a stored image: {figure.media_type!r:.80}")
-    return figure

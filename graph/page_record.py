@@ -63,8 +63,7 @@ async def layout_page(
         for mark in await asyncio.to_thread(marks_of, text, final.left)
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
-    stated = without_details(text) if "writer" in session.extractive else text
-    traces = await asyncio.to_thread(trace_numbers, stated, sources, brief.experiment)
+    traces = await asyncio.to_thread(trace_numbers, without_details(text), sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     described = await asyncio.to_thread(session.library.described.by_chunk)
     flags = await asyncio.to_thread(flag_sources, sources, beside, described)

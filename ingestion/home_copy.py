@@ -21,6 +21,7 @@ from ..stores.backends import backend_of
 from ..stores.home_protocols import Backend, Checkpoints
 from ..stores.home_tables import HOME_TABLES, HomeTable
 from ..stores.library import Library
+from ..table_columns import strip_nul
 from .doctor import some
 from .library_copy import CopyError, CopyReport, copy_library, require_no_foreign_papers
 
@@ -131,10 +132,8 @@ def _mark(table: HomeTable, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], byte
 
 
 def _comparable(value: Any) -> Any:
-    """The value as PostgreSQL stores it: text without NUL characters and half surrogates."""
-    if isinstance(value, str):
-        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    return value
+    """The value as every backend stores it."""
+    return strip_nul(value) if isinstance(value, str) else value
 
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:

@@ -19,6 +19,7 @@ from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.notes import Note, make_note
 from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.types import Section
+from ..documents.zotero_link import zotero_link
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
@@ -214,10 +215,11 @@ def _record(
 ) -> PaperRecord:
     """The record of the current paper; keeps a model's summary of the same text.
 
-    A paper without a `.bib` entry keeps the one that it was given in the library.
+    A paper without a `.bib` entry keeps the one that it was given in the library, unless that is Zotero's.
     """
     paper = source.paper
-    if old is not None and has_own_entry(old.paper) and not has_own_entry(paper):
+    given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
+    if old is not None and given and not has_own_entry(paper):
         paper = replace(
             old.paper,
             source=paper.source,

@@ -143,7 +143,7 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
             f"Run {run.thread_id} was written by an earlier version, which kept no markers.",
             help="Write it again; answers are reused.",
         )
-    return EditableText(run, parse_experiment(run.request["experiment"]), tuple(_sections(records, edits)))
+    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(_sections(records, edits)))
 
 
 def _sections(records: Sequence[Any], edits: Sequence[EditedSentence]) -> list[EditableSection]:

@@ -27,6 +27,8 @@ from .editable_text import EditableSection, EditableText
 from .provenance import provenance
 from .result_record import StoredRecord, stored
 
+_NEVER_JUDGED = Verdict("unjudged")  # without a reason: the run had no judge
+
 
 async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
     """The record of the user's version, in its own or another CSL style; the stored one stays as it is."""
@@ -132,7 +134,9 @@ def _verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     for sentence in sentences(section.record["with_markers"]):
         for identifier in sentence.ids:
             if waiting and waiting[0]["evidence_id"] == identifier:
-                found[sentence.text, identifier] = _verdict(cast(Mapping[str, Any], waiting.pop(0)))
+                verdict = _verdict(cast(Mapping[str, Any], waiting.pop(0)))
+                if verdict != _NEVER_JUDGED:
+                    found[sentence.text, identifier] = verdict
     for edit in section.edits.values():
         found |= verdicts_of({"verdicts": edit.checked.get("verdicts", [])})
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Final, cast
 
 from ..config import EXTRACTIVE, Settings, load_settings
@@ -18,6 +19,8 @@ from .research import ResearchRequest
 from .section_request import SectionRequest
 
 _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
+
+_ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
 
 
 def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
@@ -45,13 +48,8 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     that the run started with. Raises `ConfigurationError` when the run used another endpoint than the current settings
     name.
     """
-    kept = run.request.get("settings")
-    marks = run.request.get("key_marks", [])
-    if not isinstance(kept, dict) or not isinstance(marks, list):
-        raise ConfigurationError(
-            f"{home.register_name}: run {run.thread_id} cannot be read.",
-            help="Delete it with 'runs delete' and start it again.",
-        )
+    _require_request(run, home)
+    kept, marks = run.request["settings"], run.request.get("key_marks", [])
     taken = {
         name: value
         for name, value in kept.items()
@@ -62,6 +60,21 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     )
     _require_same_endpoints(run, current, settings, home)
     return settings
+
+
+def _require_request(run: RunRecord, home: Home) -> None:
+    """Raise `ConfigurationError` for a request from which no run can be repeated."""
+    request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
+    expected: dict[str, type] = {"settings": dict, **needed}
+    wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]
+    wrong += ["asked"] if not wrong and not _ASKED.issuperset(request.get("asked", ())) else []
+    wrong += ["key_marks"] if not isinstance(request.get("key_marks", []), list) else []
+    if wrong:
+        place = f"table runs, column request, row thread_id={run.thread_id!r}"
+        raise ConfigurationError(
+            f"{home.register_name}: {place}: {wrong[0]} cannot be read.",
+            help="Delete the run with 'runs delete' and start it again.",
+        )
 
 
 def _require_same_endpoints(run: RunRecord, current: Settings, settings: Settings, home: Home) -> None:

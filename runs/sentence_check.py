@@ -24,6 +24,7 @@ from ..graph.role_inputs import sources_for
 from ..graph.session import Session
 from ..graph.state import VerdictRecord
 from ..graph.verdicts import record_of_verdict, verdicts_of
+from ..roles.extractive.writer import without_details
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
 from ..stores.backends import backend_of
@@ -164,7 +165,7 @@ def _result(
     found = [item for item in (*drafted, *support_findings(seen.text, known)) if seen.touches(item.span)]
     traces = [
         trace
-        for trace in trace_numbers(seen.text, seen.sources, text.experiment)
+        for trace in trace_numbers(without_details(seen.text), seen.sources, text.experiment)
         if seen.touches((trace.start, trace.end))
     ]
     shown = render_text(

@@ -86,8 +86,14 @@ class AgentLibrary:
     async def research(self, given: ResearchBody, report: Report) -> ResearchAnswer:
         """Answer a question, or join or resume the run that does; reports each step."""
         limits = set(LimitedBody.model_fields)
-        asked = given.model_dump(exclude={"length", "papers", *limits})
-        request = ResearchRequest(**asked, words=given.length, papers=tuple(given.papers))
+        asked = given.model_dump(exclude={"length", "papers", "from_year", "to_year", *limits})
+        request = ResearchRequest(
+            **asked,
+            words=given.length,
+            papers=tuple(given.papers),
+            min_year=given.from_year,
+            max_year=given.to_year,
+        )
         job = await self.runs.start_run(request, given.limits())
         async for event in job.log.read():
             if event.name == "stage":

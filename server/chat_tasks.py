@@ -18,7 +18,7 @@ from ..text.question_subject import subject_of
 _HEAD: Final = 800  # characters in which an instruction stands
 _WORDS: Final = 8  # of a title
 _ORDER = re.compile(  # bounded: 800 characters
-    r"^[\s#*>-]*(?:task\s*:\s*)?(?:please\s+|based on[^,\n]{0,60},\s*|you (?:are|will|should|must)\b[^.\n]{0,80}?\b)?"
+    r"^[ \t#*>-]*(?:task\s*:\s*)?(?:please\s+|based on[^,\n]{0,60},\s*|you (?:are|will|should|must)\b[^.\n]{0,80}?\b)?"
     r"(?:generat|creat|writ|provid|suggest|summari[sz]|giv|analy[sz]|return|determin|mak|com)\w*\b",
     re.IGNORECASE | re.MULTILINE,
 )

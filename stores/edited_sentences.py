@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from typing import Any, Final
+from typing import Final
 
+from ..table_columns import MOMENT, OBJECT, TEXT, Table, dump_json, integer
 from .register_tables import RegisterTables, rows_of
 from .run_records import EditedSentence
 
@@ -17,6 +17,13 @@ CREATE TABLE IF NOT EXISTS edits (
 """
 
 
+_EDITS: Final = Table(
+    "edits",
+    ("thread_id", "position"),
+    {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},
+)
+
+
 class EditedSentences:
     """Edited sentences beside the register of runs; blocking and thread-safe."""
 
@@ -25,12 +32,9 @@ class EditedSentences:
 
     def of(self, thread_id: str) -> list[EditedSentence]:
         """The edited sentences of a run, in the order of the text."""
-        query = "SELECT position, text, checked, updated_at FROM edits WHERE thread_id = ? ORDER BY position"
-        rows = rows_of(self._tables, query, (thread_id,))
-        return [
-            EditedSentence(row["position"], row["text"], self._checked(row["checked"], thread_id), row["updated_at"])
-            for row in rows
-        ]
+        query = "SELECT thread_id, position, text, checked, updated_at FROM edits WHERE thread_id = ? ORDER BY position"
+        rows = rows_of(self._tables, _EDITS, query, (thread_id,))
+        return [EditedSentence(row["position"], row["text"], row["checked"], row["updated_at"]) for row in rows]
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
@@ -38,7 +42,7 @@ class EditedSentences:
             connection.execute(
                 "INSERT INTO edits VALUES (?, ?, ?, ?, ?) ON CONFLICT (thread_id, position) DO UPDATE SET"
                 " text = excluded.text, checked = excluded.checked, updated_at = excluded.updated_at",
-                (thread_id, edit.position, edit.text, json.dumps(edit.checked), time.time()),
+                (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time()),
             )
 
     def withdraw(self, thread_id: str, position: int) -> bool:
@@ -51,12 +55,3 @@ class EditedSentences:
         """Delete all edits of a run."""
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM edits WHERE thread_id = ?", (thread_id,))
-
-    def _checked(self, text: object, thread_id: str) -> dict[str, Any]:
-        try:
-            value = json.loads(str(text))
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise self._tables.damaged(f"checked of {thread_id!r} is not a JSON object.")
-        return value

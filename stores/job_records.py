@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal, NotRequired, get_args
+
+from typing_extensions import TypedDict
+
+from ..table_columns import choice, shaped
 
 JobKind = Literal["run", "turn", "ingest"]
 JobState = Literal["waiting", "working", "finished", "paused", "failed"]
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "working"})
+JOB_KIND: Final = choice(*get_args(JobKind))
+JOB_STATE: Final = choice(*get_args(JobState))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,19 @@ class KeyUse:
 
     request: str
     order: dict[str, Any] | None
+
+
+class _Order(TypedDict):
+    id: str
+    kind: JobKind
+    request: dict[str, Any]
+
+
+class _KeyUse(TypedDict):
+    request: str
+    server: str
+    order: NotRequired[_Order]
+
+
+ORDER: Final = shaped("the order of a job", _Order, as_record=False)
+KEY_USE: Final = shaped("the use of a key", _KeyUse, as_record=False)

@@ -8,7 +8,6 @@ it is used.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -22,6 +21,7 @@ from ..documents.publication_status import (
     Version,
     VersionKind,
 )
+from ..table_columns import JSON, NUMBER, TEXT, Column, Table, dump_json, integer
 from .metadata_records import Answer, Statement, title_mark
 from .register_tables import RegisterTables, TableConnection, rows_of
 
@@ -49,6 +49,26 @@ CREATE TABLE IF NOT EXISTS versions (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
+_ENTRIES: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, Column]]]] = {
+    "answers": (
+        ("service", "request"),
+        {"service": TEXT, "request": TEXT, "status": integer(), "body": JSON, "answered_at": NUMBER},
+    ),
+    "identities": (
+        ("title", "key"),
+        {"title": TEXT, "key": TEXT, "year": integer(), "doi": TEXT},
+    ),
+    "statements": (
+        ("doi", "field", "service"),
+        {"doi": TEXT, "field": TEXT, "service": TEXT, "said_at": NUMBER, "value": JSON},
+    ),
+    "notices": (
+        ("doi", "kind", "source", "notice", "date"),
+        {"doi": TEXT, "kind": TEXT, "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
+    ),
+    "versions": (("doi", "kind", "other", "source"), {"doi": TEXT, "kind": TEXT, "other": TEXT, "source": TEXT}),
+    "files": (("name",), {"name": TEXT, "stamp": TEXT}),
+}
 _AT_ONCE: Final = 500  # parameters of one statement
 _LONGEST: Final = 200  # characters of a key, of which PostgreSQL indexes some 2,700 bytes
 
@@ -69,15 +89,13 @@ class MetadataStore:
 
     def answer(self, service: str, request: str) -> Answer | None:
         """The stored answer to a request; None if there is none."""
-        query = f"SELECT status, body, answered_at FROM {self._prefix}answers WHERE service = ? AND request = ?"
-        rows = self._rows(query, (service, _key(request)))
-        if not rows:
-            return None
-        return Answer(int(rows[0]["status"]), self._value(rows[0]["body"]), float(rows[0]["answered_at"]))
+        query = f"SELECT * FROM {self._prefix}answers WHERE service = ? AND request = ?"
+        rows = self._rows("answers", query, (service, _key(request)))
+        return Answer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
 
     def keep_answer(self, service: str, request: str, answer: Answer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
-        row = (service, _key(request), answer.status, json.dumps(answer.body), answer.answered_at)
+        row = (service, _key(request), answer.status, dump_json(answer.body), answer.answered_at)
         with self._tables.transaction() as db:
             db.execute(
                 f"INSERT INTO {self._prefix}answers VALUES (?, ?, ?, ?, ?) ON CONFLICT (service, request)"
@@ -101,7 +119,7 @@ class MetadataStore:
         wanted = {_key(title_mark(paper)) for paper in listed if not paper.doi}
         found: dict[str, list[dict[str, Any]]] = {}
         query = f"SELECT title, key, year, doi FROM {self._prefix}identities WHERE title IN ({{}}) ORDER BY key"
-        for row in self._each(query, sorted(wanted)):
+        for row in self._each("identities", query, sorted(wanted)):
             found.setdefault(row["title"], []).append(row)
         dois: dict[str, str] = {}
         for paper in listed:
@@ -130,7 +148,7 @@ class MetadataStore:
                     (doi, service),
                 ).fetchall()
             )
-            new = {field: json.dumps(value) for field, value in said.items()}
+            new = {field: dump_json(value) for field, value in said.items()}
             db.executemany(
                 f"INSERT INTO {self._prefix}statements VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (doi, field, service, said_at) DO UPDATE SET value = excluded.value",
@@ -145,15 +163,12 @@ class MetadataStore:
     def statements(self, doi: str) -> list[Statement]:
         """The latest statement of every service on every field, by field and service."""
         rows = self._rows(
-            f"SELECT field, service, value, said_at FROM {self._prefix}statements WHERE doi = ?"
-            " ORDER BY field, service, said_at",
+            "statements",
+            f"SELECT * FROM {self._prefix}statements WHERE doi = ? ORDER BY field, service, said_at",
             (doi,),
         )
         latest = {(row["field"], row["service"]): row for row in rows}
-        return [
-            Statement(row["field"], row["service"], self._value(row["value"]), float(row["said_at"]))
-            for row in latest.values()
-        ]
+        return [Statement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper on which there is a notice or of which another version is known, by key."""
@@ -161,14 +176,14 @@ class MetadataStore:
         wanted = sorted(set(dois.values()))
         notices: dict[str, list[Notice]] = {}
         query = f"SELECT * FROM {self._prefix}notices WHERE doi IN ({{}}) ORDER BY doi, kind, source, notice, date"
-        for row in self._each(query, wanted):
+        for row in self._each("notices", query, wanted):
             if row["kind"] in NOTICE_KINDS:
                 kind = cast(NoticeKind, row["kind"])
                 notice = Notice(kind, row["source"], row["notice"], row["date"], row["reason"])
                 notices.setdefault(row["doi"], []).append(notice)
         versions: dict[str, list[Version]] = {}
         query = f"SELECT * FROM {self._prefix}versions WHERE doi IN ({{}}) ORDER BY doi, kind, other, source"
-        for row in self._each(query, wanted):
+        for row in self._each("versions", query, wanted):
             if row["kind"] in VERSION_KINDS:
                 version = Version(cast(VersionKind, row["kind"]), row["other"], row["source"])
                 versions.setdefault(row["doi"], []).append(version)
@@ -180,8 +195,8 @@ class MetadataStore:
 
     def file_stamp(self, name: str) -> str:
         """The stamp of the file that was imported under this name; empty if there was none."""
-        rows = self._rows(f"SELECT stamp FROM {self._prefix}files WHERE name = ?", (name,))
-        return str(rows[0]["stamp"]) if rows else ""
+        rows = self._rows("files", f"SELECT * FROM {self._prefix}files WHERE name = ?", (name,))
+        return rows[0]["stamp"] if rows else ""
 
     def replace_notices(self, source: str, notices: Iterable[tuple[str, Notice]], stamp: str) -> None:
         """Replace all notices of a source by those of its new file, in one transaction."""
@@ -201,28 +216,14 @@ class MetadataStore:
             ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
         )
 
-    def _rows(self, query: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
-        """The rows of a query, all of whose text columns hold text."""
-        rows = rows_of(self._tables, query, parameters)
-        for row in rows:
-            for name, value in row.items():
-                if not isinstance(value, (int, float) if name in _NUMBERS else str):
-                    raise self._tables.damaged(f"{name} of an entry cannot be read.")
-        return rows
+    def _rows(self, name: str, query: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
+        table = Table(f"{self._prefix}{name}", *_ENTRIES[name])
+        return rows_of(self._tables, table, query, parameters)
 
-    def _each(self, query: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _each(self, name: str, query: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
-            yield from self._rows(query.format(", ".join("?" * len(part))), part)
-
-    def _value(self, text: str) -> Any:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self._tables.damaged(f"an answer cannot be read ({error}).") from error
-
-
-_NUMBERS: Final = frozenset({"status", "year", "answered_at", "similarity", "decided_at", "said_at"})
+            yield from self._rows(name, query.format(", ".join("?" * len(part))), part)
 
 
 def _key(text: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, Literal, get_args
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id
-from ..documents.figures import PaperFigure, figure_records, figures_of
+from ..documents.figures import PaperFigure, figure_records
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
+from ..table_columns import BLOB, FLAG, TEXT, Table, WrongValueError, choice, dump_json, integer, optional, shaped
 
 SummaryKind = Literal["abstract", "extractive", "model"]
 _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
@@ -79,6 +79,16 @@ class Change:
         return self.record.note.passages if self.record and self.record.note else ()
 
 
+@dataclass(frozen=True, slots=True)
+class StagedChange:
+    """A change as it is stored, without its vectors."""
+
+    record: PaperRecord | None
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    figures: tuple[PaperFigure, ...] = ()
+
+
 def removal(key: str) -> Change:
     """The change that removes a paper."""
     return Change(key, None, (), (), _zeros(0, 0), _zeros(0))
@@ -97,46 +107,71 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
     }
     rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
     matrix = np.vstack(rows) if change.record else change.vectors
-    return change.key, json.dumps(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+    return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
 
-def from_row(key: str, text: str, numbers: bytes) -> Change:
-    """Deserialize a change that `as_row` wrote."""
+def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
+    """Deserialize a change that `as_row` wrote; raises `WrongValueError` for vectors that do not fit it."""
+    record = body.record
+    if record is None:
+        return removal(key)
     import numpy as np
 
-    body = json.loads(text)
-    if body["record"] is None:
-        return removal(key)
-    chunks = tuple(map(_chunk, body["chunks"]))
-    sections = tuple(Section(**{**item, "category": Category(item["category"])}) for item in body["sections"])
-    stored = body["record"]
-    record = PaperRecord(**{**stored, "paper": paper_of(stored["paper"]), "note": note_of(stored.get("note"))})
-    count = len(chunks)
+    count = len(body.chunks)
     passages = len(record.note.spans) if record.note else 0
-    matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
-    figures = figures_of(body.get("figures", ()))
-    return Change(key, record, sections, chunks, matrix[:count], matrix[count], matrix[count + 1 :], figures)
-
-
-def _chunk(item: dict[str, Any]) -> Chunk:
-    """A chunk from its JSON, which has neither tuples nor enum members."""
-    breaks = tuple(item.get("page_breaks", ()))
-    return Chunk(**{**item, "category": Category(item["category"]), "page_breaks": breaks})
-
-
-def paper_of(record: dict[str, Any]) -> Paper:
-    """A paper from its JSON."""
-    lists = ("authors", "family_names", "ocr_pages")  # papers of older versions have no pages read by OCR
-    return Paper(**{**record, **{name: tuple(record.get(name, ())) for name in lists}})
+    try:
+        matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
+    except ValueError:
+        message = f"expected vectors for {count} chunks, not {len(numbers)} bytes"
+        raise WrongValueError(f"table staged, column vectors, row key={key!r}: {message}.") from None
+    return Change(
+        key, record, body.sections, body.chunks, matrix[:count], matrix[count], matrix[count + 1 :], body.figures
+    )
 
 
 def record_of(row: Sequence[Any]) -> PaperRecord:
-    """A record from a catalog's row: its fields in order, the paper and the note as JSON."""
-    paper, *plain, note, figures_version = row
-    return PaperRecord(*(paper_of(json.loads(paper)), *plain, note_of(note), figures_version))
+    """A record from a catalog's row, its key first; raises `WrongValueError` for the paper of another row."""
+    key, paper, *rest = row
+    if paper.key != key:
+        raise WrongValueError(f"table papers, column key, row key={key!r}: its record is that of {paper.key!r}.")
+    return PaperRecord(paper, *rest)
 
 
-def note_of(value: str | dict[str, Any] | None) -> Note | None:
-    """A note from its JSON, parsed or as text."""
-    record = json.loads(value) if isinstance(value, str) else value
-    return Note(record["text"], tuple((start, end) for start, end in record["spans"])) if record else None
+# The columns of a catalog that its tables in a file and in a database share; decoded as the records that they are.
+_KEY: Final = {"key": TEXT}
+NOTE: Final = shaped("a note", Note)
+FIGURE: Final = shaped("a figure", PaperFigure)
+FACTS: Final = Table("facts", ("name",), {"name": TEXT, "value": TEXT})
+PAPERS: Final = Table(
+    "papers",
+    ("key",),
+    _KEY
+    | {
+        "state": choice("ready", "indexing"),
+        "record": shaped("a paper's record", Paper),
+        "metadata_hash": TEXT,
+        "chunking": TEXT,
+        "summary": TEXT,
+        "summary_kind": choice(*get_args(SummaryKind)),
+        "chunk_count": integer(),
+        "note": optional(replace(NOTE, source="notes.note")),
+        "version": replace(TEXT, source="figures.version"),
+        "figures_version": TEXT,
+    },
+)
+_CATEGORY: Final = choice(*map(int, Category), by=Category)
+SECTIONS: Final = Table(
+    "sections",
+    ("key", "idx"),
+    _KEY
+    | {"idx": integer(), "title": TEXT, "parent": TEXT, "level": integer(), "category": _CATEGORY}
+    | {"start": integer(), "stop": integer(), "searchable": FLAG},
+)
+CHUNKS: Final = Table(
+    "chunks",
+    ("key", "idx"),
+    _KEY | {"idx": integer(), "category": _CATEGORY, "tokens": integer(), "text_hash": TEXT},
+)
+STAGED: Final = Table(
+    "staged", ("key",), _KEY | {"change": shaped("a change of a paper", StagedChange), "vectors": BLOB}
+)

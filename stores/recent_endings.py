@@ -6,6 +6,7 @@ import hashlib
 import time
 from typing import Final
 
+from ..table_columns import MOMENT, TEXT, Table
 from .register_tables import RegisterTables, rows_of
 
 ENDINGS_SCHEMA: Final = """
@@ -13,7 +14,8 @@ CREATE TABLE IF NOT EXISTS endings (
     name TEXT PRIMARY KEY, connection TEXT NOT NULL, ended_at REAL NOT NULL
 ) WITHOUT ROWID;
 """
-_MOMENT: Final = 2.0  # seconds
+_ENDINGS: Final = Table("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
+_RECENT: Final = 2.0  # seconds
 
 
 class RecentEndings:
@@ -26,13 +28,13 @@ class RecentEndings:
         """Store that a request of this connection ended something."""
         now = time.time()
         with self._tables.transaction() as db:
-            db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _MOMENT, _hash(name)))
+            db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, _hash(name)))
             db.execute("INSERT INTO endings VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (_hash(name), connection, now))
 
     def by_another(self, name: str, connection: str) -> bool:
         """Whether another connection ended it; a request on the same one was sent after the answer."""
-        query = "SELECT 1 AS found FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
-        return bool(rows_of(self._tables, query, (_hash(name), connection, time.time() - _MOMENT)))
+        query = "SELECT * FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
+        return bool(rows_of(self._tables, _ENDINGS, query, (_hash(name), connection, time.time() - _RECENT)))
 
 
 def _hash(name: str) -> str:

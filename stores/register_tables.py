@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ..sqlite import DamagedFileError
+from ..table_columns import Table
 
 
 class TableConnection(Protocol):
@@ -35,16 +35,10 @@ class RegisterTables(Protocol):
         """
         ...
 
-    def damaged(self, what: str) -> DamagedFileError:
-        """The error for an entry that cannot be read."""
-        ...
 
-
-def rows_of(tables: RegisterTables, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """The rows of a query by column; none while the tables do not exist."""
+def rows_of(tables: RegisterTables, table: Table, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """The decoded rows of a query by column; none while the tables do not exist."""
     if not tables.exist():
         return []
     with tables.transaction() as connection:
-        cursor = connection.execute(sql, parameters)
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return table.records(connection.execute(sql, parameters))

@@ -4,14 +4,81 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, get_args
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..errors import InputError
+from ..section_kinds import SECTION_KINDS
+from ..table_columns import FLAG, MOMENT, OBJECT, TEXT, Table, choice, integer, optional, shaped
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
 PLOTS_KEPT: Final = 86_400.0  # seconds that such a set stays without a run
+
+
+class _Citation(TypedDict):
+    key: str
+    quote: str
+    evidence_id: str
+
+
+class _Result(TypedDict):
+    """What every reader of a finished text relies on; other versions have more or less besides."""
+
+    text: str
+    citations: list[_Citation]
+    evidence: list[dict[str, Any]]
+    references: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+    usage: dict[str, Any]
+    warnings: list[str]
+
+
+RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
+RUNS: Final = Table(
+    "runs",
+    ("thread_id",),
+    {
+        "thread_id": TEXT,
+        "fingerprint": TEXT,
+        "section": choice(*SECTION_KINDS, "paper", "research"),
+        "title": TEXT,
+        "request": OBJECT,
+        "library_version": TEXT,
+        "fresh": FLAG,
+        "status": choice(*get_args(RunStatus)),
+        "detail": TEXT,
+        "started_at": MOMENT,
+        "updated_at": MOMENT,
+        "result": optional(RESULT),
+    },
+)
+CONVERSATIONS: Final = Table(
+    "conversations",
+    ("thread_id",),
+    {
+        "thread_id": TEXT,
+        "begun_at": MOMENT,
+        "updated_at": MOMENT,
+        "turns": integer(),
+        "title": replace(TEXT, source="turns.asked"),
+    },
+)
+TURNS: Final = Table(
+    "turns",
+    ("thread_id", "number"),
+    {
+        "thread_id": TEXT,
+        "number": integer(),
+        "asked": TEXT,
+        "question": TEXT,
+        "answered": FLAG,
+        "answered_at": MOMENT,
+        "record": RESULT,
+    },
+)
 
 
 class UnknownRunError(InputError):

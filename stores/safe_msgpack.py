@@ -7,6 +7,9 @@ not read at all.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +20,12 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
+from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage
+from ..table_columns import BLOB, TEXT, Column, ShapeError, Table, choice, integer, optional
 
 _KINDS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+# What reading a checkpoint of another shape raises.
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
 # The types in a run's state besides plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
 _TYPES: Final = frozenset(
@@ -40,6 +46,36 @@ RENAMED_NODES: Final = {"keep": "store_section"}
 _NEXT_NODE: Final = "branch:to:"  # the channel by which LangGraph leads to a node
 
 
+def _metadata(value: Any) -> Any:
+    if type(value) is not bytes and value is not None:
+        raise TypeError
+    if type(value) is bytes and not isinstance(json.loads(value), dict):
+        raise TypeError
+    return value
+
+
+_METADATA: Final = Column("a JSON object", _metadata)
+# The tables of checkpoints, by which what cannot be read is named.
+_STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
+_ENCODING: Final = choice(*_KINDS)
+CHECKPOINTS: Final = Table(
+    "checkpoints",
+    tuple(_STEP),
+    _STEP
+    | {
+        "parent_checkpoint_id": optional(TEXT),
+        "type": _ENCODING,
+        "checkpoint": BLOB,
+        "metadata": Column("a JSON object", _metadata),
+    },
+)
+WRITES: Final = Table(
+    "writes",
+    (*_STEP, "task_id", "idx"),
+    _STEP | {"task_id": TEXT, "idx": integer(low=-100), "channel": TEXT, "type": _ENCODING, "value": BLOB},
+)
+
+
 class PlainSaver(AsyncSqliteSaver):
     """Saver for the file at `path` that reads checkpoints as plain values."""
 
@@ -51,11 +87,40 @@ class PlainSaver(AsyncSqliteSaver):
         """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
             found = await super().aget_tuple(config)
-        except (ValueError, TypeError, RecursionError) as error:
+            return as_current(found)
+        except (*UNREADABLE, DamagedFileError) as error:
+            with naming_damage(self._path, CHECKPOINTS_REMEDY):
+                await self._name_wrong_value(config)
+            if isinstance(error, DamagedFileError):
+                raise
             raise DamagedFileError(
                 f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
             ) from error
-        return as_current(found, self._path)
+
+    async def _name_wrong_value(self, config: RunnableConfig) -> None:
+        """Raise `WrongValueError` for the first value of the thread that cannot be read."""
+        for table in (CHECKPOINTS, WRITES):
+            query = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE thread_id = ?"
+            async with self.conn.execute(query, (str(config["configurable"]["thread_id"]),)) as cursor:
+                names = [column[0] for column in cursor.description]
+                rows = list(await cursor.fetchall())
+            table.decode(names, rows)
+            self._decode_blobs(table, names, rows)
+
+    def _decode_blobs(self, table: Table, names: list[str], rows: list[Any]) -> None:
+        blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
+        for row in rows:
+            decode = partial(self._decoded, row[kind], checkpoint=table is CHECKPOINTS)
+            replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
+
+    def _decoded(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
+        try:
+            value = self.serde.loads_typed((kind, content))
+        except DamagedFileError as error:
+            raise ShapeError(error.message.removeprefix(f"{self._path}: ").rstrip(".")) from None
+        if checkpoint and not _is_checkpoint(value):
+            raise ShapeError("it is no checkpoint")
+        return value
 
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
@@ -73,11 +138,17 @@ class PlainSaver(AsyncSqliteSaver):
             await self.conn.commit()
 
 
-def as_current(found: CheckpointTuple | None, place: object) -> CheckpointTuple | None:
-    """The checkpoint with the names that nodes have now; raises `DamagedFileError` if it is none."""
-    if found is not None and not _is_checkpoint(found.checkpoint):
-        raise _damaged(place, "holds a checkpoint that is none")
-    return found if found is None else _with_current_names(found)
+def as_current(found: CheckpointTuple | None) -> CheckpointTuple | None:
+    """The checkpoint with the names that nodes have now; raises ValueError if it is none."""
+    if found is None:
+        return None
+    if not _is_checkpoint(found.checkpoint):
+        raise ValueError("it is no checkpoint")
+    if not isinstance(found.metadata, dict):
+        raise ValueError("its metadata is no object")
+    if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
+        raise ValueError("a write of it names no task or channel")
+    return _with_current_names(found)
 
 
 def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
@@ -105,7 +176,11 @@ def _damaged(path: object, what: str) -> DamagedFileError:
 
 def _is_checkpoint(value: Any) -> bool:
     parts = ("channel_values", "channel_versions", "versions_seen")
-    return isinstance(value, dict) and "id" in value and all(isinstance(value.get(part), dict) for part in parts)
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str):
+        return False
+    return all(isinstance(value.get(part), dict) for part in parts) and all(
+        isinstance(versions, dict) for versions in value["versions_seen"].values()
+    )
 
 
 class PlainSerializer(JsonPlusSerializer):
@@ -126,7 +201,7 @@ class PlainSerializer(JsonPlusSerializer):
             if kind == "msgpack":
                 self._require_known_types(content)
             return super().loads_typed(data)
-        except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        except (*UNREADABLE, MemoryError) as error:
             raise DamagedFileError(
                 f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
             ) from error

@@ -6,6 +6,7 @@ import hashlib
 import time
 from typing import Final
 
+from ..table_columns import MOMENT, TEXT, Table
 from .register_tables import RegisterTables, rows_of
 
 SESSIONS_SCHEMA: Final = """
@@ -14,6 +15,7 @@ CREATE TABLE IF NOT EXISTS sessions (
 ) WITHOUT ROWID;
 """
 SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
+_SESSIONS: Final = Table("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
 MAX_AGE: Final = 30 * 86_400  # seconds
 _MAX_SESSIONS: Final = 1000
 
@@ -40,8 +42,8 @@ class SignInSessions:
 
     def is_active(self, session: str, token: str) -> bool:
         """Whether a session was begun with this token and has neither ended nor expired."""
-        query = "SELECT 1 AS found FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
-        return bool(rows_of(self._tables, query, (_hash(session), token, time.time())))
+        query = "SELECT * FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
+        return bool(rows_of(self._tables, _SESSIONS, query, (_hash(session), token, time.time())))
 
     def end(self, session: str) -> None:
         """End a session; does nothing if there is none."""

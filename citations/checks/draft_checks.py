@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...experiment import Experiment, SectionKind
+from ...roles.extractive.writer import without_details
 from ...roles.inputs import Source
 from ...roles.protocols import Draft
 from ...section_kinds import SECTIONS
@@ -72,7 +73,7 @@ def check_draft(
         known_keys: keys of the library besides those of `sources`.
         earlier: the texts of sections of the paper that are already written, by name; None outside a paper.
     """
-    text = normalise_markers(draft.text)
+    text = without_details(normalise_markers(draft.text))
     whole = list(_whole_draft_findings(text, draft.truncated))
     if whole and whole[0].rule == "empty":
         return tuple(whole)

@@ -168,7 +168,8 @@ def convert(
 def _parted(source: str) -> tuple[str, str]:
     """The manuscript without its abstract, and the abstract."""
     found = _ABSTRACT.search(source)
-    return (_ABSTRACT.sub("", source, count=1), found["words"].strip()) if found else (source, "")
+    # pandoc reads metadata as paragraphs and lists only if it ends with a line break.
+    return (_ABSTRACT.sub("", source, count=1), found["words"].strip() + "\n\n") if found else (source, "")
 
 
 def _at(key: str) -> str:

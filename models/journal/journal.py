@@ -21,11 +21,14 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from ...errors import InputError, PausedError
+from ...sqlite import DamagedFileError
+from ...table_columns import WrongValueError
 from ..http.clock import Clock, SystemClock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
 from .journal_database import JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
+from .schema import DAMAGED_REMEDY
 from .single_flight import SingleFlight
 from .streaming import Streams
 
@@ -191,6 +194,8 @@ class Journal:
             return await self._writer.submit(work)
         except self._database.errors as error:
             raise JournalPausedError(f"{self._database.name}: {error}.", help=self._database.remedy(error)) from error
+        except WrongValueError as error:
+            raise DamagedFileError(f"{self._database.name}: {error}", help=DAMAGED_REMEDY) from None
         except ClosedError:
             message = f"{self._database.name}: the journal was closed while a call was in progress."
             raise JournalPausedError(message) from None
@@ -243,8 +248,10 @@ class Journal:
 
 def _beginning(db: JournalConnection, run: str) -> int:
     """The id of the newest answer when a fresh run first looked one up."""
-    found = db.execute("SELECT after FROM beginnings WHERE run = ?", (run,)).fetchone()
-    if found is None:
+    found = spending_table.BEGINNINGS.read(db.execute("SELECT run, after FROM beginnings WHERE run = ?", (run,)))
+    if not found:
         newest = "SELECT ?, coalesce(max(id), 0) FROM answers"
-        found = db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING after", (run,)).fetchone()
-    return int(found[0])
+        found = spending_table.BEGINNINGS.read(
+            db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING run, after", (run,))
+        )
+    return int(found[0][1])

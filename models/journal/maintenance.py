@@ -8,8 +8,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from ...sqlite import DamagedFileError
+from ...table_columns import WrongValueError
+from . import spending_table
 from .journal import JournalError
 from .journal_database import JournalConnection, JournalDatabase
+from .schema import DAMAGED_REMEDY
 
 _DAY: Final = 86_400.0
 # A temporary table of ids, so that any number of them can be queried several times.
@@ -67,8 +71,11 @@ class Pruned:
 def survey(database: JournalDatabase) -> Survey:
     """Collect statistics of the journal; raises `JournalError`."""
     with _opened(database) as db:
+        answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
+        spending_table.ANSWERS.read(db.execute(answers))  # sums would count what is wrong as 0
+        spending_table.spent(db)
         models = db.execute(
-            "SELECT kind, model, endpoint, count(*), sum(length(payload)) FROM answers GROUP BY 1, 2, 3"
+            "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"
             " ORDER BY 4 DESC, 1, 2, 3"
         ).fetchall()
         rejected, oldest, newest = db.execute(
@@ -129,5 +136,7 @@ def _opened(database: JournalDatabase) -> Iterator[JournalConnection]:
     try:
         with closing(database.connect()) as db:
             yield db
+    except WrongValueError as error:
+        raise DamagedFileError(f"{database.name}: {error}", help=DAMAGED_REMEDY) from None
     except database.errors as error:
         raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error

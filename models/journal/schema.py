@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from ...sqlite import write_ahead
+from ...sqlite import TextConnection, write_ahead
 
+DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
 SCHEMA_VERSION: Final = 4
 LOCK_PATIENCE: Final = 30.0  # seconds to wait for another writing process
 _SCHEMA: Final = """
@@ -77,7 +78,7 @@ FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4;
 def connect(path: Path) -> sqlite3.Connection:
     """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)
+    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None, factory=TextConnection)
     try:
         db.text_factory = _text
         write_ahead(db, LOCK_PATIENCE)
@@ -125,7 +126,7 @@ def remedy(error: Exception) -> str:
     if "newer" in str(error):
         return "Use the Citeloom version that created it, or another --home."
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return "Move the file away: a new journal is started, and earlier calls may be paid for again."
+        return DAMAGED_REMEDY
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return "Another process holds it: wait for that one to end, then run the same command again."
     if name.startswith("SQLITE_FULL"):

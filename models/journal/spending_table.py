@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, get_args
 
+from ...table_columns import FLAG, MOMENT, TEXT, Table, choice, integer
 from .journal_database import JournalConnection
 from .records import CallKind, CallRecord, CallResult, Hold, Spending
 
@@ -21,6 +22,25 @@ _QUARTER: Final = 900  # seconds
 _COLUMNS: Final = (
     "run, kind, endpoint, model, paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output"
 )
+
+_COUNTS: Final = "paid reused input_tokens output_tokens held_calls held_input held_output".split()
+_KIND: Final = choice(*get_args(CallKind))
+_SPENDING: Final = Table(
+    "spending",
+    ("run", "kind", "endpoint", "model"),
+    {"run": TEXT, "kind": _KIND, "endpoint": TEXT, "model": TEXT} | dict.fromkeys(_COUNTS, integer()),
+)
+_CONTEXTS: Final = Table(
+    "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
+)
+ANSWERS: Final = Table(
+    "answers",
+    ("id",),
+    {"id": integer(), "kind": _KIND, "endpoint": TEXT, "model": TEXT, "made_at": MOMENT, "rejected": FLAG}
+    | {"input_tokens": integer(), "output_tokens": integer()},
+)
+USES: Final = Table("uses", ("id",), {"id": integer(), "answer": integer(), "paid": FLAG, "used_at": MOMENT})
+BEGINNINGS: Final = Table("beginnings", ("run",), {"run": TEXT, "after": integer()})
 
 
 def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
@@ -65,11 +85,13 @@ def spent(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spen
         return []
     chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
     rows = db.execute(f"SELECT {_COLUMNS} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
-    return [Spending(*row) for row in rows]
+    return [Spending(*row) for row in _SPENDING.read(rows)]
 
 
 def spent_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
     """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
+    USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count what is wrong as 0
+    ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))
     # Days begin at different moments on different computers, but always with a quarter of an hour.
     rows = db.execute(
         f"SELECT CAST(round(u.used_at - 0.5) AS bigint) / {_QUARTER} AS quarter, a.kind, a.endpoint, a.model,"
@@ -105,8 +127,8 @@ def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> No
 
 def kept_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
     """The context sizes of a run's models, by endpoint and model; None if unknown."""
-    rows = db.execute("SELECT endpoint, model, size FROM contexts WHERE run = ?", (run,)).fetchall()
-    return {(str(endpoint), str(model)): int(size) or None for endpoint, model, size in rows}
+    rows = _CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
+    return {(endpoint, model): size or None for _, endpoint, model, size in rows}
 
 
 def keep_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 from typing import Final
 
@@ -32,7 +32,8 @@ _NEAR: Final = 0.5  # score from which a passage is listed under a statement
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
-_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d(?=; near to )")
+_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d; near to [^\n]*")
+_WORD: Final = re.compile(r"\w+")
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -184,9 +185,30 @@ class _Passages:
         return sentences[cosines.index(max(cosines))]
 
 
-def without_details(text: str) -> str:
-    """The text with blanks in place of our own words in lists of passages, whose numbers are nobody's statements."""
-    return _DETAILS.sub(lambda found: " " * len(found[0]), text)
+def without_details(text: str, only: Collection[str] | None = None) -> str:
+    """The text with blanks in place of what a list says of a passage, whose numbers and quotes are nobody's statements.
+
+    `only` are the details to blank, as `details` gives them; all if omitted.
+    """
+
+    def blank(found: re.Match[str]) -> str:
+        return " " * len(found[0]) if only is None or _plain(found[0]) in only else found[0]
+
+    return _DETAILS.sub(blank, text)
+
+
+def has_details(text: str, position: int) -> bool:
+    """Whether a list names the place of the passage whose marker ends here."""
+    return _DETAILS.match(text, position) is not None
+
+
+def details(text: str) -> set[str]:
+    """The words of what the lists say of passages: place, score and statement."""
+    return {_plain(found[0]) for found in _DETAILS.finditer(text)}
+
+
+def _plain(words: str) -> str:
+    return " ".join(_WORD.findall(words.casefold()))
 
 
 def _quoted(text: str) -> str:

@@ -7,19 +7,32 @@ without embedding anything; until then the paper is "indexing" and invisible to 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...documents import Category, Section, chunk_id
+from ...documents import Section, chunk_id
 from ...errors import InputError
-from ...sqlite import DamagedFileError, naming_damage, require_plain_schema, write_ahead
-from ..paper_change import Change, ChunkRow, PaperRecord, as_row, from_row, note_of, record_of
+from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
+from ...table_columns import TEXT, Table, dump_json, integer
+from ..paper_change import (
+    CHUNKS,
+    FACTS,
+    NOTE,
+    PAPERS,
+    SECTIONS,
+    STAGED,
+    Change,
+    ChunkRow,
+    PaperRecord,
+    as_row,
+    from_row,
+    record_of,
+)
 from .catalog_contents import TABLES as CONTENTS
 from .catalog_contents import CatalogContents
 from .catalog_figures import CatalogFigures, delete_figures
@@ -28,6 +41,9 @@ from .figure_files import FigureFiles
 
 _REMEDY = "Move it away and ingest the papers again."
 _PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
+_META = replace(FACTS, name="meta")
+_NOTES = Table("notes", ("key",), {"key": TEXT, "note": NOTE})
+_COUNT = Table("chunks", (), {"number": integer()})
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
@@ -36,11 +52,13 @@ class Catalog:
 
     def __init__(self, path: Path, images: FigureFiles) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
-        self.figures = CatalogFigures(self._rows, self._transaction, images)
-        self.contents = CatalogContents(self._rows, self._transaction)
+        self.figures = CatalogFigures(self._read, self._transaction, images)
+        self.contents = CatalogContents(self._read, self._transaction)
         self._lock = threading.RLock()
         self._path = path
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
+        )
         try:
             self._db.execute("PRAGMA page_size=8192")  # of a new file: texts of 2 kB leave half of a small page empty
             write_ahead(self._db)
@@ -48,7 +66,7 @@ class Catalog:
             require_plain_schema(self._db, path, _REMEDY)
             self._db.executescript(SCHEMA)
             self._require_known_version()
-        except (sqlite3.DatabaseError, ValueError) as error:
+        except sqlite3.DatabaseError as error:
             self._db.close()
             raise InputError(f"{path}: is not a library catalog ({error}).", help=_REMEDY) from error
         except InputError:
@@ -59,6 +77,11 @@ class Catalog:
         version = self.meta("schema")
         if version is None:
             self.set_meta("schema", str(SCHEMA_VERSION))
+        elif not version.isdecimal():
+            raise InputError(
+                f"{self._path}: table meta, column value, row name='schema': expected a number, not {version[:60]!r}.",
+                help=_REMEDY,
+            )
         elif int(version) > SCHEMA_VERSION:
             raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
 
@@ -78,9 +101,9 @@ class Catalog:
                 raise
             self._db.execute("COMMIT")
 
-    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: Table, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock, naming_damage(self._path, _REMEDY):
-            return self._db.execute(query, values).fetchall()
+            return table.read(self._db.execute(query, values))
 
     def state_token(self) -> tuple[int, int]:
         """A token that changes whenever this or another connection changes the catalog."""
@@ -90,8 +113,8 @@ class Catalog:
 
     def meta(self, name: str) -> str | None:
         """A fact about the library as a whole, such as the embedding model."""
-        rows = self._rows("SELECT value FROM meta WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else None
+        rows = self._read(_META, "SELECT name, value FROM meta WHERE name = ?", (name,))
+        return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
         """Store a fact about the library as a whole."""
@@ -103,34 +126,29 @@ class Catalog:
 
     def records(self) -> dict[str, PaperRecord]:
         """All ready papers by key, sorted by key."""
-        rows = self._rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, coalesce(version, '')"
-            " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key) WHERE state = 'ready' ORDER BY key"
+        query = (
+            "SELECT state, key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
+            " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version"
+            " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key)"
+            " WHERE state IS NOT 'indexing' ORDER BY key"
         )
-        try:
-            found = [record_of(row) for row in rows]
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise DamagedFileError(
-                f"{self._path}: a paper's record cannot be read ({reason}).", help=_REMEDY
-            ) from error
+        with naming_damage(self._path, _REMEDY):
+            found = [record_of(row[1:]) for row in self._read(PAPERS, query)]
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
         """Keys of the papers whose change is staged but not committed."""
-        return [row[0] for row in self._rows("SELECT key FROM staged ORDER BY key")]
+        return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
 
     def sections(self, key: str) -> list[Section]:
         """The section tree of a paper, in reading order."""
-        rows = self._rows(
-            "SELECT idx, title, parent, level, category, start, stop, searchable FROM sections"
+        rows = self._read(
+            SECTIONS,
+            "SELECT key, idx, title, parent, level, category, start, stop, searchable FROM sections"
             " WHERE key = ? ORDER BY idx",
             (key,),
         )
-        return [
-            Section(index, title, parent, level, Category(category), start, stop, bool(searchable))
-            for index, title, parent, level, category, start, stop, searchable in rows
-        ]
+        return [Section(*row) for _, *row in rows]
 
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
@@ -143,30 +161,31 @@ class Catalog:
         values: list[object] = []
         if keys is not None:
             query += " AND p.key IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(keys)))
+            values.append(dump_json(list(keys)))
         if categories is not None:
             query += " AND c.category IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps([int(category) for category in categories]))
-        rows = self._rows(query + " ORDER BY c.key, c.idx", values)
-        return [ChunkRow(row[0], row[1], Category(row[2]), row[3], row[4]) for row in rows]
+            values.append(dump_json([int(category) for category in categories]))
+        return [ChunkRow(*row) for row in self._read(CHUNKS, query + " ORDER BY c.key, c.idx", values)]
 
     def categories(self) -> dict[str, bytes]:
         """The category of each chunk of the ready papers, by key: one byte per chunk, in order."""
-        rows = self._rows(
-            "SELECT c.key, c.category FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
-            " ORDER BY c.key, c.idx"
+        rows = self._read(
+            CHUNKS,
+            "SELECT c.key, c.idx, c.category FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
+            " ORDER BY c.key, c.idx",
         )
         found: dict[str, bytearray] = {}
-        for key, category in rows:
+        for key, _, category in rows:
             found.setdefault(key, bytearray()).append(category)
         return {key: bytes(kinds) for key, kinds in found.items()}
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
         """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
-        rows = self._rows(
+        rows = self._read(
+            CHUNKS,
             "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
             " WHERE p.state = 'ready' AND c.text_hash IN (SELECT value FROM json_each(?))",
-            (json.dumps(sorted(set(hashes))),),
+            (dump_json(sorted(set(hashes))),),
         )
         return {text: chunk_id(key, index) for text, key, index in rows}
 
@@ -176,7 +195,7 @@ class Catalog:
             db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
                 [
-                    (json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
+                    (dump_json(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
                     for record in records
                 ],
             )
@@ -197,36 +216,39 @@ class Catalog:
                     db.execute(
                         "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
                         " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
-                        (change.key, json.dumps(asdict(change.record.paper))),
+                        (change.key, dump_json(asdict(change.record.paper))),
                     )
                 else:
                     db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
 
     def staged(self, key: str) -> Change:
         """A staged change as it was written; raises KeyError if there is none."""
-        rows = self._rows("SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
+        rows = self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
-        return from_row(*rows[0])
+        with naming_damage(self._path, _REMEDY):
+            return from_row(*rows[0])
 
     def indexed_count(self, key: str) -> int:
         """How many chunks of a paper the catalog lists, ready or not."""
-        return int(self._rows("SELECT count(*) FROM chunks WHERE key = ?", (key,))[0][0])
+        return int(self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0][0])
 
     def miscounted(self) -> set[str]:
         """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""
-        rows = self._rows(
+        rows = self._read(
+            PAPERS,
             "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
             " chunk_count = (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
             " AND chunk_count = (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
-            " AND EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key))"
+            " AND EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key))",
         )
         return {row[0] for row in rows}
 
     def strays(self) -> set[str]:
         """Keys that have chunks, sections, notes or figures but no paper."""
-        query = " UNION ".join(f"SELECT key FROM {table} WHERE {_STRAY}" for table in _PARTS)
-        return {row[0] for row in self._rows(query)}
+        keys = {name: Table(name, ("key",), {"key": TEXT}) for name in _PARTS}
+        found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
+        return {key for rows in found for (key,) in rows}
 
     def drop_strays(self) -> None:
         """Delete chunks, sections, notes, figures and images that belong to no paper."""
@@ -237,9 +259,8 @@ class Catalog:
 
     def noted_count(self, key: str) -> int:
         """How many passages the note on a paper has, ready or not."""
-        rows = self._rows("SELECT note FROM notes WHERE key = ?", (key,))
-        note = note_of(rows[0][0]) if rows else None
-        return len(note.spans) if note else 0
+        rows = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
+        return len(rows[0][1].spans) if rows else 0
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""

@@ -6,15 +6,15 @@ Papers indexed by an earlier version have neither; theirs are in Chroma.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
-from ...documents import Category, Chunk, chunk_id, split_chunk_id, text_hash
+from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...models.embeddings.protocol import Vector, Vectors, normalised
-from ..paper_change import Change
+from ...table_columns import BLOB, TEXT, Column, Table, dump_json, integer, optional
+from ..paper_change import CHUNKS, SECTIONS, Change
 from ..search_records import StoredChunk, VectorStoreError
 
 Collection = Literal["content", "summaries", "notes"]
@@ -29,48 +29,62 @@ CREATE TABLE IF NOT EXISTS vectors (
     key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
 );
 """
+_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
+_TEXTS: Final = Table(
+    "chunk_texts",
+    ("key", "idx"),
+    {**SECTIONS.columns, **CHUNKS.columns}
+    | {"text": TEXT, "section": TEXT, "page": optional(integer()), "page_breaks": _BREAKS},
+)
+_VECTORS: Final = Table(
+    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
+)
 
-Rows = Callable[..., list[tuple[Any, ...]]]
+Read = Callable[..., list[tuple[Any, ...]]]
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 Places = Mapping[str, Mapping[int, str]]  # the ids asked for, by key and place
 
 
 class CatalogContents:
-    """Texts and vectors in the catalog's file; `rows` and `transaction` are the catalog's."""
+    """Texts and vectors in the catalog's file; `read` and `transaction` are the catalog's."""
 
-    def __init__(self, rows: Rows, transaction: Transaction) -> None:
-        self._rows = rows
+    def __init__(self, read: Read, transaction: Transaction) -> None:
+        self._read = read
         self._transaction = transaction
 
     def chunks(self, ids: Iterable[str]) -> dict[str, StoredChunk]:
         """The existing chunks, by id, without vectors."""
         places = [[key, index] for key, of_key in _places("content", ids).items() for index in of_key]
-        rows = self._rows(
+        rows = self._read(
+            _TEXTS,
             "SELECT t.* FROM json_each(?) asked JOIN chunk_texts t"
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
-            (json.dumps(places),),
+            (dump_json(places),),
         )
         return {stored.chunk.id: stored for stored in map(_stored, rows)}
 
     def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a collection, by id."""
-        places = _places(collection, ids)
         import numpy as np
 
+        places = _places(collection, ids)
         found: dict[str, Vector] = {}
         query = f"SELECT key, size, {collection} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
-        for key, size, blob in self._rows(query, (json.dumps(list(places)),)):
-            if size < 1 or len(blob) % (4 * size):
+        for key, size, blob in self._read(_VECTORS, query, (dump_json(list(places)),)):
+            if len(blob) % (4 * size):
                 raise VectorStoreError(f"catalog.sqlite: the vectors of {key} cannot be read.")
             rows = np.frombuffer(blob, "<f4").reshape(-1, size)
-            found |= {name: rows[place] for place, name in places[key].items() if place < len(rows)}
+            found |= {name: rows[place] for place, name in places[key].items() if 0 <= place < len(rows)}
         return found
 
     def elsewhere(self, collection: Collection, ids: Iterable[str]) -> list[str]:
         """Those of the ids whose papers are in the catalog without their texts and vectors."""
         keys = {name: _place(collection, name)[0] for name in ids}
-        query = "SELECT value FROM json_each(?) WHERE value IN (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
-        without = {key for (key,) in self._rows(query, (json.dumps(sorted(set(keys.values()))),))}
+        query = (
+            "SELECT key FROM (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
+            " WHERE key IN (SELECT value FROM json_each(?))"
+        )
+        without = {key for (key,) in self._read(_VECTORS, query, (dump_json(sorted(set(keys.values()))),))}
         return [name for name, key in keys.items() if key in without]
 
     def forget_texts(self, ids: Sequence[str]) -> None:
@@ -128,12 +142,12 @@ def _stored(row: tuple[Any, ...]) -> StoredChunk:
         text=text,
         section=section,
         parent=parent,
-        category=Category(category),
+        category=category,
         level=level,
         page=page,
         start=start,
         end=stop,
         tokens=tokens,
-        page_breaks=tuple(map(int, breaks.split())),
+        page_breaks=breaks,
     )
     return StoredChunk(chunk, text_hash(text))

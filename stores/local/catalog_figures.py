@@ -6,14 +6,14 @@ leaves an image without a paper, never the reverse.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figure_records, figures_of, redescribed
-from ..paper_change import Change, PaperRecord
+from ...documents.figures import PaperFigure, figure_records, redescribed
+from ...table_columns import TEXT, Table, dump_json, shaped
+from ..paper_change import STAGED, Change, PaperRecord
 from .figure_files import FigureFiles
 
 SCHEMA: Final = """
@@ -21,38 +21,36 @@ CREATE TABLE IF NOT EXISTS figures (
     key TEXT PRIMARY KEY, version TEXT NOT NULL, figures TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_FIGURES: Final = Table(
+    "figures",
+    ("key",),
+    {
+        "key": TEXT,
+        "figures": shaped("a list of figures", tuple[PaperFigure, ...]),
+    },
+)
 _READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
-# What a staged change refers to is needed as well.
-_IMAGES: Final = """
-SELECT f.key, json_extract(item.value, '$.image_hash') FROM figures f, json_each(f.figures) item
-UNION
-SELECT s.key, json_extract(item.value, '$.image_hash') FROM staged s, json_each(s.change, '$.figures') item
-"""
-
-Rows = Callable[..., list[tuple[Any, ...]]]
+Read = Callable[..., list[tuple[Any, ...]]]
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class CatalogFigures:
-    """Figures in the catalog's file; `rows` and `transaction` are the catalog's."""
+    """Figures in the catalog's file; `read` and `transaction` are the catalog's."""
 
-    def __init__(self, rows: Rows, transaction: Transaction, files: FigureFiles) -> None:
-        self._rows = rows
+    def __init__(self, read: Read, transaction: Transaction, files: FigureFiles) -> None:
+        self._read = read
         self._transaction = transaction
         self._files = files
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
         """The figures and tables of a paper, in reading order."""
-        rows = self._rows(f"SELECT f.figures {_READY} AND f.key = ?", (key,))
-        return _read(rows[0][0]) if rows else ()
+        rows = self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
+        return rows[0][1] if rows else ()
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """How many figures and tables each paper has, if they were read."""
-        rows = self._rows(
-            "SELECT f.key, (SELECT count(*) FROM json_each(f.figures) WHERE json_extract(value, '$.kind') = 'figure'),"
-            f" json_array_length(f.figures) {_READY} ORDER BY f.key"
-        )
-        return {key: (figures, total - figures) for key, figures, total in rows}
+        counts = ((key, [figure.kind for figure in figures]) for key, figures in self._ready())
+        return {key: (kinds.count("figure"), kinds.count("table")) for key, kinds in counts}
 
     def image(self, name: str) -> bytes | None:
         """The image with this hash; None if it is missing or damaged."""
@@ -61,8 +59,8 @@ class CatalogFigures:
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._transaction() as db:
-            for (stored,) in db.execute("SELECT figures FROM figures WHERE key = ?", (key,)).fetchall():
-                written = _written(redescribed(_read(stored), figures))
+            for stored in _stored(db, key):
+                written = _written(redescribed(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
@@ -74,9 +72,11 @@ class CatalogFigures:
         return self._where(lambda figure: figure.table_chunks is not None)
 
     def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
-        rows = self._rows(f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
-        figures = ((key, tuple(filter(wanted, _read(stored)))) for key, stored in rows)
+        figures = ((key, tuple(filter(wanted, stored))) for key, stored in self._ready())
         return {key: items for key, items in figures if items}
+
+    def _ready(self) -> list[tuple[Any, ...]]:
+        return self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def put(self, changes: Iterable[Change]) -> None:
         """Store the images of changes that are about to be staged."""
@@ -85,7 +85,7 @@ class CatalogFigures:
 
     def incomplete(self) -> set[str]:
         """Keys of papers with an image that is missing or damaged."""
-        wanted = [(key, name) for key, name in self._rows(_IMAGES) if name is not None]
+        wanted = self._images()
         sound = {name for name in {name for _, name in wanted} if self._files.get(name) is not None}
         return {key for key, name in wanted if name not in sound}
 
@@ -100,14 +100,25 @@ class CatalogFigures:
             self._files.delete(names - self._needed())
 
     def _needed(self) -> set[str]:
-        return {name for _, name in self._rows(_IMAGES) if name is not None}
+        return {name for _, name in self._images()}
+
+    def _images(self) -> list[tuple[str, str]]:
+        """The images to which papers and staged changes refer, each with the paper's key."""
+        figures = self._read(_FIGURES, "SELECT key, figures FROM figures")
+        figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
+        return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
 
 
 def delete_figures(db: sqlite3.Connection, key: str) -> set[str]:
     """Delete the figures of a paper; returns the names of their images."""
-    rows = db.execute("SELECT figures FROM figures WHERE key = ?", (key,)).fetchall()
+    stored = _stored(db, key)
     db.execute("DELETE FROM figures WHERE key = ?", (key,))
-    return {figure.image_hash for row in rows for figure in _read(row[0]) if figure.image_hash}
+    return {figure.image_hash for figures in stored for figure in figures if figure.image_hash}
+
+
+def _stored(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
+    rows = _FIGURES.read(db.execute("SELECT key, figures FROM figures WHERE key = ?", (key,)))
+    return [figures for _, figures in rows]
 
 
 def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
@@ -118,12 +129,4 @@ def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) 
 
 
 def _written(figures: Iterable[PaperFigure]) -> str:
-    return json.dumps(figure_records(list(figures)))
-
-
-def _read(stored: str) -> tuple[PaperFigure, ...]:
-    """The figures of a paper; none if somebody else's catalog holds something else."""
-    try:
-        return figures_of(json.loads(stored))
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return ()
+    return dump_json(figure_records(list(figures)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import asdict
 from typing import Final
 
 from ...documents import text_hash
+from ...table_columns import dump_json
 from ..paper_change import Change, PaperRecord
 from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
 from .catalog_contents import insert_contents
@@ -45,14 +45,14 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     """Insert a paper with all its parts as ready."""
     key, paper = change.key, record.paper
     if record.note is not None:
-        db.execute("INSERT INTO notes VALUES (?, ?)", (key, json.dumps(asdict(record.note))))
+        db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
     insert_contents(db, change)
     db.execute(
         "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             key,
-            json.dumps(asdict(paper)),
+            dump_json(asdict(paper)),
             paper.content_hash,
             record.metadata_hash,
             record.chunking,

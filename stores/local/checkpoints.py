@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
+from ...table_columns import text_or_bytes
 from ..checkpoint_ids import NEWEST, continue_after
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ async def _opened(path: Path, stack: AsyncExitStack) -> PlainSaver:
     await asyncio.to_thread(_prepare, path)
     connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
     stack.push_async_callback(connection._execute, _rolled_back_and_closed, connection._conn)
+    connection.text_factory = text_or_bytes
     await connection.execute("PRAGMA synchronous=FULL")
     saver = PlainSaver(connection, path)
     await saver.setup()

@@ -6,14 +6,14 @@ stay small and exports do not depend on them.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile, cites
-from ..run_records import CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
+from ...table_columns import dump_json
+from ..run_records import CONVERSATIONS, TURNS, CitingTurn, ConversationEntry, KeptTurn, UnknownConversationError
 
 CONVERSATIONS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS conversations (
@@ -52,7 +52,7 @@ class ConversationRegister:
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (thread_id, number, asked, question, bool(record["citations"]), now, json.dumps(record)),
+                (thread_id, number, asked, question, bool(record["citations"]), now, dump_json(record)),
             )
             connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
 
@@ -62,35 +62,33 @@ class ConversationRegister:
             rows = connection.execute(
                 f"{_LISTED} WHERE substr(thread_id, 1, ?) = ? GROUP BY thread_id ORDER BY thread_id = ? DESC LIMIT 2",
                 (len(thread_id), thread_id, thread_id),
-            ).fetchall()
-        if not rows or not thread_id:
+            )
+            found = _entries(rows)
+        if not found or not thread_id:
             raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
-        if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
+        if len(found) == 2 and found[0].thread_id != thread_id:
             raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
-        return self._entry(rows[0])
+        return found[0]
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, most recent first."""
         with self._file.connection() as connection:
-            rows = connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC").fetchall()
-        return [self._entry(row) for row in rows]
+            return _entries(connection.execute(f"{_LISTED} GROUP BY thread_id ORDER BY updated_at DESC"))
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
         with self._file.connection() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,)
-            ).fetchall()
-        return [self._turn(row) for row in rows]
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ? ORDER BY number", (thread_id,))
+            return _turns(rows)
 
     def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
         """The latest finished turn, or the latest that was `answered`."""
         only = " AND answered" if answered else ""
         with self._file.connection() as connection:
-            row = connection.execute(
+            rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM turns WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,)
-            ).fetchone()
-        return self._turn(row) if row else None
+            )
+            return next(iter(_turns(rows)), None)
 
     def citing(self, key: str) -> list[CitingTurn]:
         """The turns whose answers cite a paper, most recent first."""
@@ -99,10 +97,8 @@ class ConversationRegister:
                 "SELECT thread_id, number, asked, answered_at FROM turns"
                 f" WHERE {cites('record')} ORDER BY answered_at DESC",
                 (key,),
-            ).fetchall()
-        for row in rows:
-            self._file.checked(row, ("answered_at",), ("thread_id", "asked"))
-        return [CitingTurn(*row) for row in rows]
+            )
+            return [CitingTurn(*row) for row in TURNS.read(rows)]
 
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
@@ -110,17 +106,10 @@ class ConversationRegister:
             connection.execute("DELETE FROM turns WHERE thread_id = ?", (thread_id,))
             connection.execute("DELETE FROM conversations WHERE thread_id = ?", (thread_id,))
 
-    def _turn(self, row: sqlite3.Row) -> KeptTurn:
-        self._file.checked(row, ("answered_at",), ("asked", "question"))
-        return KeptTurn(
-            row["number"],
-            row["asked"],
-            row["question"],
-            bool(row["answered"]),
-            row["answered_at"],
-            self._file.parsed(row, "record"),
-        )
 
-    def _entry(self, row: sqlite3.Row) -> ConversationEntry:
-        self._file.checked(row, ("begun_at", "updated_at"), ("thread_id", "title"))
-        return ConversationEntry(row["thread_id"], row["title"], row["turns"], row["begun_at"], row["updated_at"])
+def _turns(cursor: sqlite3.Cursor) -> list[KeptTurn]:
+    return [KeptTurn(*row) for _, *row in TURNS.read(cursor)]
+
+
+def _entries(cursor: sqlite3.Cursor) -> list[ConversationEntry]:
+    return [ConversationEntry(**row) for row in CONVERSATIONS.records(cursor)]

@@ -7,7 +7,7 @@ import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ...sqlite import REGISTER_REMEDY, DamagedFileError, RegisterFile
+from ...sqlite import REGISTER_REMEDY, RegisterFile
 
 
 class FileTables:
@@ -30,7 +30,3 @@ class FileTables:
             if self._opened is None:
                 self._opened = RegisterFile(self._path, self._schema, self._remedy)
         return self._opened.connection()
-
-    def damaged(self, what: str) -> DamagedFileError:
-        """The error, with the file and its remedy."""
-        return DamagedFileError(f"{self._path}: {what}", help=self._remedy)

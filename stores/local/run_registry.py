@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ...sqlite import RegisterFile, cites
-from ..run_records import PLOT_SET, CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
+from ...table_columns import dump_json
+from ..run_records import PLOT_SET, RUNS, CitingRun, NewRun, RunHead, RunRecord, RunStatus, UnknownRunError
 
 RUNS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -29,7 +29,6 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE INDEX IF NOT EXISTS runs_by_fingerprint ON runs (fingerprint, started_at);
 CREATE INDEX IF NOT EXISTS runs_with_plots ON runs (thread_id) WHERE instr(request, 'plots-') > 0;
 """
-_TEXTS = ("thread_id", "section", "title", "library_version", "status", "detail")
 _HEAD = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
 _COLUMNS = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
@@ -54,7 +53,7 @@ class RunRegister:
                     run.fingerprint,
                     run.section,
                     run.title,
-                    json.dumps(run.request),
+                    dump_json(run.request),
                     run.library_version,
                     run.fresh,
                     now,
@@ -71,7 +70,7 @@ class RunRegister:
             connection.execute(
                 "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result) "
                 "WHERE thread_id = ?",
-                (status, detail, time.time(), None if result is None else json.dumps(result), thread_id),
+                (status, detail, time.time(), None if result is None else dump_json(result), thread_id),
             )
 
     def get(self, thread_id: str) -> RunRecord:
@@ -81,31 +80,32 @@ class RunRegister:
                 f"SELECT {_COLUMNS} FROM runs WHERE thread_id = ? OR substr(thread_id, 1, ?) = ? "
                 "ORDER BY thread_id = ? DESC LIMIT 2",
                 (thread_id, len(thread_id), thread_id, thread_id),
-            ).fetchall()
-        if not rows or not thread_id:
+            )
+            runs = _runs(rows)
+        if not runs or not thread_id:
             raise UnknownRunError(f"There is no run {thread_id!r}.")
-        if len(rows) == 2 and rows[0]["thread_id"] != thread_id:
+        if len(runs) == 2 and runs[0].thread_id != thread_id:
             raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
-        return self._run(rows[0])
+        return runs[0]
 
     def latest(self, fingerprint: str) -> RunRecord | None:
         """The most recently started run with this fingerprint."""
         with self._file.connection() as connection:
-            row = connection.execute(
+            rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM runs WHERE fingerprint = ? ORDER BY rowid DESC LIMIT 1",
                 (fingerprint,),
-            ).fetchone()
-        return self._run(row) if row else None
+            )
+            return next(iter(_runs(rows)), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
         with self._file.connection() as connection:
-            row = connection.execute(
-                f"SELECT {_COLUMNS} FROM runs WHERE json_extract(request, '$.question') = ?"
-                " ORDER BY rowid DESC LIMIT 1",
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE CASE WHEN json_valid(request) THEN"
+                " json_extract(request, '$.question') = ? END ORDER BY rowid DESC LIMIT 1",
                 (question,),
-            ).fetchone()
-        return self._run(row) if row else None
+            )
+            return next(iter(_runs(rows)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
@@ -113,10 +113,8 @@ class RunRegister:
             rows = connection.execute(
                 f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?",
                 (-1 if limit is None else limit, offset),
-            ).fetchall()
-        for row in rows:
-            self._file.checked(row, ("started_at", "updated_at"), _TEXTS)
-        return [RunHead(**{**dict(row), "fresh": bool(row["fresh"])}) for row in rows]
+            )
+            return [RunHead(**row) for row in RUNS.records(rows)]
 
     def count(self) -> int:
         """The number of runs."""
@@ -126,8 +124,8 @@ class RunRegister:
     def all(self) -> list[RunRecord]:
         """All runs, most recent first."""
         with self._file.connection() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC").fetchall()
-        return [self._run(row) for row in rows]
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY updated_at DESC")
+            return _runs(rows)
 
     def citing(self, key: str) -> list[CitingRun]:
         """The finished runs whose text cites a paper, most recent first."""
@@ -136,10 +134,8 @@ class RunRegister:
                 "SELECT thread_id, section, title, updated_at FROM runs"
                 f" WHERE {cites('result')} ORDER BY updated_at DESC",
                 (key,),
-            ).fetchall()
-        for row in rows:
-            self._file.checked(row, ("updated_at",), ("thread_id", "section", "title"))
-        return [CitingRun(*row) for row in rows]
+            )
+            return [CitingRun(*row) for row in RUNS.read(rows)]
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs name, from the index of the runs that have any."""
@@ -152,19 +148,6 @@ class RunRegister:
         with self._file.connection() as connection:
             connection.execute("DELETE FROM runs WHERE thread_id = ?", (thread_id,))
 
-    def _run(self, row: sqlite3.Row) -> RunRecord:
-        self._file.checked(row, ("started_at", "updated_at"), (*_TEXTS, "fingerprint"))
-        return RunRecord(
-            thread_id=row["thread_id"],
-            fingerprint=row["fingerprint"],
-            section=row["section"],
-            title=row["title"],
-            request=self._file.parsed(row, "request"),
-            library_version=row["library_version"],
-            fresh=bool(row["fresh"]),
-            status=cast(RunStatus, row["status"]),
-            detail=row["detail"],
-            started_at=row["started_at"],
-            updated_at=row["updated_at"],
-            result=self._file.parsed(row, "result") if row["result"] else None,
-        )
+
+def _runs(cursor: sqlite3.Cursor) -> list[RunRecord]:
+    return [RunRecord(**row) for row in RUNS.records(cursor)]

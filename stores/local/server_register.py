@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 import time
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile
-from ..job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
+from ...table_columns import MOMENT, OBJECT, TEXT, Table, dump_json
+from ..job_records import JOB_KIND, KEY_USE, EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -22,6 +22,10 @@ CREATE TABLE IF NOT EXISTS keys (
     thread_id TEXT PRIMARY KEY, request TEXT NOT NULL, started_at REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_JOBS: Final = Table(
+    "jobs", ("thread_id",), {"thread_id": TEXT, "kind": JOB_KIND, "request": OBJECT, "started_at": MOMENT}
+)
+_KEYS: Final = Table("keys", ("thread_id",), {"thread_id": TEXT, "request": KEY_USE, "started_at": MOMENT})
 _DAY: Final = 86_400  # seconds that an idempotency key is remembered
 
 
@@ -74,10 +78,10 @@ class LocalJobs(UnregisteredJobs):
         with self._file.connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?)",
-                (order.id, order.kind, json.dumps(order.request), time.time()),
+                (order.id, order.kind, dump_json(order.request), time.time()),
             )
             if key:
-                _settle(connection, self._file, key, asdict(order))
+                _settle(connection, key, asdict(order))
         return None
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
@@ -88,9 +92,8 @@ class LocalJobs(UnregisteredJobs):
     def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """The jobs that an earlier server did not end, in the order of their start."""
         with self._file.connection() as connection:
-            rows = connection.execute("SELECT * FROM jobs ORDER BY started_at LIMIT ?", (most,)).fetchall()
-        found = [row for row in rows if row["thread_id"] not in busy]
-        return [JobOrder(row["thread_id"], row["kind"], self._file.parsed(row, "request")) for row in found]
+            rows = _JOBS.read(connection.execute("SELECT * FROM jobs ORDER BY started_at LIMIT ?", (most,)))
+        return [JobOrder(job_id, kind, request) for job_id, kind, request, _ in rows if job_id not in busy]
 
     def forget(self, job_id: str) -> None:
         """Delete a job, and the keys of the requests that began it."""
@@ -106,11 +109,10 @@ class LocalJobs(UnregisteredJobs):
             return {str(row[0]) for row in connection.execute("SELECT thread_id FROM jobs")}
 
 
-def _settle(connection: sqlite3.Connection, file: RegisterFile, key: str, order: dict[str, Any]) -> None:
-    known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
-    if known is not None:
-        use = file.parsed(known, "request") | {"order": order}
-        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (json.dumps(use), key))
+def _settle(connection: sqlite3.Connection, key: str, order: dict[str, Any]) -> None:
+    for _, known, _ in _KEYS.read(connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,))):
+        use = known | {"order": order}
+        connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (dump_json(use), key))
 
 
 class LocalKeys:
@@ -123,22 +125,21 @@ class LocalKeys:
     def claim(self, key: str, request: str) -> KeyUse | None:
         """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
         now = time.time()
-        row = (key, json.dumps({"request": request, "server": self._server}), now)
+        row = (key, dump_json({"request": request, "server": self._server}), now)
         with self._file.connection() as connection:
             connection.execute("DELETE FROM keys WHERE started_at < ?", (now - _DAY,))
             if connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", row).rowcount:
                 return None
-            known = connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)).fetchone()
-            use = self._file.parsed(known, "request")
-            if use.get("order") is None and use.get("server") != self._server and use.get("request") == request:
+            ((_, use, _),) = _KEYS.read(connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,)))
+            if use.get("order") is None and use["server"] != self._server and use["request"] == request:
                 connection.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", row)
                 return None
-        return KeyUse(str(use.get("request")), use.get("order"))
+        return KeyUse(use["request"], use.get("order"))
 
     def settle(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._file.connection() as connection:
-            _settle(connection, self._file, key, order)
+            _settle(connection, key, order)
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..paper_change import Change, as_row, from_row
+from ..paper_change import STAGED, Change, as_row, from_row
 from ..postgres.bm25 import analyze
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
@@ -42,8 +42,9 @@ class MilvusCatalog(PostgresCatalog):
 
     def staged(self, key: str) -> Change:
         """A staged change as it was written; raises KeyError if there is none."""
-        for text, vectors in self.rows("SELECT change, vectors FROM staged WHERE key = %s", (key,)):
-            return from_row(key, text, bytes(vectors))
+        for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = %s", (key,)):
+            with self._database.named_errors():
+                return from_row(*row)
         raise KeyError(key)
 
     def stage(self, changes: Iterable[Change]) -> None:

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
+from ...sqlite import DamagedFileError
+from ...table_columns import WrongValueError, strip_nul
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -33,6 +36,7 @@ _SESSION: Final = {
 }
 
 
+_RESTORE: Final = "Restore a backup of the database."
 _ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
 
 
@@ -162,6 +166,8 @@ class Database:
             raise ConnectionLostError(f"{self.url}: {self.reason(error)}.") from None
         except Error as error:
             raise DatabaseError(f"{self.url}: {self.reason(error)}.") from error
+        except WrongValueError as error:
+            raise DamagedFileError(f"{self.url}: {error}", help=_RESTORE) from None
 
     def reason(self, error: Exception) -> str:
         """The first line of an error, without the password."""
@@ -189,6 +195,7 @@ class Database:
             "keepalives_interval": 10,
             "keepalives_count": 3,
             **given,
+            "context": _storing_text(),
             "application_name": application_name(self.url.server),
             "client_encoding": "UTF8",
             "options": f"{given.get('options') or ''} {session}".strip(),
@@ -249,6 +256,20 @@ def _know_vectors(connection: Connection[Any]) -> None:
     register_vector(connection)
 
 
-def storable(text: str) -> str:
-    """The text without NUL characters and lone surrogates, which no PostgreSQL text can hold."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+@cache
+def _storing_text() -> Any:
+    """The context of connections whose parameters are text that can be stored."""
+    import psycopg
+    from psycopg.adapt import AdaptersMap, Dumper
+    from psycopg.types import string
+
+    def storable(base: type[Dumper]) -> type[Dumper]:
+        def dump(self: Dumper, text: str) -> Any:
+            return base.dump(self, strip_nul(text))
+
+        return type(base.__name__, (base,), {"dump": dump})
+
+    adapters = AdaptersMap(psycopg.adapters)
+    for kind in ("StrBinaryDumperVarchar", "StrBinaryDumper", "StrDumperVarchar", "StrDumper", "StrDumperUnknown"):
+        adapters.register_dumper(str, storable(getattr(string, kind)))
+    return SimpleNamespace(adapters=adapters, connection=None)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
-from ...sqlite import DamagedFileError
-from .database import Database, storable
-
-_REMEDY: Final = "Restore a backup of the database."
+from .database import Database
 
 
 class SharedSql:
@@ -20,12 +17,12 @@ class SharedSql:
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         """Execute a statement; returns its cursor."""
-        return self._connection.execute(sql.replace("?", "%s"), _storable(parameters))
+        return self._connection.execute(sql.replace("?", "%s"), parameters)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
         """Execute a statement for each row."""
         cursor = self._connection.cursor()
-        cursor.executemany(sql.replace("?", "%s"), map(_storable, rows))
+        cursor.executemany(sql.replace("?", "%s"), rows)
         return cursor
 
 
@@ -53,11 +50,3 @@ class DatabaseTables:
                 connection.transaction(),
             ):
                 yield SharedSql(connection)
-
-    def damaged(self, what: str) -> DamagedFileError:
-        """The error, with the database and its remedy."""
-        return DamagedFileError(f"{self._database.url}: {what}", help=_REMEDY)
-
-
-def _storable(row: Sequence[Any]) -> list[Any]:
-    return [storable(value) if isinstance(value, str) else value for value in row]

@@ -6,18 +6,17 @@ or after it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...documents import Category, Chunk, Section, chunk_id, text_hash
+from ...documents import Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...sqlite import DamagedFileError
-from ..paper_change import Change, ChunkRow, PaperRecord, record_of
+from ...table_columns import Table, dump_json
+from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
-from .database import Database, storable
+from .database import Database
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
 from .revision import revise
@@ -54,14 +53,18 @@ class PostgresCatalog:
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
+    def _read(self, table: Table, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return table.read(connection.execute(query, values))
+
     def state_token(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
         return int(self.rows("SELECT number FROM revision")[0][0]), 0
 
     def meta(self, name: str) -> str | None:
         """A fact about the library as a whole, such as the embedding model."""
-        rows = self.rows("SELECT value FROM facts WHERE name = %s", (name,))
-        return str(rows[0][0]) if rows else None
+        rows = self._read(FACTS, "SELECT name, value FROM facts WHERE name = %s", (name,))
+        return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
         """Store a fact about the library as a whole."""
@@ -73,17 +76,12 @@ class PostgresCatalog:
 
     def records(self) -> dict[str, PaperRecord]:
         """All papers by key, sorted by key."""
-        rows = self.rows(
-            "SELECT record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
+        query = (
+            "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
             " FROM papers ORDER BY key"
         )
-        try:
-            found = [record_of(row) for row in rows]
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise DamagedFileError(
-                f"{self._database.url}: a paper's record cannot be read ({reason}).", help="Restore a backup."
-            ) from error
+        with self._database.named_errors():
+            found = [record_of(row) for row in self._read(PAPERS, query)]
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
@@ -96,33 +94,32 @@ class PostgresCatalog:
 
     def sections(self, key: str) -> list[Section]:
         """The section tree of a paper, in reading order."""
-        rows = self.rows(f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
-        return [
-            Section(index, title, parent, level, Category(category), start, stop, searchable)
-            for _, index, title, parent, level, category, start, stop, searchable in rows
-        ]
+        rows = self._read(SECTIONS, f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
+        return [Section(*row) for _, *row in rows]
 
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
         """The chunks within a scope, sorted by key and index; None sets no limit."""
         chosen = [int(category) for category in categories] if categories is not None else None
-        rows = self.rows(
+        rows = self._read(
+            CHUNKS,
             "SELECT key, idx, category, tokens, text_hash FROM chunks"
             " WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
             " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s)) ORDER BY key, idx",
             {"keys": None if keys is None else list(keys), "categories": chosen},
         )
-        return [ChunkRow(key, index, Category(category), tokens, text) for key, index, category, tokens, text in rows]
+        return [ChunkRow(*row) for row in rows]
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
         """For each of these text hashes found in a paper, the id of a chunk with that text."""
-        rows = self.rows("SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)", (sorted(set(hashes)),))
+        query = "SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)"
+        rows = self._read(CHUNKS, query, (sorted(set(hashes)),))
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
         """Update the metadata of papers whose text and summary stay the same."""
-        rows = [(json.dumps(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
+        rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
@@ -205,10 +202,10 @@ def require_dimension(connection: Any, dimension: int, database: Database) -> No
 def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     """The row of a paper."""
     paper = record.paper
-    note = json.dumps(asdict(record.note)) if record.note is not None else None
-    head = (change.key, json.dumps(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
+    note = dump_json(asdict(record.note)) if record.note is not None else None
+    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
     rest = (record.summary_kind, len(change.chunks), note, change.summary_vector, record.figures_version)
-    return (*head, storable(record.summary), *rest)
+    return (*head, record.summary, *rest)
 
 
 def section_rows(change: Change) -> list[tuple[object, ...]]:
@@ -217,8 +214,8 @@ def section_rows(change: Change) -> list[tuple[object, ...]]:
         (
             change.key,
             section.index,
-            storable(section.title),
-            storable(section.parent),
+            section.title,
+            section.parent,
             section.level,
             int(section.category),
             section.start,
@@ -246,9 +243,9 @@ def _chunk_row(chunk: Chunk) -> tuple[object, ...]:
     return (
         chunk.key,
         chunk.index,
-        storable(chunk.text),
-        storable(chunk.section),
-        storable(chunk.parent),
+        chunk.text,
+        chunk.section,
+        chunk.parent,
         int(chunk.category),
         chunk.level,
         chunk.page,

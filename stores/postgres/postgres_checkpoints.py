@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from ...database_url import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ..checkpoint_ids import NEWEST, continue_after
-from ..safe_msgpack import PlainSerializer, as_current
+from ..safe_msgpack import UNREADABLE, PlainSerializer, as_current
 from .database import Database
 
 _REMEDY: Final = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."
@@ -30,10 +30,12 @@ class PlainPostgresSaver(AsyncPostgresSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
-            found = await super().aget_tuple(config)
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise DamagedFileError(f"{self._url}: a checkpoint cannot be read ({error}).", help=_REMEDY) from error
-        return as_current(found, self._url)
+            return as_current(await super().aget_tuple(config))
+        except (*UNREADABLE, DamagedFileError) as error:
+            reason = str(error.message if isinstance(error, DamagedFileError) else error).removeprefix(f"{self._url}: ")
+            thread = config["configurable"]["thread_id"]
+            place = f"tables checkpoints, checkpoint_blobs and checkpoint_writes, row thread_id={thread!r}"
+            raise DamagedFileError(f"{self._url}: {place}: {reason.rstrip('.')}.", help=_REMEDY) from error
 
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figures_of, redescribed
-from ..paper_change import Change
+from ...documents.figures import PaperFigure, redescribed
+from ...table_columns import TEXT, Table, dump_json, integer
+from ..paper_change import FIGURE, Change
 from .database import Database
 from .revision import revise
 
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
+
+_FIGURES: Final = Table("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
 class PostgresFigures:
@@ -32,10 +34,14 @@ class PostgresFigures:
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
+    def _read(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return _FIGURES.read(connection.execute(query, values))
+
     def of(self, key: str) -> tuple[PaperFigure, ...]:
         """The figures and tables of a paper, in reading order."""
-        rows = self._rows("SELECT record FROM figures WHERE key = %s ORDER BY idx", (key,))
-        return figures_of([json.loads(record) for (record,) in rows])
+        rows = self._read("SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        return tuple(figure for _, _, figure in rows)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """How many figures and tables each paper has, if they were read."""
@@ -54,27 +60,27 @@ class PostgresFigures:
         """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._connection() as connection, connection.transaction():
             revise(connection)
-            query = "SELECT record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
-            rows = connection.execute(query, (key, [figure.number for figure in figures])).fetchall()
-            for item in redescribed(figures_of([json.loads(record) for (record,) in rows]), figures):
+            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
+            for item in redescribed([figure for _, _, figure in rows], figures):
                 connection.execute(
                     "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
-                    (json.dumps(asdict(item)), key, item.number),
+                    (dump_json(asdict(item)), key, item.number),
                 )
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
         """The figures with a description, by paper."""
-        return self._where("record::json->>'description' <> ''")
+        return self._where(lambda figure: bool(figure.description))
 
     def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
         """The tables whose rows are in chunks, by paper."""
-        return self._where("record::json->>'table_chunks' IS NOT NULL")
+        return self._where(lambda figure: figure.table_chunks is not None)
 
-    def _where(self, condition: str) -> dict[str, tuple[PaperFigure, ...]]:
-        rows = self._rows(f"SELECT key, record FROM figures WHERE {condition} ORDER BY key, idx")
+    def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
         found: dict[str, tuple[PaperFigure, ...]] = {}
-        for key, record in rows:
-            found[key] = (*found.get(key, ()), *figures_of([json.loads(record)]))
+        for key, _, figure in self._read("SELECT key, idx, record FROM figures ORDER BY key, idx"):
+            if wanted(figure):
+                found[key] = (*found.get(key, ()), figure)
         return found
 
     def incomplete(self) -> set[str]:
@@ -109,7 +115,7 @@ def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
     """Write figures and images of papers that were just inserted."""
     write_images(cursor, changes)
     rows = [
-        (change.key, figure.number, figure.kind, json.dumps(asdict(figure)), figure.image_hash)
+        (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
         for change in changes
         for figure in change.figures
     ]

@@ -6,14 +6,14 @@ batches and deleted a while after the end of their job; a notification tells the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from ..job_records import EventBatch, EventPage, JobEntry, JobKind, JobOrder, JobState
-from .database import Database, storable
+from ...table_columns import OBJECT, TEXT, Table, dump_json, integer, shaped
+from ..job_records import JOB_KIND, JOB_STATE, EventBatch, EventPage, JobEntry, JobOrder, JobState
+from .database import Database
 
 KEPT: Final = 15  # minutes after the end of a job
 _MOST_MOVES: Final = 5  # servers that a job may see dying, since it may be what ends them
@@ -29,7 +29,8 @@ RETURNING 1
 """
 _ENTRY: Final = """
 SELECT id, kind, request, epoch, state,
-    (SELECT coalesce(sum(size), 0) FROM server_events e WHERE e.job = j.id AND e.epoch = j.epoch) FROM server_jobs j
+    (SELECT coalesce(sum(size), 0)::int FROM server_events e WHERE e.job = j.id AND e.epoch = j.epoch) AS events
+FROM server_jobs j
 """
 _STORE: Final = """
 INSERT INTO server_events SELECT %s, %s, %s, %s, %s
@@ -42,6 +43,18 @@ UPDATE server_jobs SET server = %s, moves = moves + (server NOT IN ('', %s))::in
     FOR UPDATE SKIP LOCKED
 ) RETURNING id, kind, request, moves
 """
+
+_JOBS: Final = Table(
+    "server_jobs",
+    ("id",),
+    {"id": TEXT, "kind": JOB_KIND, "request": OBJECT, "epoch": TEXT, "state": JOB_STATE}
+    | {"events": integer(), "moves": integer()},
+)
+_EVENTS: Final = Table(
+    "server_events",
+    ("job", "epoch", "first"),
+    {"job": TEXT, "epoch": TEXT, "first": integer(), "events": shaped("names and data", list[tuple[str, str]])},
+)
 
 
 def forget_job(connection: Any, job_id: str) -> None:
@@ -68,17 +81,17 @@ class PostgresJobs:
 
     def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
         """Register a job as this server's, unless another living server works on it; and with its key."""
-        row = (order.id, order.kind, storable(json.dumps(order.request)), self._server, epoch)
+        row = (order.id, order.kind, dump_json(order.request), self._server, epoch)
         with self._transaction() as connection:
             if connection.execute(_BEGIN, row).fetchone() is not None:
                 connection.execute("DELETE FROM server_events WHERE job = %s AND epoch <> %s", (order.id, epoch))
                 if key:
-                    settled = storable(json.dumps(asdict(order)))
+                    settled = dump_json(asdict(order))
                     connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (settled, key))
                 self._notify(connection, [order.id])
                 return None
-            found = connection.execute(f"{_ENTRY} WHERE id = %s", (order.id,)).fetchone()
-        return _entry(found) if found is not None else self.begin(order, epoch, key)  # it was deleted in between
+            found = _entries(connection, "WHERE id = %s", (order.id,))
+        return found[0] if found else self.begin(order, epoch, key)  # it was deleted in between
 
     def append(self, batches: Sequence[EventBatch]) -> None:
         """Store events; those of jobs that are not this server's any more are dropped."""
@@ -102,29 +115,29 @@ class PostgresJobs:
     def entry(self, job_id: str) -> JobEntry | None:
         """A job that is active, or that ended a short while ago."""
         with self._transaction() as connection:
-            found = connection.execute(f"{_ENTRY} WHERE id = %s", (storable(job_id),)).fetchone()
-        return None if found is None else _entry(found)
+            return next(iter(_entries(connection, "WHERE id = %s", (job_id,))), None)
 
     def entries(self) -> list[JobEntry]:
         """All such jobs."""
         with self._transaction() as connection:
-            return [_entry(row) for row in connection.execute(f"{_ENTRY} ORDER BY started_at").fetchall()]
+            return _entries(connection, "ORDER BY started_at")
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
         """The events of a job after the first `seen` of this epoch; None once they are deleted."""
         with self._transaction() as connection:
-            job = connection.execute(
-                "SELECT epoch, state FROM server_jobs WHERE id = %s", (storable(job_id),)
-            ).fetchone()
-            if job is None:
+            query = "SELECT id, epoch, state FROM server_jobs WHERE id = %s"
+            jobs = _JOBS.read(connection.execute(query, (job_id,)))
+            if not jobs:
                 return None
-            first = seen if job[0] == epoch else 0
-            rows = connection.execute(
-                "SELECT events FROM server_events WHERE job = %s AND epoch = %s AND first >= %s ORDER BY first",
-                (job_id, job[0], first),
-            ).fetchall()
-        events = [(name, data) for row in rows for name, data in json.loads(row[0])]
-        return EventPage(job[0], cast(JobState, job[1]), events)
+            _, current, state = jobs[0]
+            rows = _EVENTS.read(
+                connection.execute(
+                    "SELECT job, epoch, first, events FROM server_events"
+                    " WHERE job = %s AND epoch = %s AND first >= %s ORDER BY first",
+                    (job_id, current, seen if current == epoch else 0),
+                )
+            )
+        return EventPage(current, state, [event for *_, events in rows for event in events])
 
     def request_stop(self, job_id: str) -> None:
         """Have the server that works on a job stop it."""
@@ -151,13 +164,13 @@ class PostgresJobs:
         taken: list[JobOrder] = []
         with self._transaction() as connection:
             given = (self._server, self._server, self._server, list(busy), most)
-            for job_id, kind, request, moves in connection.execute(_TAKE, given).fetchall():
+            for job_id, kind, request, moves in _JOBS.read(connection.execute(_TAKE, given)):
                 if moves > _MOST_MOVES:
                     connection.execute(
                         "UPDATE server_jobs SET state = 'failed', ended_at = now() WHERE id = %s", (job_id,)
                     )
                 else:
-                    taken.append(JobOrder(job_id, cast(JobKind, kind), json.loads(request)))
+                    taken.append(JobOrder(job_id, kind, request))
         return taken
 
     def hand_back(self, job_id: str) -> None:
@@ -180,7 +193,7 @@ class PostgresJobs:
         connection.execute(f"DELETE FROM server_jobs WHERE ended_at < now() - interval '{KEPT} min'")
 
     def _store(self, connection: Any, batch: EventBatch) -> None:
-        row = (batch.job_id, batch.epoch, batch.first, len(batch.events), storable(json.dumps(list(batch.events))))
+        row = (batch.job_id, batch.epoch, batch.first, len(batch.events), dump_json(list(batch.events)))
         connection.execute(_STORE, (*row, batch.job_id, self._server, batch.epoch))
 
     def _notify(self, connection: Any, jobs: Sequence[str]) -> None:
@@ -188,6 +201,6 @@ class PostgresJobs:
             connection.execute("SELECT pg_notify(%s, %s)", (self._channel, job_id))
 
 
-def _entry(row: tuple[Any, ...]) -> JobEntry:
-    job_id, kind, request, epoch, state, events = row
-    return JobEntry(JobOrder(job_id, kind, json.loads(request)), epoch, state, int(events))
+def _entries(connection: Any, which: str, values: tuple[object, ...] = ()) -> list[JobEntry]:
+    rows = _JOBS.read(connection.execute(f"{_ENTRY} {which}", values))
+    return [JobEntry(JobOrder(*order), epoch, state, events) for *order, epoch, state, events in rows]

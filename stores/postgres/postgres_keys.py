@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
-from ..job_records import KeyUse
+from ...table_columns import TEXT, Table, dump_json, optional
+from ..job_records import ORDER, KeyUse
 from .database import Database
 
 _CLAIM: Final = """
@@ -15,6 +15,8 @@ WHERE request_keys.job IS NULL AND request_keys.request = excluded.request
     AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.id = request_keys.server)
 RETURNING 1
 """
+
+_KEYS: Final = Table("request_keys", ("key",), {"key": TEXT, "request": TEXT, "job": optional(ORDER)})
 
 
 class PostgresKeys:
@@ -30,15 +32,15 @@ class PostgresKeys:
         with self._database.leased(self._pool) as connection:
             if connection.execute(_CLAIM, (key, request, self._server)).fetchone() is not None:
                 return None
-            found = connection.execute("SELECT request, job FROM request_keys WHERE key = %s", (key,)).fetchone()
-        if found is None:  # it was released in between
+            found = _KEYS.read(connection.execute("SELECT key, request, job FROM request_keys WHERE key = %s", (key,)))
+        if not found:  # it was released in between
             return self.claim(key, request)
-        return KeyUse(found[0], None if found[1] is None else json.loads(found[1]))
+        return KeyUse(*found[0][1:])
 
     def settle(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._database.leased(self._pool) as connection:
-            connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (json.dumps(order), key))
+            connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (dump_json(order), key))
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

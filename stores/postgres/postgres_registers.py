@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -11,8 +10,12 @@ from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
 from ...documents.regular_files import hash_of_own_file
+from ...table_columns import Table, dump_json, strip_nul
 from ..run_records import (
+    CONVERSATIONS,
     PLOT_SET,
+    RUNS,
+    TURNS,
     CitingRun,
     CitingTurn,
     ConversationEntry,
@@ -24,7 +27,7 @@ from ..run_records import (
     UnknownConversationError,
     UnknownRunError,
 )
-from .database import Database, storable
+from .database import Database
 
 _RUN: Final = (
     "thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at, updated_at,"
@@ -32,11 +35,12 @@ _RUN: Final = (
 )
 _HEAD: Final = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
 _CONVERSATIONS: Final = """
-SELECT thread_id, coalesce((SELECT asked FROM turns t WHERE t.thread_id = c.thread_id ORDER BY number LIMIT 1), ''),
-    (SELECT count(*) FROM turns t WHERE t.thread_id = c.thread_id), begun_at, updated_at
+SELECT thread_id, coalesce((SELECT asked FROM turns t WHERE t.thread_id = c.thread_id ORDER BY number LIMIT 1), '')
+    AS title,
+    (SELECT count(*) FROM turns t WHERE t.thread_id = c.thread_id) AS turns, begun_at, updated_at
 FROM conversations c
 """
-_TURN: Final = "SELECT number, asked, question, answered, answered_at, record FROM turns WHERE thread_id = %s"
+_TURN: Final = "thread_id, number, asked, question, answered, answered_at, record"
 
 
 class PostgresRuns:
@@ -45,9 +49,9 @@ class PostgresRuns:
     def __init__(self, url: DatabaseUrl) -> None:
         self._database = Database(url)
 
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._database.transaction() as connection:
-            return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
+    def _runs(self, query: str, values: object = ()) -> list[RunRecord]:
+        rows = _records(self._database, RUNS, f"SELECT {_RUN} FROM runs {query}", values)
+        return [RunRecord(**row) for row in rows]
 
     def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
@@ -56,8 +60,8 @@ class PostgresRuns:
             run.thread_id,
             run.fingerprint,
             run.section,
-            storable(run.title),
-            json.dumps(run.request),
+            run.title,
+            dump_json(run.request),
             run.library_version,
             run.fresh,
             now,
@@ -82,52 +86,44 @@ class PostgresRuns:
                 " WHERE thread_id = %s",
                 (
                     status,
-                    storable(detail),
+                    detail,
                     time.time(),
-                    None if result is None else json.dumps(result),
-                    storable(thread_id),
+                    None if result is None else dump_json(result),
+                    thread_id,
                 ),
             )
 
     def get(self, thread_id: str) -> RunRecord:
         """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        wanted = storable(thread_id)
-        rows = self._rows(
-            f"SELECT {_RUN} FROM runs WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2",
-            (wanted, wanted),
-        )
-        if not rows or not thread_id:
+        wanted = thread_id
+        runs = self._runs("WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted))
+        if not runs or not thread_id:
             raise UnknownRunError(f"There is no run {thread_id!r}.")
-        if len(rows) == 2 and rows[0][0] != thread_id:
+        if len(runs) == 2 and runs[0].thread_id != thread_id:
             raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
-        return _run(rows[0])
+        return runs[0]
 
     def latest(self, fingerprint: str) -> RunRecord | None:
         """The most recently started run with this fingerprint."""
-        rows = self._rows(
-            f"SELECT {_RUN} FROM runs WHERE fingerprint = %s ORDER BY number DESC LIMIT 1", (fingerprint,)
-        )
-        return _run(rows[0]) if rows else None
+        return next(iter(self._runs("WHERE fingerprint = %s ORDER BY number DESC LIMIT 1", (fingerprint,))), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, whatever its library and settings."""
-        rows = self._rows(
-            f"SELECT {_RUN} FROM runs WHERE strpos(request, %s) > 0 ORDER BY number DESC", (json.dumps(question),)
-        )
-        return next((run for run in map(_run, rows) if run.request.get("question") == question), None)
+        runs = self._runs("WHERE strpos(request, %s) > 0 ORDER BY number DESC", (dump_json(question),))
+        return next((run for run in runs if run.request.get("question") == strip_nul(question)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
-        rows = self._rows(f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT %s OFFSET %s", (limit, offset))
-        return [RunHead(*row) for row in rows]
+        query = f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT %s OFFSET %s"
+        return [RunHead(**row) for row in _records(self._database, RUNS, query, (limit, offset))]
 
     def count(self) -> int:
         """The number of runs."""
-        return int(self._rows("SELECT count(*) FROM runs")[0][0])
+        return int(_rows(self._database, "SELECT count(*) FROM runs")[0][0])
 
     def all(self) -> list[RunRecord]:
         """All runs, most recent first."""
-        return [_run(row) for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY updated_at DESC")]
+        return self._runs("ORDER BY updated_at DESC")
 
     def citing(self, key: str) -> list[CitingRun]:
         """The finished runs whose text cites a paper, most recent first."""
@@ -139,7 +135,8 @@ class PostgresRuns:
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs name, from the index of the runs that have any."""
-        rows = self._rows(
+        rows = _rows(
+            self._database,
             "SELECT DISTINCT (regexp_matches(request, %s, 'g'))[1] FROM runs WHERE strpos(request, 'plots-') > 0",
             (f"({PLOT_SET.pattern})",),
         )
@@ -148,25 +145,17 @@ class PostgresRuns:
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM runs WHERE thread_id = %s", (storable(thread_id),))
+            connection.execute("DELETE FROM runs WHERE thread_id = %s", (thread_id,))
 
 
-def _run(row: tuple[Any, ...]) -> RunRecord:
-    thread_id, fingerprint, section, title, request, version, fresh, status, detail, started, updated, result = row
-    return RunRecord(
-        thread_id=thread_id,
-        fingerprint=fingerprint,
-        section=section,
-        title=title,
-        request=json.loads(request),
-        library_version=version,
-        fresh=fresh,
-        status=cast(RunStatus, status),
-        detail=detail,
-        started_at=started,
-        updated_at=updated,
-        result=json.loads(result) if result else None,
-    )
+def _rows(database: Database, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    with database.transaction() as connection:
+        return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
+
+
+def _records(database: Database, table: Table, query: str, values: object = ()) -> list[dict[str, Any]]:
+    with database.transaction() as connection:
+        return table.records(connection.execute(cast(Any, query), cast(Any, values)))
 
 
 class PostgresConversations:
@@ -175,9 +164,12 @@ class PostgresConversations:
     def __init__(self, url: DatabaseUrl) -> None:
         self._database = Database(url)
 
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._database.transaction() as connection:
-            return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
+    def _entries(self, query: str, values: object = ()) -> list[ConversationEntry]:
+        rows = _records(self._database, CONVERSATIONS, f"{_CONVERSATIONS} {query}", values)
+        return [ConversationEntry(**row) for row in rows]
+
+    def _turns(self, query: str, values: object = ()) -> list[dict[str, Any]]:
+        return _records(self._database, TURNS, f"SELECT {_TURN} FROM turns {query}", values)
 
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""
@@ -191,46 +183,47 @@ class PostgresConversations:
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store a finished turn; idempotent."""
         now = time.time()
-        row = (thread_id, number, storable(asked), storable(question), bool(record["citations"]), now)
+        row = (thread_id, number, asked, question, bool(record["citations"]), now)
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT INTO turns VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (thread_id, number) DO UPDATE SET"
                 " asked = excluded.asked, question = excluded.question, answered = excluded.answered,"
                 " answered_at = excluded.answered_at, record = excluded.record",
-                (*row, json.dumps(record)),
+                (*row, dump_json(record)),
             )
             connection.execute("UPDATE conversations SET updated_at = %s WHERE thread_id = %s", (now, thread_id))
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
-        wanted = storable(thread_id)
-        rows = self._rows(
-            f"{_CONVERSATIONS} WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted)
-        )
-        if not rows or not thread_id:
+        wanted = thread_id
+        found = self._entries("WHERE starts_with(thread_id, %s) ORDER BY thread_id = %s DESC LIMIT 2", (wanted, wanted))
+        if not found or not thread_id:
             raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
-        if len(rows) == 2 and rows[0][0] != thread_id:
+        if len(found) == 2 and found[0].thread_id != thread_id:
             raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
-        return ConversationEntry(*rows[0])
+        return found[0]
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, most recent first."""
-        return [ConversationEntry(*row) for row in self._rows(f"{_CONVERSATIONS} ORDER BY updated_at DESC")]
+        return self._entries("ORDER BY updated_at DESC")
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
-        return [_turn(row) for row in self._rows(f"{_TURN} ORDER BY number", (storable(thread_id),))]
+        return [_turn(row) for row in self._turns("WHERE thread_id = %s ORDER BY number", (thread_id,))]
 
     def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
         """The latest finished turn, or the latest that was `answered`."""
         only = " AND answered" if answered else ""
-        rows = self._rows(f"{_TURN}{only} ORDER BY number DESC LIMIT 1", (storable(thread_id),))
+        rows = self._turns(f"WHERE thread_id = %s{only} ORDER BY number DESC LIMIT 1", (thread_id,))
         return _turn(rows[0]) if rows else None
 
     def citing(self, key: str) -> list[CitingTurn]:
         """The turns whose answers cite a paper, most recent first."""
-        rows = self._rows("SELECT thread_id, number, asked, answered_at, record FROM turns ORDER BY answered_at DESC")
-        return [CitingTurn(*row) for *row, record in rows if _cites(json.loads(record), key)]
+        return [
+            CitingTurn(row["thread_id"], row["number"], row["asked"], row["answered_at"])
+            for row in self._turns("ORDER BY answered_at DESC")
+            if _cites(row["record"], key)
+        ]
 
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
@@ -243,9 +236,8 @@ def _cites(record: dict[str, Any], key: str) -> bool:
     return any(citation["key"] == key for citation in record.get("citations", ()))
 
 
-def _turn(row: tuple[Any, ...]) -> KeptTurn:
-    number, asked, question, answered, answered_at, record = row
-    return KeptTurn(number, asked, question, answered, answered_at, json.loads(record))
+def _turn(row: dict[str, Any]) -> KeptTurn:
+    return KeptTurn(**{name: value for name, value in row.items() if name != "thread_id"})
 
 
 class PostgresWrittenFiles:

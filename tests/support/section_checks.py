@@ -156,14 +156,29 @@ def check_paper(record: dict[str, Any], library: Library, *, written_by_models: 
 
 
 def said_twice(record: dict[str, Any]) -> list[str]:
-    """The sentences of at least six words that occur more than once in a paper, whatever their citations and marks."""
-    words = [
-        " ".join(re.findall(r"\w+", _KEYS.sub(" ", re.sub(r"\[[^\]]*\]", " ", sentence)).casefold()))
-        for section in record["sections"]
-        for paragraph in section["text"].split("\n\n")
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z“\"])", paragraph)
-    ]
-    return [sentence for sentence in words if len(sentence.split()) >= 6 and words.count(sentence) > 1]
+    """The sentences of at least six words that a section says again without a finding, whatever their citations.
+
+    The abstract sums up the others and may say what they say.
+    """
+    said: set[str] = set()
+    again: list[str] = []
+    for section in record["sections"]:
+        if section["section"] == "abstract":
+            continue
+        told = [item for item in section["findings"] if item["rule"] == "repeated-sentence"]
+        known = " ".join(_worded(section["text"][item["start"] : item["end"]]) for item in told)
+        for paragraph in section["text"].split("\n\n"):
+            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z“\"])", paragraph):
+                words = _worded(sentence)
+                if words.count(" ") < 5 or words in known:
+                    continue
+                again += [words] if words in said else []
+                said.add(words)
+    return again
+
+
+def _worded(sentence: str) -> str:
+    return " ".join(re.findall(r"\w+", _KEYS.sub(" ", re.sub(r"\[[^\]]*\]", " ", sentence)).casefold()))
 
 
 def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:

@@ -122,8 +122,8 @@ def test_feedback_on_what_no_paper_holds_brings_nothing_in_without_a_chat_model(
         talk = Conversation(library)
         first = talk.ask(QUESTION)
         better = talk.improve("say more about medieval sonnets")
-    assert {item["quote"] for item in first["citations"]} <= {item["quote"] for item in better["citations"]}
-    assert len(better["citations"]) <= len(first["citations"]) + 1
+    assert {item["key"] for item in better["citations"]} <= {item["key"] for item in first["citations"]}
+    assert len(better["citations"]) <= len(first["citations"])
     assert not any("sonnet" in citation["quote"] for citation in better["citations"])
 
 

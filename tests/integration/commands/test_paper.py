@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
+from tests.support.protocol_answers import Json, envelope
 
 SETTINGS = {"TOP_K_INITIAL": "3", "MAX_SEARCH_ITERATIONS": "1", "MAX_REPAIRS": "0"}
 
@@ -86,3 +88,31 @@ def test_the_json_of_a_paper_is_one_object_with_its_sections_in_order(
     lines = done.err.splitlines()
     begun = [line.rsplit(" ", 1)[1] for line in lines if "default queries for the" in line]
     assert begun == ["methods", "results", "discussion", "conclusion", "introduction", "abstract"]
+
+
+def test_a_section_without_text_is_a_failure_that_resuming_repeats_and_writing_again_mends(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    mute = {"methods", "conclusion"}
+
+    def answer(body: Json) -> Json | None:
+        kind = re.search(r"The section to write: (\w+)", str(body["messages"][-1]["content"]))
+        return envelope(body, content="") if kind and kind[1] in mute and not body.get("tools") else None
+
+    server.behaviour = answer
+    command = ("paper", "--exp", exp, "--home", home, "--out", tmp_path / "out", "--json")
+    done = citeloom(*command, **chat(server))
+    failed = "no text was written for: methods, conclusion. Write with --fresh"
+    assert done.code == 4 and failed in done.err
+    texts = {section["section"]: section["text"] for section in done.json["sections"]}
+    assert {kind for kind, text in texts.items() if not text.strip()} == mute
+    assert "## Discussion" in (tmp_path / "out" / "paper.md").read_text("utf-8")
+
+    calls = server.calls()
+    run = done.json["thread_id"]
+    for again in (command, ("runs", "resume", run, "--home", home, "--out", tmp_path / "out", "--json")):
+        resumed = citeloom(*again, **chat(server))
+        assert resumed.code == 4 and failed in resumed.err and server.calls() == calls
+    mute.clear()
+    fresh = citeloom(*command, "--fresh", **chat(server))
+    assert fresh.code == 0 and all(section["text"].strip() for section in fresh.json["sections"]), fresh.err

@@ -32,11 +32,11 @@ def settings(server: FakeOpenAI) -> dict[str, str]:
 def discussion(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, settings: dict[str, str]) -> Any:
     """The discussion in all formats; what was printed, and what each file says to a reader."""
 
-    def write(*options: str, may_pause: bool = False) -> tuple[Finished, dict[str, str]]:
+    def write(*options: str, may_pause: bool = False, code: int = 0) -> tuple[Finished, dict[str, str]]:
         out = tmp_path / "out"
         given = ("discussion", "--exp", exp, "--home", home, "--out", out, "--max-searches", "0", "--json")
         done = citeloom(*given, *FORMATS, *options, **settings)
-        assert done.code == 0 or (may_pause and done.code == 3), done.err
+        assert done.code == code or (may_pause and done.code == 3), done.err
         return done, read(out)
 
     return write
@@ -111,8 +111,8 @@ def test_strict_is_a_setting_too_and_resume_takes_it(
 
 def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) -> None:
     server.behaviour = JudgingModel(f"{FALSE} {REVERSED}")
-    done, files = discussion("--strict")
-    assert "Nothing is left of the discussion" in done.err
+    done, files = discussion("--strict", code=4)
+    assert "Nothing is left of the discussion" in done.err and "Write without --strict" in done.err
     assert done.json["text"] == "" and done.json["references"] == []
     assert "Discussion" in files["md"] and CLAIMS[0] not in files["docx"]
 

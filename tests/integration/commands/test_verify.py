@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -172,13 +173,14 @@ def test_the_text_of_each_format_is_checked(
     changes = {
         "another key": (by_key.format(first["key"]), by_key.format(other)),
         "a key of nobody": (by_key.format(first["key"]), by_key.format("nobody2020made")),
-        "an author": (author, "Nobodyson"),
         "a word in a quote": (word, "penguin"),
         "a number": (number, "77.31"),
     }
     if suffix == "docx":  # where a link is an attribute
         changes["another key"] = (f"ref-{first['key']}", f"ref-{other}")
         changes["a key of nobody"] = (f"ref-{first['key']}", "ref-nobody2020made")
+    if suffix in ("docx", "html"):  # which cite by author and year
+        changes["an author"] = (author, "Nobodyson")
     if suffix != "json":
         changes["a new citation"] = ("For new wearers", "As Miller (2019) showed, for new wearers")
     for what, change in changes.items():
@@ -212,7 +214,7 @@ def test_the_text_of_a_paper_is_checked_with_its_abstract_and_figures(
     file = tmp_path / f"paper.{suffix}"
     done = citeloom("verify", file, "--home", home)
     assert done.code == 0 and "all hold" in done.err, done.out
-    first = abstract["text"].split(". ")[0]
+    first = next(said for said in abstract["text"].split(". ") if re.search(r"\b\d+\b", said) and "“" not in said)
     number = next(word for word in first.split() if word.isdigit())
     assert _edit(file, first, first.replace(number, "7731"))
     done = citeloom("verify", file, "--home", home)

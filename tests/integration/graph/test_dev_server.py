@@ -236,7 +236,7 @@ async def test_the_server_opens_the_home_that_doctor_names(
         ({"section": "discussion"}, {}, "input: field experiment is missing; known fields: section, experiment."),
         ({"experiment": {"verdict": "yes"}}, {}, "field section: expected one of introduction, methods"),
         ({"section": "intro", "experiment": {}}, {}, "got 'intro'"),
-        ({"section": "discussion", "experiment": {"verdict": 3}}, {}, "field verdict"),
+        ({"section": "discussion", "experiment": {"verdict": {"is": 3}}}, {}, "field verdict"),
         ({"section": "discussion", "experiments": {}}, {}, "unknown field 'experiments' (did you mean 'experiment'?)"),
         ({"section": "discussion", "experiment": {}}, {"section_words": 2}, "Setting section_words"),
         ({"section": "discussion", "experiment": {}}, {"home": "nowhere"}, "nowhere: holds no library"),

@@ -89,7 +89,7 @@ def test_a_paper_can_be_submitted(home: Path, tmp_path: Path) -> None:
     tex, page = files["tex"].read_text("utf-8"), files["html"].read_text("utf-8")
     docx = zipfile.ZipFile(files["docx"]).read("word/document.xml").decode()
     body = tex.partition("\\begin{document}")[2]
-    assert re.search(r"\\maketitle\s+\\begin\{abstract\}\s+\w", body) and "\\section{Abstract}" not in tex
+    assert re.search(r"\\maketitle\s+\\begin\{abstract\}\s+[\w\\]", body) and "\\section{Abstract}" not in tex
     assert 'w:val="Abstract"' in docx and 'class="abstract"' in page
     assert "\\citep{" in body and "in section" not in body + page + docx
     assert body.count("\\begin{figure}") == 3 == len(set(re.findall(r"\\label\{fig:(\d)\}", body)))

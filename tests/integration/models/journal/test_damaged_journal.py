@@ -25,6 +25,7 @@ from citeloom.models.journal.maintenance import Selection, prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
 from citeloom.models.journaled_chat import JournaledChat
+from citeloom.sqlite import DamagedFileError
 from tests.support.cli_process import ROOT
 from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once
@@ -181,6 +182,17 @@ async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_pa
     with Journal.open(path, clock=clock) as journal:
         await once(journal, CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
         assert not (await once(journal, CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid
+
+
+@pytest.mark.parametrize("column", ["paid", "used_at"])
+async def test_a_wrong_value_among_the_uses_is_named_by_the_statistics_of_days(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "journal.sqlite"
+    with Journal.open(path) as journal:
+        await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)
+    change(path, f"UPDATE uses SET {column} = '['")
+    named = pytest.raises(DamagedFileError, match=f"table uses, column {column}, row id=1: expected")
+    with Journal.open(path) as journal, named:
+        await journal.spending_by_day()
 
 
 ASKING = """

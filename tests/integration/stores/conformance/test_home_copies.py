@@ -26,6 +26,7 @@ from citeloom.stores.metadata_records import Answer
 from citeloom.stores.run_records import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
+from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
@@ -65,10 +66,10 @@ async def fill(home: Home, library: Library) -> None:
     backend = backend_of(home)
     for thread_id in ("research-2", "research-1"):
         begin(home, thread_id)
-    backend.runs().mark("research-2", "finished", result={"text": "So.", "citations": [{"key": "ada2020"}]})
+    backend.runs().mark("research-2", "finished", result=finished_text(cited=("ada2020",)))
     backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
     backend.conversations().begin("chat-1")
-    backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", {"citations": [], "text": "So."})
+    backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
     backend.written_files().note([b"ours"])
     with backend.open_journal() as journal:
         for number in range(5):
@@ -125,7 +126,7 @@ async def same_as_filled(library: Library) -> None:
     backend = backend_of(library.home)
     finished, unfinished = backend.runs().get("research-2"), backend.runs().get("research-1")
     assert (finished.status, unfinished.status) == ("finished", "running")
-    assert finished.result == {"text": "So.", "citations": [{"key": "ada2020"}]}
+    assert finished.result == finished_text(cited=("ada2020",))
     assert unfinished.request["title"] == "50% of “looms”"
     latest = backend.runs().latest("f")
     assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
@@ -178,11 +179,11 @@ async def test_an_interrupted_copy_continues(
 async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
     source, target = opened
     await copy_home(source, target)
-    backend_of(source.home).runs().mark("research-1", "finished", result={"text": "Done."})
+    backend_of(source.home).runs().mark("research-1", "finished", result=finished_text("Done."))
     done: list[str] = []
     await copy_home(source, target, done.append)
     assert done == ["copied runs: 1"]
-    assert backend_of(target.home).runs().get("research-1").result == {"text": "Done."}
+    assert backend_of(target.home).runs().get("research-1").result == finished_text("Done.")
 
 
 async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:

@@ -10,6 +10,7 @@ from citeloom.runs.execution import delete_run
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend, Runs
 from citeloom.stores.run_records import EditedSentence, NewRun, UnknownConversationError, UnknownRunError
+from tests.support.stored_results import finished_text
 
 
 def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
@@ -33,10 +34,10 @@ def test_a_run_is_registered_once_and_keeps_its_result(backend: Backend) -> None
     run = runs.get("research-1")
     assert (run.status, run.fingerprint, run.result, run.fresh) == ("running", "f", None, False)
     assert run.request == {"question": "Why?", "settings": {"max_calls": 3}}
-    runs.mark("research-1", "finished", result={"text": "Because."})
+    runs.mark("research-1", "finished", result=finished_text("Because."))
     runs.mark("research-1", "paused", detail="later")
     run = backend.runs().get("research-1")
-    assert (run.status, run.detail, run.result) == ("paused", "later", {"text": "Because."})
+    assert (run.status, run.detail, run.result) == ("paused", "later", finished_text("Because."))
     assert run.updated_at >= run.started_at
 
 
@@ -65,9 +66,9 @@ def test_a_conversation_keeps_its_turns(backend: Backend) -> None:
     register.begin("chat-1")
     register.begin("chat-1")
     register.begin("chat-2")
-    register.keep("chat-1", 1, "Why?", "Why is it so?", {"citations": ["a"], "text": "So."})
-    register.keep("chat-1", 2, "And?", "And then?", {"citations": [], "text": ""})
-    register.keep("chat-1", 2, "And?", "And then?", {"citations": [], "text": "again"})
+    register.keep("chat-1", 1, "Why?", "Why is it so?", finished_text(cited=("a",)))
+    register.keep("chat-1", 2, "And?", "And then?", finished_text(""))
+    register.keep("chat-1", 2, "And?", "And then?", finished_text("again"))
     assert [(turn.number, turn.answered) for turn in register.turns("chat-1")] == [(1, True), (2, False)]
     assert register.turns("chat-1")[1].record["text"] == "again"
     last, answered = register.last_turn("chat-1"), register.last_turn("chat-1", answered=True)
@@ -89,11 +90,11 @@ def test_runs_and_answers_that_cite_a_paper_are_found(backend: Backend) -> None:
     begin(runs, "research-1")
     begin(runs, "research-2")
     begin(runs, "research-3")
-    runs.mark("research-1", "finished", result={"citations": [{"key": "loom2020"}, {"key": "loom2020"}]})
-    runs.mark("research-2", "finished", result={"citations": [{"key": "other"}], "text": "loom2020"})
+    runs.mark("research-1", "finished", result=finished_text(cited=("loom2020", "loom2020")))
+    runs.mark("research-2", "finished", result=finished_text("loom2020", ("other",)))
     conversations.begin("chat-1")
-    conversations.keep("chat-1", 1, "Why?", "Why?", {"citations": [{"key": "other"}]})
-    conversations.keep("chat-1", 2, "And?", "And?", {"citations": [{"key": "loom2020"}]})
+    conversations.keep("chat-1", 1, "Why?", "Why?", finished_text(cited=("other",)))
+    conversations.keep("chat-1", 2, "And?", "And?", finished_text(cited=("loom2020",)))
     assert [run.thread_id for run in runs.citing("loom2020")] == ["research-1"]
     assert [(turn.thread_id, turn.number, turn.asked) for turn in conversations.citing("loom2020")] == [
         ("chat-1", 2, "And?")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from citeloom.documents.figures import image_hash
+from citeloom.sqlite import DamagedFileError
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.figure_files import FigureFiles
@@ -80,8 +80,8 @@ def test_a_catalog_cannot_name_another_file_as_an_image(home: Home, hostile: str
         catalog.execute("UPDATE figures SET figures = replace(figures, ?, ?)", (image_hash(PNG), hostile))
     catalog.close()
     library = opened(home)
-    assert library.figures("a") == ()
-    assert library.figure_image(replace(FIGURE, image_hash=hostile)) is None
+    with pytest.raises(DamagedFileError, match="table figures, column figures, row key='a'"):
+        library.figures("a")
     library.close()
 
 

@@ -21,12 +21,13 @@ from citeloom.stores.postgres.database import ConnectionLostError, Database
 from citeloom.stores.postgres.database_tables import DatabaseTables
 from citeloom.stores.run_records import EditedSentence, NewRun
 from tests.support.library_fixtures import papers
+from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
 RUN = NewRun("research-1", "f", "research", "A title", {"question": "Why?"}, "v1")
-RECORD: dict[str, Any] = {"citations": [], "text": "So."}
+RECORD = finished_text()
 Write = Callable[[Library], object]
 WRITES: dict[str, tuple[str, Write]] = {
     "a run begins": ("runs", lambda library: backend_of(library.home).runs().begin(RUN)),

@@ -143,6 +143,8 @@ def test_a_report_without_a_judge_calls_no_sentence_judged() -> None:
     }
     said = " ".join(_read(record).words["#coverage"].split())
     assert said.endswith("Cited sentences: 0 judged, 5 compared by topic only, 0 not judged.")
+    record["coverage"]["sentences"] = {"cited": 0, "judged": 0, "unjudged": 0, "by_topic": 0}
+    assert _read(record).words["#coverage"].rstrip().endswith("Cited sentences: none judged.")
 
 
 def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> None:
