@@ -117,6 +117,7 @@ def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
     record = body.record
     if record is None:
         return removal(key)
+
     count = len(body.chunks)
     passages = len(record.note.spans) if record.note else 0
     try:

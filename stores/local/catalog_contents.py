@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...models.embeddings.protocol import Vector, Vectors, normalised
 from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
-from ..paper_change import CATEGORY, Change
+from ..paper_change import CHUNKS, SECTIONS, Change
 from ..search_records import StoredChunk, VectorStoreError
 
 Collection = Literal["content", "summaries", "notes"]
@@ -29,19 +29,17 @@ CREATE TABLE IF NOT EXISTS vectors (
     key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
 );
 """
-
-_NUMBER: Final = integer()
+_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
 _TEXTS: Final = TypedTable(
     "chunk_texts",
     ("key", "idx"),
-    {"key": TEXT, "idx": _NUMBER, "text": TEXT, "section": TEXT, "parent": TEXT, "category": CATEGORY}
-    | {"level": _NUMBER, "page": optional(_NUMBER), "start": _NUMBER, "stop": _NUMBER, "tokens": _NUMBER}
-    | {"page_breaks": Column("numbers", lambda value: tuple(map(int, str(TEXT.decode(value)).split())))},
+    {**SECTIONS.columns, **CHUNKS.columns}
+    | {"text": TEXT, "section": TEXT, "page": optional(integer()), "page_breaks": _BREAKS},
 )
 _VECTORS: Final = TypedTable(
-    "vectors", ("key",), {"key": TEXT, "size": integer(low=1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
+    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
 )
-_KEYS: Final = TypedTable("papers", ("value",), {"value": TEXT})
+
 Read = Callable[..., list[tuple[Any, ...]]]
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 Places = Mapping[str, Mapping[int, str]]  # the ids asked for, by key and place
@@ -67,9 +65,9 @@ class CatalogContents:
 
     def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a collection, by id."""
-        places = _places(collection, ids)
         import numpy as np
 
+        places = _places(collection, ids)
         found: dict[str, Vector] = {}
         query = f"SELECT key, size, {collection} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
         for key, size, blob in self._read(_VECTORS, query, (dump_json(list(places)),)):
@@ -79,14 +77,17 @@ class CatalogContents:
                     f" expected vectors of {size} numbers, not {len(blob)} bytes."
                 )
             rows = np.frombuffer(blob, "<f4").reshape(-1, size)
-            found |= {name: rows[place] for place, name in places[key].items() if place < len(rows)}
+            found |= {name: rows[place] for place, name in places[key].items() if 0 <= place < len(rows)}
         return found
 
     def elsewhere(self, collection: Collection, ids: Iterable[str]) -> list[str]:
         """Those of the ids whose papers are in the catalog without their texts and vectors."""
         keys = {name: _place(collection, name)[0] for name in ids}
-        query = "SELECT value FROM json_each(?) WHERE value IN (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
-        without = {key for (key,) in self._read(_KEYS, query, (dump_json(sorted(set(keys.values()))),))}
+        query = (
+            "SELECT key FROM (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
+            " WHERE key IN (SELECT value FROM json_each(?))"
+        )
+        without = {key for (key,) in self._read(_VECTORS, query, (dump_json(sorted(set(keys.values()))),))}
         return [name for name, key in keys.items() if key in without]
 
     def forget_texts(self, ids: Sequence[str]) -> None:
