@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d; near to [^\n]*")
+_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d(?:; near to [^\n]*)?")
 _WORD: Final = re.compile(r"\w+")
 
 

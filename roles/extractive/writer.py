@@ -94,7 +94,7 @@ class ExtractiveAnswerer(_Repairless):
         # A part of the question names passages better than the whole, which takes what is left.
         most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
-            listed = await self._passages.listed(need, chosen.take(need, most), "the question")
+            listed = await self._passages.listed(need, chosen.take(need, most))
             if not listed:
                 far.append(need.need.text)
                 continue
@@ -160,17 +160,17 @@ class _Passages:
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
-    async def listed(self, need: NeedCoverage, sources: Sequence[Source], whole: str = "this statement") -> str:
+    async def listed(self, need: NeedCoverage, sources: Sequence[Source]) -> str:
         """A list of the passages of a need; empty without one."""
-        return "\n".join([await self._item(source, need.need.text, whole) for source in sources])
+        return "\n".join([await self._item(source, need.need.text) for source in sources])
 
-    async def _item(self, source: Source, statement: str, whole: str) -> str:
+    async def _item(self, source: Source, statement: str) -> str:
         evidence = source.evidence
         page = "" if evidence.page is None else f", page {evidence.page}"
         section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
         near = await self._nearest(evidence.quote, statement)
-        near_to = _quoted(near) if near else whole
-        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}; near to {near_to}")
+        near_to = f"; near to {_quoted(near)}" if near else ""
+        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}{near_to}")
         return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], {place}"
 
     async def _nearest(self, quote: str, statement: str) -> str:

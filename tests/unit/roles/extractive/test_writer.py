@@ -71,7 +71,7 @@ def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     place = blocks(draft).index(EXPERIMENT.reasoning)
     assert "not judged" in blocks(draft)[place + 1]
-    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50; near to this statement"
+    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50"
 
 
 def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> None:
