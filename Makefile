@@ -18,7 +18,7 @@ help: ## List what make can do
 .venv/.core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo 'Installing about 1 GB of packages into .venv ...'
+	@echo 'Installing 0.9 GB of packages into .venv ...'
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api.conversation import Conversation
+    from .api.files import aexport, averify, export, verify
     from .api.library import (
         acontradictions,
         adescribe_figures,
@@ -43,6 +44,7 @@ _HOMES = {
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
     "adescribe_figures": "citeloom.api.library",
+    "aexport": "citeloom.api.files",
     "afigures": "citeloom.api.library",
     "aingest": "citeloom.api.library",
     "aopen_library": "citeloom.api.library",
@@ -52,6 +54,7 @@ _HOMES = {
     "astream_paper": "citeloom.api.streaming",
     "astream_research": "citeloom.api.streaming",
     "astream_section": "citeloom.api.streaming",
+    "averify": "citeloom.api.files",
     "awrite_paper": "citeloom.api.writing",
     "awrite_section": "citeloom.api.writing",
     "build_paper_graph": "citeloom.graph.paper_graph",
@@ -60,6 +63,7 @@ _HOMES = {
     "contradictions": "citeloom.api.library",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.library",
+    "export": "citeloom.api.files",
     "figures": "citeloom.api.library",
     "ingest": "citeloom.api.library",
     "load_experiment": "citeloom.experiment",
@@ -67,6 +71,7 @@ _HOMES = {
     "research": "citeloom.api.questions",
     "search": "citeloom.api.library",
     "sync_zotero": "citeloom.api.zotero_sync",
+    "verify": "citeloom.api.files",
     "write_paper": "citeloom.api.writing",
     "write_section": "citeloom.api.writing",
 }
@@ -80,6 +85,7 @@ __all__ = [
     "add",
     "adescribe_figures",
     "aenrich",
+    "aexport",
     "afigures",
     "aingest",
     "aopen_library",
@@ -89,6 +95,7 @@ __all__ = [
     "astream_research",
     "astream_section",
     "async_zotero",
+    "averify",
     "awrite_paper",
     "awrite_section",
     "build_paper_graph",
@@ -97,6 +104,7 @@ __all__ = [
     "contradictions",
     "describe_figures",
     "enrich",
+    "export",
     "figures",
     "ingest",
     "load_experiment",
@@ -104,6 +112,7 @@ __all__ = [
     "research",
     "search",
     "sync_zotero",
+    "verify",
     "write_paper",
     "write_section",
 ]

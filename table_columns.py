@@ -42,7 +42,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TypedTable:
     """A table with the columns that are read from it; `key` are those that identify a row."""
 
     name: str

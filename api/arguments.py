@@ -7,12 +7,14 @@ import functools
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
 
-from ..citations.export.pandoc_formats import FORMATS, Format
 from ..errors import InputError
 from ..experiment import SECTION_KINDS, SectionKind
 from ..graph.session import Session
+
+if TYPE_CHECKING:
+    from ..citations.export.pandoc_formats import Format
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -82,6 +84,8 @@ def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Form
 
     Raises `ArgumentError` for an unknown one, naming all, and for any where there is no `out` to write them to.
     """
+    from ..citations.export.pandoc_formats import FORMATS
+
     names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]
     wanted = tuple(
         next((known for known in FORMATS if known == name), None) or _raise("format", name, ("md", *FORMATS))

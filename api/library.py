@@ -12,9 +12,6 @@ from ..config import RetrievalMode, Settings, load_settings
 from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
-from ..ingestion.ingest import ingest as ingest_papers
-from ..ingestion.pdf_subprocess import PdfReading
-from ..ingestion.ray_cluster import RayRequest
 from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
 from ..tools.figure_records import listed_figures
@@ -29,6 +26,8 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
+
+    from ..ingestion.ray_cluster import RayRequest
 
     Given = Path | str | Document | BaseLoader
 
@@ -137,6 +136,9 @@ async def aingest(
 
     Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
     """
+    from ..ingestion.ingest import ingest as ingest_papers  # a search does without the readers of files
+    from ..ingestion.pdf_subprocess import PdfReading
+
     require_writable(library)
     cluster = _ray_request(ray, ray_workers)
     given = _one_or_more_papers(paths)
@@ -256,6 +258,8 @@ async def adescribe_figures(
 
 def _ray_request(ray: object, workers: int | None) -> RayRequest | None:
     """The requested cluster, if any; raises `ArgumentError` and `InputError`."""
+    from ..ingestion.ray_cluster import RayRequest
+
     if not isinstance(ray, bool | str):
         raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
     if workers is not None:

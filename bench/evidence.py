@@ -28,8 +28,8 @@ from citeloom.graph.session import Session, open_session
 from citeloom.roles.extractive.needs import section_needs
 from citeloom.roles.needs import Purpose
 from citeloom.stores.home import Home
-from citeloom.tools import Scope, search_evidence
-from citeloom.tools.evidence_search import read_in_waves
+from citeloom.tools.evidence_search import read_in_waves, search_evidence
+from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 
 TARGET = 1.35

@@ -57,9 +57,10 @@ def row_of(
     target: float | None = None,
     scale: float = 1000,
     unit: str = "ms",
+    of: Callable[[Sequence[float]], float] = median,
 ) -> Row:
-    """The row for pairs of seconds (ours, reference)."""
-    ours, reference = (median(times) for times in zip(*pairs, strict=True))
+    """The row for pairs of seconds (ours, reference), compared by their medians or what else `of` them."""
+    ours, reference = (of(times) for times in zip(*pairs, strict=True))
     ratios = tuple(mine / other for mine, other in pairs)
     return Row(what, ours * scale, reference * scale, ratios, ours / reference, unit, target)
 

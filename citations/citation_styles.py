@@ -15,7 +15,7 @@ from typing import Any
 from ..config import CitationStyle
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
-from ..roles.extractive.writer import has_details
+from ..roles.extractive.passage_details import has_details
 from ..roles.inputs import Source
 from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
 from .checks.foreign_citations import NEEDED

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..documents import Paper
 from ..experiment import Experiment
-from ..roles.extractive.writer import details, without_details
+from ..roles.extractive.passage_details import details, without_details
 from ..roles.inputs import Source
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import typer
 
-from ..stores.home import Home
+if TYPE_CHECKING:
+    from ..stores.home import Home
 
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:

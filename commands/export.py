@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..errors import InputError
-from ..models.concurrency import run_async
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result, result_json
-from .runs import registered
 from .sections import CslOption, FileFormat, ForceOption
 
 
@@ -40,40 +36,13 @@ def export(
     wanted = [name.value for name in dict.fromkeys(formats) if name is not FileFormat.MD]
     if not wanted:
         raise InputError("--format md: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    paths, warnings = run_async(_export(file, wanted, csl, home, force=force))
-    for warning in warnings:
-        notice(f"Note: {warning}")
-    if as_json:
-        result_json({"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings})
-    else:
-        result("\n".join(map(str, paths)))
+    from ..api.arguments import formats_of
+    from ..api.files import export as export_file
 
-
-async def _export(
-    file: Path, wanted: list[str], csl: str | None, home: str | None, *, force: bool
-) -> tuple[list[Path], list[str]]:
-    from ..citations.export.pandoc_formats import FORMATS
-    from ..runs.edited_files import export_edited
-
-    thread = _thread_of(file)
     settings, found = resolve(home, csl=csl)
     found.require_library()
-    run = await asyncio.to_thread(registered(found).get, thread)
     with command_session(settings, found, create=False) as session:
-        formats = [name for name in FORMATS if name in wanted]
-        return await export_edited(file, run, formats, session, csl=csl, force=force)
-
-
-def _thread_of(file: Path) -> str:
-    """The run that wrote the file, by the record beside it."""
-    record = file.with_suffix(".json")
-    if file.suffix != ".md" or not file.is_file():
-        raise InputError(f"{file}: is no markdown file.", help="Give the .md of a section or a paper.")
-    try:
-        found: Any = json.loads(record.read_text("utf-8"))["thread_id"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{record}: is not the record of {file.name} ({type(error).__name__}).",
-            help="Keep the .json that was written with the .md beside it.",
-        ) from error
-    return str(found)
+        exported = export_file(session, file, formats_of(wanted, file.parent), csl=csl, force=force)
+    for warning in exported["warnings"]:
+        notice(f"Note: {warning}")
+    result_json(exported) if as_json else result("\n".join(exported["files"].values()))

@@ -92,7 +92,7 @@ def _asked(what: str, names: list[str]) -> int:
 async def _try(model: str, url: str) -> None:
     """Make one small call; raises `InputError` if it fails."""
     from ..config import load_settings
-    from ..models.factory import chat_model
+    from ..models.factory import chat_identity, chat_model
 
     settings = load_settings(chat_model=model, chat_base_url=url)
     try:
@@ -100,7 +100,7 @@ async def _try(model: str, url: str) -> None:
     except InputError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
+        said = chat_identity(settings, "writer").without_secret(" ".join(str(error).split()))[:300]
         raise InputError(
             f"{url}: {model} did not answer ({type(error).__name__}: {said}).",
             help="Nothing was written. Check the server, the model's name and the key.",
@@ -118,6 +118,6 @@ def write_settings(file: Path, values: dict[str, str]) -> None:
         kept = [line for line in lines[:tables] if not re.match(rf"\s*(?:{names})\s*=", line)]
         given = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"))
+        replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"), private=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read or written ({error}).") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..tools import FoundEvidence
 from ..tools.duplicate_findings import Words, first_same
+from ..tools.found_evidence import FoundEvidence
 
 
 def number_evidence(

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..citations import Finding, check_draft, replace_invalid_citations
 from ..citations.checks.absence import absence_findings
+from ..citations.checks.draft_checks import check_draft, replace_invalid_citations
+from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..roles.inputs import Brief, Source

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..citations import trace_numbers
+from ..citations.checks.number_tracing import trace_numbers
 from ..experiment import Experiment
 from ..roles.needs import Need
 from ..text.words import is_stop, words_of

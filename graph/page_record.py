@@ -8,30 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..citations import (
-    Finding,
-    Rendered,
-    SectionDocument,
-    build_references,
-    flag_findings,
-    flag_sources,
-    trace_numbers,
-)
-from ..citations import render as render_text
-from ..citations.checks.findings import OF_SENTENCES, for_reader
-from ..citations.checks.injection_flags import Flag
-from ..citations.checks.number_tracing import NumberTrace
+from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
+from ..citations.checks.injection_flags import Flag, flag_findings, flag_sources
+from ..citations.checks.number_tracing import NumberTrace, trace_numbers
+from ..citations.citation_styles import Rendered
+from ..citations.citation_styles import render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.figures import figures_in, is_mentioned
-from ..citations.export.files import bibliography, file_stem, markdown_document
+from ..citations.export.files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
-from ..citations.references import Reference, References
+from ..citations.references import Reference, References, build_references
 from ..citations.user_citations import OwnCitation
 from ..config import CitationStyle
 from ..documents import Evidence, Paper
 from ..documents.subprocesses import in_thread
-from ..roles.extractive.writer import without_details
+from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import Source
 from .completeness import coverage_of, coverage_warnings, tried_of
 from .finished_text import FinishedText

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ..documents import Paper
 from ..models.context_size import Room
 from ..models.http.failures import EndpointLostError, EndpointRefusedError
-from ..tools import EvidenceLimits
+from ..tools.found_evidence import EvidenceLimits
 from .session import Session
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from ..roles.needs import Need, Purpose
-from ..tools import Scope
+from ..tools.scope import Scope
 from ..tools.tool_schemas import SearchEvidence, ToolRequest
 from .repeated_queries import answered_before
 from .state import QueryRecord, RunState, SectionState

@@ -26,20 +26,21 @@ from ..models.journal.journal import Journal
 from ..models.journal.pricing import total_cost
 from ..models.journal.records import RunScope, Usage
 from ..prompts import PromptLibrary
-from ..roles.inputs import Brief
 from ..roles.notices import ANSWER_NOTICE, NOTICE
-from ..roles.protocols import Roles
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.local.read_only_copy import discard_copy
 from ..stores.metadata_store import MetadataStore
-from ..tools import EvidenceLimits
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
+
+    from ..roles.inputs import Brief
+    from ..roles.protocols import Roles
+    from ..tools.found_evidence import EvidenceLimits
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
@@ -76,6 +77,8 @@ class Session:
 
         Without a chat model single chunks are read, all that are found, and the best are kept: that costs no call.
         """
+        from ..tools.found_evidence import EvidenceLimits  # lists do without what searches import
+
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:

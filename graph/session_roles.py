@@ -13,7 +13,7 @@ from ..models.journal.records import RunScope
 from ..roles.chat.factory import chat_roles
 from ..roles.extractive.factory import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles
-from ..tools import TOOL_SPECS
+from ..tools.tool_schemas import TOOL_SPECS
 from .session import ROLE_NAMES, Session
 
 

@@ -15,7 +15,7 @@ from ..plurals import counted
 from ..roles.extractive.needs import searchable, section_needs
 from ..roles.needs import Need, NeedCoverage, Purpose
 from ..stores.library import Library
-from ..tools import Searched
+from ..tools.found_evidence import Searched
 from ..tools.need_coverage import coverage
 from .events import evidence_found, progress
 from .evidence_ids import number_evidence

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from ..documents import Chunk, Paper
-from ..documents.windows import Window
 from ..models.journal.streaming import TextListener
 from .inputs import AnswerBrief, Brief, SectionBrief, Source, Turn
 from .needs import Need, Purpose
@@ -19,6 +18,8 @@ from .needs import Need, Purpose
 if TYPE_CHECKING:
     # For type names only: importing the package takes a quarter of a second, which would slow down `--help`.
     from langchain_core.messages import AIMessage, BaseMessage
+
+    from ..documents.windows import Window
 
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)

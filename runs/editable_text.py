@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from ..citations import render as render_text
+from ..citations.citation_styles import render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.markers import CitedSentence, sentences
 from ..citations.marking import MARKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,12 +18,14 @@ from ..documents.exported_text import without_comments_and_references
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..stores.backends import written_files
+from ..stores.backends import backend_of, written_files
+from ..stores.home_protocols import WrittenHashes
 from ..stores.run_records import RunRecord
 from .editable_text import EditableSection, EditableText, editable_text
 from .edited_record import edited_record
 from .output_files import free_file_name
 from .result_files import ResultFiles
+from .result_record import StoredRecord, stored
 
 _TITLE = re.compile(r"\A\s*# [^\n]*\n")
 
@@ -59,18 +62,63 @@ async def export_edited(
     return await in_thread(write)
 
 
+async def with_edited_sections(
+    record: StoredRecord, folder: Path, session: Session
+) -> tuple[StoredRecord, dict[str, Path]]:
+    """A paper with the text of its section files that were edited in `folder`, and these files by section.
+
+    Raises `InputError` for a file that cannot be read.
+    """
+    files = await in_thread(_edited_files, record, folder, written_files(session.home))
+    if not files:
+        return record, files
+    run = await in_thread(backend_of(session.home).runs().get, record["thread_id"])
+    text = editable_text(replace(run, result=dict(record)), [])
+    bodies = {kind: await in_thread(_read, path) for kind, path in files.items()}
+    sections = [
+        _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
+        for section in text.sections
+    ]
+    edited = await edited_record(replace(text, sections=tuple(sections)), session)
+    names = ", ".join(path.name for path in files.values())
+    said = f"{names} {'was' if len(files) == 1 else 'were'} edited by hand: the paper has your text."
+    return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
+
+
+def _edited_files(record: StoredRecord, folder: Path, written: WrittenHashes) -> dict[str, Path]:
+    """The markdown files of the paper's sections that are not as the run wrote them, by section."""
+    found = {}
+    for section in record["sections"]:
+        path = folder / f"{section['section']}.md"
+        if path.is_file() and not written.has(path) and _run_beside(path) == record["thread_id"]:
+            found[str(section["section"])] = path
+    return found
+
+
+def _run_beside(path: Path) -> str:
+    """The run of the record beside a markdown file; empty without one."""
+    try:
+        return str(json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
 def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
     """The text of a finished run as it stands in its edited markdown file.
 
     Raises `NotEditableError` for a run that has no sections.
     """
     text = editable_text(run, [])
-    body = _without_captions(without_comments_and_references(markdown), run.result or {})
-    body = _TITLE.sub("", f"{body}\n")
+    body = _body(markdown, run.result or {})
     if len(text.sections) == 1 and "sections" not in (run.result or {}):
         return replace(text, sections=(_by_hand(text.sections[0], body),))
     bodies = _parts(body, [section.kind for section in text.sections])
     return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
+
+
+def _body(markdown: str, record: Mapping[str, Any]) -> str:
+    """The text of a markdown file without its title, references, images and captions."""
+    return _TITLE.sub("", f"{_without_captions(without_comments_and_references(markdown), record)}\n")
 
 
 def _read(file: Path) -> str:

@@ -31,16 +31,21 @@ async def save(
     home: Home | None = None,
     force: bool = False,
     images: ReportImages | None = None,
+    edited: Mapping[str, Path] | None = None,
 ) -> ResultRecord:
     """Write the files of a section, or those of a paper and each of its sections; returns the JSON.
 
-    For a paper only the whole is written in `formats`. Raises as `save_section` does.
+    For a paper only the whole is written in `formats`. `edited` are the files of sections that stay as their user
+    edited them. Raises as `save_section` does.
     """
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force, images=images)
     sections = []
     notices: list[str] = []
     for section in record["sections"]:
+        if edited and section["section"] in edited:
+            sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
+            continue
         with_sources = _with_sources(section, record["report"])
         saved = await save_section(with_sources, out, home=home, force=force, images=images)
         own = {inert(line) for line in section["warnings"]}

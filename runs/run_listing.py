@@ -8,8 +8,6 @@ from typing import Any
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import RunHead, RunRecord
-from .output_files import public_record
-from .result_record import stored
 
 _FIELDS = (
     "thread_id",
@@ -37,6 +35,8 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from .execution import state_values  # with LangGraph, which lists do without
+    from .output_files import public_record
+    from .result_record import stored
 
     register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)

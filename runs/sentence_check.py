@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ..citations import Citation, Finding, Rendered, check_draft, trace_numbers
-from ..citations import render as render_text
-from ..citations.checks.findings import for_reader
+from ..citations.checks.draft_checks import check_draft
+from ..citations.checks.findings import Finding, for_reader
 from ..citations.checks.foreign_citations import NEEDED
+from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
+from ..citations.citation_styles import Citation, Rendered
+from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
 from ..graph.prompt_fitting import fitted
@@ -22,7 +24,7 @@ from ..graph.role_inputs import sources_for
 from ..graph.session import Session
 from ..graph.state import VerdictRecord
 from ..graph.verdicts import record_of_verdict, verdicts_of
-from ..roles.extractive.writer import without_details
+from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
 from ..stores.backends import backend_of

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session
 from .cited_pages import CitedPages, cited_pages
+from .edited_files import with_edited_sections
 from .execution import ignore, run_request
 from .output_files import public_record, save
 from .report_figures import report_figures
@@ -61,13 +62,16 @@ async def run_and_save(
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     async with _prepared(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
-    pages = await in_thread(cited_pages, finished.record, session.library) if output.page_images else CitedPages()
+    record, edited = finished.record, dict[str, Path]()
+    if "sections" in record and not output.force:
+        record, edited = await with_edited_sections(record, output.folder, session)
+    pages = await in_thread(cited_pages, record, session.library) if output.page_images else CitedPages()
     for line in pages.notices:
         on_notice(f"Note: {line}")
-    figures = await asyncio.to_thread(report_figures, finished.record, session.library)
+    figures = await asyncio.to_thread(report_figures, record, session.library)
     images = ReportImages(pages.images, figures)
     saved = await save(
-        finished.record, output.folder, output.formats, home=session.home, force=output.force, images=images
+        record, output.folder, output.formats, home=session.home, force=output.force, images=images, edited=edited
     )
     return SavedRun(saved, finished.finished_earlier)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..table_columns import MOMENT, OBJECT, TEXT, Table, dump_json, integer
+from ..table_columns import MOMENT, OBJECT, TEXT, TypedTable, dump_json, integer
 from .register_tables import RegisterTables, rows_of
 from .run_records import EditedSentence
 
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS edits (
 """
 
 
-_EDITS: Final = Table(
+_EDITS: Final = TypedTable(
     "edits",
     ("thread_id", "position"),
     {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},

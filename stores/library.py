@@ -7,9 +7,11 @@ the next call.
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure
@@ -17,13 +19,15 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
-from .described_figures import DescribedFigures
 from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
-from .store_protocols import LibraryStores
+from .store_protocols import LibraryStores, VectorSearch
 from .table_chunks import TableChunks
 from .text_analysis import FULLTEXT_VERSION
+
+if TYPE_CHECKING:
+    from .described_figures import DescribedFigures
 
 
 class UnknownPaperError(InputError):
@@ -41,13 +45,22 @@ class Library:
         self.store = stores.vectors
         self.fulltext = stores.words
         self.metadata = stores.metadata
-        self._nearest = stores.search_of(self)
-        self.described = DescribedFigures(self)
         self.tables = TableChunks(self)
         self._lock = threading.RLock()
         self._token: tuple[int, int] | None = None
         self._records: Mapping[str, PaperRecord] = {}
         self._chunk_total = 0
+
+    @functools.cached_property
+    def _nearest(self) -> VectorSearch:
+        return self._stores.search_of(self)
+
+    @functools.cached_property
+    def described(self) -> DescribedFigures:
+        """Descriptions of figures, which are searched like texts."""
+        from .described_figures import DescribedFigures  # with numpy
+
+        return DescribedFigures(self)
 
     @classmethod
     def open(

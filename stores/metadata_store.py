@@ -21,7 +21,7 @@ from ..documents.publication_status import (
     Version,
     VersionKind,
 )
-from ..table_columns import JSON, NUMBER, TEXT, Column, Table, dump_json, integer
+from ..table_columns import JSON, NUMBER, TEXT, Column, TypedTable, dump_json, integer
 from .metadata_records import Answer, Statement, title_mark
 from .register_tables import RegisterTables, TableConnection, rows_of
 
@@ -217,7 +217,7 @@ class MetadataStore:
         )
 
     def _rows(self, name: str, query: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
-        table = Table(f"{self._prefix}{name}", *_ENTRIES[name])
+        table = TypedTable(f"{self._prefix}{name}", *_ENTRIES[name])
         return rows_of(self._tables, table, query, parameters)
 
     def _each(self, name: str, query: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:

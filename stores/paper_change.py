@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, get_args
 
-import numpy as np
-
 from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure, figure_records
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
-from ..table_columns import BLOB, FLAG, TEXT, Table, WrongValueError, choice, dump_json, integer, optional, shaped
+from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped
 
 SummaryKind = Literal["abstract", "extractive", "model"]
 _CHUNK_FIELDS = tuple(item.name for item in fields(Chunk))
+
+
+def _zeros(*shape: int) -> Vectors:
+    import numpy as np
+
+    return np.zeros(shape, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Change:
     chunks: tuple[Chunk, ...]
     vectors: Vectors
     summary_vector: Vector
-    note_vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    note_vectors: Vectors = field(default_factory=lambda: _zeros(0, 0))
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -87,11 +91,13 @@ class StagedChange:
 
 def removal(key: str) -> Change:
     """The change that removes a paper."""
-    return Change(key, None, (), (), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+    return Change(key, None, (), (), _zeros(0, 0), _zeros(0))
 
 
 def as_row(change: Change) -> tuple[str, str, bytes]:
     """Serialize a change as key, JSON and the bytes of its vectors."""
+    import numpy as np
+
     body = {
         "record": asdict(change.record) if change.record else None,
         "sections": [asdict(section) for section in change.sections],
@@ -106,9 +112,12 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
 
 def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
     """Deserialize a change that `as_row` wrote; raises `WrongValueError` for vectors that do not fit it."""
+    import numpy as np
+
     record = body.record
     if record is None:
         return removal(key)
+
     count = len(body.chunks)
     passages = len(record.note.spans) if record.note else 0
     try:
@@ -133,8 +142,8 @@ def record_of(row: Sequence[Any]) -> PaperRecord:
 _KEY: Final = {"key": TEXT}
 NOTE: Final = shaped("a note", Note)
 FIGURE: Final = shaped("a figure", PaperFigure)
-FACTS: Final = Table("facts", ("name",), {"name": TEXT, "value": TEXT})
-PAPERS: Final = Table(
+FACTS: Final = TypedTable("facts", ("name",), {"name": TEXT, "value": TEXT})
+PAPERS: Final = TypedTable(
     "papers",
     ("key",),
     _KEY
@@ -151,19 +160,19 @@ PAPERS: Final = Table(
         "figures_version": TEXT,
     },
 )
-_CATEGORY: Final = choice(*map(int, Category), by=Category)
-SECTIONS: Final = Table(
+CATEGORY: Final = choice(*map(int, Category), by=Category)
+SECTIONS: Final = TypedTable(
     "sections",
     ("key", "idx"),
     _KEY
-    | {"idx": integer(), "title": TEXT, "parent": TEXT, "level": integer(), "category": _CATEGORY}
+    | {"idx": integer(), "title": TEXT, "parent": TEXT, "level": integer(), "category": CATEGORY}
     | {"start": integer(), "stop": integer(), "searchable": FLAG},
 )
-CHUNKS: Final = Table(
+CHUNKS: Final = TypedTable(
     "chunks",
     ("key", "idx"),
-    _KEY | {"idx": integer(), "category": _CATEGORY, "tokens": integer(), "text_hash": TEXT},
+    _KEY | {"idx": integer(), "category": CATEGORY, "tokens": integer(), "text_hash": TEXT},
 )
-STAGED: Final = Table(
+STAGED: Final = TypedTable(
     "staged", ("key",), _KEY | {"change": shaped("a change of a paper", StagedChange), "vectors": BLOB}
 )

@@ -6,7 +6,7 @@ import hashlib
 import time
 from typing import Final
 
-from ..table_columns import MOMENT, TEXT, Table
+from ..table_columns import MOMENT, TEXT, TypedTable
 from .register_tables import RegisterTables, rows_of
 
 ENDINGS_SCHEMA: Final = """
@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS endings (
     name TEXT PRIMARY KEY, connection TEXT NOT NULL, ended_at REAL NOT NULL
 ) WITHOUT ROWID;
 """
-_ENDINGS: Final = Table("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
+_ENDINGS: Final = TypedTable("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
 _RECENT: Final = 2.0  # seconds
 
 

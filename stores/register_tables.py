@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ..table_columns import Table
+from ..table_columns import TypedTable
 
 
 class TableConnection(Protocol):
@@ -36,7 +36,9 @@ class RegisterTables(Protocol):
         ...
 
 
-def rows_of(tables: RegisterTables, table: Table, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+def rows_of(
+    tables: RegisterTables, table: TypedTable, sql: str, parameters: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
     """The decoded rows of a query by column; none while the tables do not exist."""
     if not tables.exist():
         return []

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..errors import InputError
 from ..section_kinds import SECTION_KINDS
-from ..table_columns import FLAG, MOMENT, OBJECT, TEXT, Table, choice, integer, optional, shaped
+from ..table_columns import FLAG, MOMENT, OBJECT, TEXT, TypedTable, choice, integer, optional, shaped
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
@@ -37,7 +37,7 @@ class _Result(TypedDict):
 
 
 RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
-RUNS: Final = Table(
+RUNS: Final = TypedTable(
     "runs",
     ("thread_id",),
     {
@@ -55,7 +55,7 @@ RUNS: Final = Table(
         "result": optional(RESULT),
     },
 )
-CONVERSATIONS: Final = Table(
+CONVERSATIONS: Final = TypedTable(
     "conversations",
     ("thread_id",),
     {
@@ -66,7 +66,7 @@ CONVERSATIONS: Final = Table(
         "title": replace(TEXT, source="turns.asked"),
     },
 )
-TURNS: Final = Table(
+TURNS: Final = TypedTable(
     "turns",
     ("thread_id", "number"),
     {

@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_AR
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage
-from ..table_columns import BLOB, TEXT, Column, ShapeError, Table, choice, integer, optional
+from ..table_columns import BLOB, TEXT, Column, ShapeError, TypedTable, choice, integer, optional
 
 _KINDS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # What reading a checkpoint of another shape raises.
@@ -58,7 +58,7 @@ _METADATA: Final = Column("a JSON object", _metadata)
 # The tables of checkpoints, by which what cannot be read is named.
 _STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
 _ENCODING: Final = choice(*_KINDS)
-CHECKPOINTS: Final = Table(
+CHECKPOINTS: Final = TypedTable(
     "checkpoints",
     tuple(_STEP),
     _STEP
@@ -69,7 +69,7 @@ CHECKPOINTS: Final = Table(
         "metadata": Column("a JSON object", _metadata),
     },
 )
-WRITES: Final = Table(
+WRITES: Final = TypedTable(
     "writes",
     (*_STEP, "task_id", "idx"),
     _STEP | {"task_id": TEXT, "idx": integer(low=-100), "channel": TEXT, "type": _ENCODING, "value": BLOB},
@@ -107,7 +107,7 @@ class PlainSaver(AsyncSqliteSaver):
             table.decode(names, rows)
             self._decode_blobs(table, names, rows)
 
-    def _decode_blobs(self, table: Table, names: list[str], rows: list[Any]) -> None:
+    def _decode_blobs(self, table: TypedTable, names: list[str], rows: list[Any]) -> None:
         blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
         for row in rows:
             decode = partial(self._decoded, row[kind], checkpoint=table is CHECKPOINTS)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-import numpy as np
-
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
 from ..models.embeddings.protocol import Vector
@@ -109,6 +107,8 @@ def best_papers(records: Mapping[str, PaperRecord], summaries: Scored, passages:
 
 def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
     """The cosine of each of these unit vectors with another unit vector, by id."""
+    import numpy as np
+
     return {identifier: float(np.dot(row, vector)) for identifier, row in vectors.items()}
 
 

@@ -6,7 +6,7 @@ import hashlib
 import time
 from typing import Final
 
-from ..table_columns import MOMENT, TEXT, Table
+from ..table_columns import MOMENT, TEXT, TypedTable
 from .register_tables import RegisterTables, rows_of
 
 SESSIONS_SCHEMA: Final = """
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS sessions (
 ) WITHOUT ROWID;
 """
 SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
-_SESSIONS: Final = Table("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
+_SESSIONS: Final = TypedTable("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
 MAX_AGE: Final = 30 * 86_400  # seconds
 _MAX_SESSIONS: Final = 1000
 

@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from ..config import RetrievalMode
 from ..documents import Chunk
 from ..documents.figures import PaperFigure
@@ -241,6 +239,8 @@ def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: f
     `relevance` weights a score, scaled to 0-1, against the cosine to the most similar item already chosen.
     """
     names = [name for name, _ in ranking]
+    import numpy as np
+
     raw = np.array([score for _, score in ranking], dtype=np.float64)
     spread = float(raw.max() - raw.min())
     scaled = (raw - raw.min()) / spread if spread else np.ones(len(raw))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...experiment import Experiment, SectionKind
-from ...roles.extractive.writer import without_details
+from ...roles.extractive.passage_details import without_details
 from ...roles.inputs import Source
 from ...roles.protocols import Draft
 from ...section_kinds import SECTIONS

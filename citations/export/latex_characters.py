@@ -1,7 +1,8 @@
 """Replaces the characters that LaTeX's usual fonts lack by commands, so that none vanishes from the PDF.
 
 Latin Modern has no ≤ or α outside formulas: xelatex leaves them out without an error, and pdflatex stops. pandoc knows
-the commands of the mathematical ones. The others are set in a font that has them, where one is installed.
+the commands of the mathematical ones. The others are set in a font that has them, where one is installed; pdflatex
+prints their names.
 """
 
 from __future__ import annotations
@@ -103,10 +104,16 @@ def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
         for font in reversed(_FONTS):
             choice = rf"\IfFontExistsTF{{{font}}}{{\newfontfamily{_FONT_COMMAND}{{{font}}}}}{{{choice}}}"
         lines.append(rf"\ifPDFTeX\let{_FONT_COMMAND}\relax\else{choice}\fi")
+    # pdflatex cannot use these fonts: it prints the name of the character.
+    named = [sign for sign, command in sorted(commands.items()) if _FONT_COMMAND in command]
+    for sign in named:
+        name = unicodedata.name(sign, f"U+{ord(sign):04X}").lower()
+        lines.append(rf"\ifPDFTeX\DeclareUnicodeCharacter{{{ord(sign):04X}}}{{[{name}]}}\fi")
     for sign, command in sorted(cited.items()):
         code = f"{ord(sign):04X}"
         if _FONT_COMMAND in command:
             command = rf'{{{_FONT_COMMAND}\char"{code} }}'  # the sign itself is redefined
         active = rf'\begingroup\lccode`\~="{code}\lowercase{{\endgroup\protected\def~}}{{{command}}}\catcode"{code}=13'
-        lines.append(rf"\ifPDFTeX\DeclareUnicodeCharacter{{{code}}}{{{command}}}\else{active}\fi")
+        declared = "" if sign in named else rf"\DeclareUnicodeCharacter{{{code}}}{{{command}}}"
+        lines.append(rf"\ifPDFTeX{declared}\else{active}\fi")
     return "\n".join([*lines, ""])

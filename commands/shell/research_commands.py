@@ -56,7 +56,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
         shell.told_of_mode = True
-    stages = Stages()
+    stages = Stages(writes="writer" not in session.extractive)
     # Without a chat model the whole answer is there at once, and reads better in its panel.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
@@ -115,10 +115,11 @@ def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[L
 
 
 class Stages(RunProgress):
-    """Prints the stages of a turn from its events."""
+    """Prints the stages of a turn from its events; without a chat model nothing is written (`writes`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, writes: bool = True) -> None:
         super().__init__(self.take)
+        self.writes = writes
         self.papers = self.chunks = 0
         self.read = self.writing = False
 
@@ -139,7 +140,8 @@ class Stages(RunProgress):
                 notice(f"   Retrieved {counted(total, 'content chunk')}")
             case "writing" if event.get("passages"):
                 self.writing = True
-                display.stage("✍️ ", "Stage 3: Synthesizing answer from evidence...")
+                done = "Synthesizing answer from evidence" if self.writes else "Listing the nearest passages"
+                display.stage("✍️ ", f"Stage 3: {done}...")
             case "searched" if not self.read:
                 self.read = True
                 passages = event.get("passages", 0)

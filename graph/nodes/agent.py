@@ -13,8 +13,7 @@ from ...documents import Chunk
 from ...plurals import counted
 from ...roles.chat.prompt_format import fenced
 from ...roles.chat.prompt_passages import show_passages
-from ...tools import ToolRequestError, parse_request
-from ...tools.tool_schemas import COUNTED, SearchEvidence
+from ...tools.tool_schemas import COUNTED, SearchEvidence, ToolRequestError, parse_request
 from ..events import progress
 from ..role_inputs import brief_of, is_answerable, limits_of
 from ..search_requests import earlier_search, own_first, query_record

@@ -14,11 +14,12 @@ from ...documents import Category
 from ...documents.windows import Window
 from ...plurals import counted
 from ...text.question_subject import subject_words
-from ...tools import EvidenceLimits, Scope, search_evidence
-from ...tools.evidence_search import read_in_waves
+from ...tools.evidence_search import read_in_waves, search_evidence
+from ...tools.found_evidence import EvidenceLimits
 from ...tools.need_coverage import coverage
 from ...tools.questions.routing import Route, route_in
 from ...tools.questions.validation import plain_question
+from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..events import progress
 from ..evidence_ids import evidence_key

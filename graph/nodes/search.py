@@ -12,8 +12,8 @@ from langgraph.types import Overwrite
 from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
 from ...roles.needs import Purpose
-from ...tools import Scope
 from ...tools.evidence_search import best_fitting, read_in_waves
+from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..default_queries import default_queries as queries_for
 from ..events import progress

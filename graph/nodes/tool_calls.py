@@ -12,10 +12,11 @@ from langgraph.runtime import Runtime
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import beginning, coverage_lines
-from ...tools import Scope, Searched, parse_request
 from ...tools.evidence_search import search_each
+from ...tools.found_evidence import Searched
 from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window
 from ...tools.need_coverage import coverage
+from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     ContextWindow,
     PaperIntroduction,
@@ -23,6 +24,7 @@ from ...tools.tool_schemas import (
     SearchEvidence,
     SearchPapers,
     ToolRequest,
+    parse_request,
 )
 from ..events import evidence_found, progress
 from ..evidence_ids import number_evidence

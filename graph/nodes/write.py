@@ -10,11 +10,14 @@ from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
-from ...citations import Finding, build_references, check_draft, normalise_markers, render, replace_invalid_citations
 from ...citations.checks.absence import absence_findings
-from ...citations.checks.findings import FindingRecord, for_writer, sentence_spans_of
+from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
+from ...citations.checks.findings import Finding, FindingRecord, for_writer, sentence_spans_of
 from ...citations.checks.support_findings import cited_claims, support_findings
+from ...citations.citation_styles import render
 from ...citations.csl_styles import style_file
+from ...citations.markers import normalise_markers
+from ...citations.references import build_references
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...config import CitationStyle
 from ...documents.subprocesses import in_thread

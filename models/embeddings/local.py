@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-import numpy as np
-
 from ..singleton import thread_safe_cache
 from .bundled_weights import EMBEDDER, MAX_TOKENS, count_tokens, count_tokens_each, load_session, load_tokenizer
 from .protocol import Vector, Vectors, normalised
@@ -59,6 +57,8 @@ class LocalEmbedding:
 
     def embed_text(self, text: str) -> Vector:
         """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
+        import numpy as np  # lists of papers open a library without it
+
         ids = load_tokenizer(EMBEDDER).encode(text).ids
         if len(ids) > MAX_TOKENS:
             ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
@@ -73,6 +73,8 @@ class LocalEmbedding:
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, 384]; raises `WeightsError`."""
+        import numpy as np
+
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         waiting = iter(range(len(texts)))
         loop = asyncio.get_running_loop()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # importing numpy takes as long as `--help`
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vector = NDArray[np.float32]  # [d], length 1
-Vectors = NDArray[np.float32]  # [n, d], each row of length 1
+Vector: TypeAlias = "NDArray[np.float32]"  # [d], length 1
+Vectors: TypeAlias = "NDArray[np.float32]"  # [n, d], each row of length 1
 
 
 class EmbeddingModel(Protocol):
@@ -49,6 +50,8 @@ class EmbeddingModel(Protocol):
 
 def normalised(rows: Vectors) -> Vectors:
     """`rows` scaled to length 1; zero rows stay unchanged."""
+    import numpy as np
+
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Vectors = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return scaled

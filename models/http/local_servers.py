@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Final
 
 from ...config import OPENAI_BASE_URL
@@ -46,7 +47,7 @@ def models_at(base_url: str) -> tuple[str, ...]:
     try:
         with opener.open(f"{base_url.rstrip('/')}/models", timeout=_SECONDS) as answer:
             listed = json.loads(answer.read(_MOST_BYTES))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError, HTTPException):
         return ()
     return tuple(_names(listed.get("data") if isinstance(listed, dict) else None))
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, get_args
 
-from ...table_columns import FLAG, MOMENT, TEXT, Table, choice, integer
+from ...table_columns import FLAG, MOMENT, TEXT, TypedTable, choice, integer
 from .journal_database import JournalConnection
 from .records import CallKind, CallRecord, CallResult, Hold, Spending
 
@@ -25,22 +25,22 @@ _COLUMNS: Final = (
 
 _COUNTS: Final = "paid reused input_tokens output_tokens held_calls held_input held_output".split()
 _KIND: Final = choice(*get_args(CallKind))
-_SPENDING: Final = Table(
+_SPENDING: Final = TypedTable(
     "spending",
     ("run", "kind", "endpoint", "model"),
     {"run": TEXT, "kind": _KIND, "endpoint": TEXT, "model": TEXT} | dict.fromkeys(_COUNTS, integer()),
 )
-_CONTEXTS: Final = Table(
+_CONTEXTS: Final = TypedTable(
     "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
 )
-ANSWERS: Final = Table(
+ANSWERS: Final = TypedTable(
     "answers",
     ("id",),
     {"id": integer(), "kind": _KIND, "endpoint": TEXT, "model": TEXT, "made_at": MOMENT, "rejected": FLAG}
     | {"input_tokens": integer(), "output_tokens": integer()},
 )
-USES: Final = Table("uses", ("id",), {"id": integer(), "answer": integer(), "paid": FLAG, "used_at": MOMENT})
-BEGINNINGS: Final = Table("beginnings", ("run",), {"run": TEXT, "after": integer()})
+USES: Final = TypedTable("uses", ("id",), {"id": integer(), "answer": integer(), "paid": FLAG, "used_at": MOMENT})
+BEGINNINGS: Final = TypedTable("beginnings", ("run",), {"run": TEXT, "after": integer()})
 
 
 def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:

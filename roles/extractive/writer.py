@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
@@ -32,8 +32,6 @@ _NEAR: Final = 0.5  # score from which a passage is listed under a statement
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
-_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d; near to [^\n]*")
-_WORD: Final = re.compile(r"\w+")
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -96,7 +94,7 @@ class ExtractiveAnswerer(_Repairless):
         # A part of the question names passages better than the whole, which takes what is left.
         most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
-            listed = await self._passages.listed(need, chosen.take(need, most), "the question")
+            listed = await self._passages.listed(need, chosen.take(need, most))
             if not listed:
                 far.append(need.need.text)
                 continue
@@ -162,17 +160,17 @@ class _Passages:
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
-    async def listed(self, need: NeedCoverage, sources: Sequence[Source], whole: str = "this statement") -> str:
+    async def listed(self, need: NeedCoverage, sources: Sequence[Source]) -> str:
         """A list of the passages of a need; empty without one."""
-        return "\n".join([await self._item(source, need.need.text, whole) for source in sources])
+        return "\n".join([await self._item(source, need.need.text) for source in sources])
 
-    async def _item(self, source: Source, statement: str, whole: str) -> str:
+    async def _item(self, source: Source, statement: str) -> str:
         evidence = source.evidence
         page = "" if evidence.page is None else f", page {evidence.page}"
         section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
         near = await self._nearest(evidence.quote, statement)
-        near_to = _quoted(near) if near else whole
-        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}; near to {near_to}")
+        near_to = f"; near to {_quoted(near)}" if near else ""
+        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}{near_to}")
         return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], {place}"
 
     async def _nearest(self, quote: str, statement: str) -> str:
@@ -183,32 +181,6 @@ class _Passages:
         (row,) = await self._vectors.of([quote])
         cosines = [float(row @ await self._vectors.of_query(sentence)) for sentence in sentences]
         return sentences[cosines.index(max(cosines))]
-
-
-def without_details(text: str, only: Collection[str] | None = None) -> str:
-    """The text with blanks in place of what a list says of a passage, whose numbers and quotes are nobody's statements.
-
-    `only` are the details to blank, as `details` gives them; all if omitted.
-    """
-
-    def blank(found: re.Match[str]) -> str:
-        return " " * len(found[0]) if only is None or _plain(found[0]) in only else found[0]
-
-    return _DETAILS.sub(blank, text)
-
-
-def has_details(text: str, position: int) -> bool:
-    """Whether a list names the place of the passage whose marker ends here."""
-    return _DETAILS.match(text, position) is not None
-
-
-def details(text: str) -> set[str]:
-    """The words of what the lists say of passages: place, score and statement."""
-    return {_plain(found[0]) for found in _DETAILS.finditer(text)}
-
-
-def _plain(words: str) -> str:
-    return " ".join(_WORD.findall(words.casefold()))
 
 
 def _quoted(text: str) -> str:

@@ -34,15 +34,9 @@ def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
         [chunk for change in changes for chunk in change.chunks],
         [row for change in changes for row in change.vectors],
     )
-    store.put_summaries(
-        {change.key: (change.record.summary, change.summary_vector) for change in changes if change.record}
-    )
+    store.put_summaries({change.key: change.summary_vector for change in changes if change.record})
     store.put_passages(
-        {
-            chunk_id(change.key, place): passage
-            for change in changes
-            for place, passage in enumerate(zip(change.passages, change.note_vectors, strict=True))
-        }
+        {chunk_id(change.key, place): vector for change in changes for place, vector in enumerate(change.note_vectors)}
     )
 
 

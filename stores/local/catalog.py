@@ -18,7 +18,7 @@ from typing import Any
 from ...documents import Section, chunk_id
 from ...errors import InputError
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import TEXT, Table, dump_json, integer
+from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import (
     CHUNKS,
     FACTS,
@@ -33,15 +33,17 @@ from ..paper_change import (
     from_row,
     record_of,
 )
+from .catalog_contents import TABLES as CONTENTS
+from .catalog_contents import CatalogContents
 from .catalog_figures import CatalogFigures, delete_figures
 from .catalog_tables import SCHEMA, SCHEMA_VERSION, insert_paper
 from .figure_files import FigureFiles
 
 _REMEDY = "Move it away and ingest the papers again."
-_PARTS = ("chunks", "sections", "notes", "figures")  # tables whose rows belong to a row of `papers`
+_PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
 _META = replace(FACTS, name="meta")
-_NOTES = Table("notes", ("key",), {"key": TEXT, "note": NOTE})
-_COUNT = Table("chunks", (), {"number": integer()})
+_NOTES = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
+_COUNT = TypedTable("chunks", (), {"number": integer()})
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
@@ -51,12 +53,14 @@ class Catalog:
     def __init__(self, path: Path, images: FigureFiles) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
         self.figures = CatalogFigures(self._read, self._transaction, images)
+        self.contents = CatalogContents(self._read, self._transaction)
         self._lock = threading.RLock()
         self._path = path
         self._db = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
         )
         try:
+            self._db.execute("PRAGMA page_size=8192")  # of a new file: texts of 2 kB leave half of a small page empty
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)
@@ -97,7 +101,7 @@ class Catalog:
                 raise
             self._db.execute("COMMIT")
 
-    def _read(self, table: Table, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock, naming_damage(self._path, _REMEDY):
             return table.read(self._db.execute(query, values))
 
@@ -242,7 +246,7 @@ class Catalog:
 
     def strays(self) -> set[str]:
         """Keys that have chunks, sections, notes or figures but no paper."""
-        keys = {name: Table(name, ("key",), {"key": TEXT}) for name in _PARTS}
+        keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
         found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
         return {key for rows in found for (key,) in rows}
 
@@ -262,9 +266,11 @@ class Catalog:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._transaction() as db:
+            # An earlier Citeloom would look for the texts in Chroma.
+            db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
             for change in changes:
                 before |= delete_figures(db, change.key)
-                for table in ("papers", "sections", "chunks", "notes", "staged"):
+                for table in ("papers", "sections", "chunks", "notes", "staged", *CONTENTS):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     insert_paper(db, change, change.record)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from ...documents.figures import PaperFigure, figure_records, redescribed
-from ...table_columns import TEXT, Table, dump_json, shaped
+from ...table_columns import TEXT, TypedTable, dump_json, shaped
 from ..paper_change import STAGED, Change, PaperRecord
 from .figure_files import FigureFiles
 
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS figures (
     key TEXT PRIMARY KEY, version TEXT NOT NULL, figures TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-_FIGURES: Final = Table(
+_FIGURES: Final = TypedTable(
     "figures",
     ("key",),
     {

@@ -9,10 +9,12 @@ from typing import Final
 from ...documents import text_hash
 from ...table_columns import dump_json
 from ..paper_change import Change, PaperRecord
+from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
+from .catalog_contents import insert_contents
 from .catalog_figures import SCHEMA as FIGURES_SCHEMA
 from .catalog_figures import insert_figures
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2  # 1: texts are in Chroma only
 
 SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -36,7 +38,7 @@ CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITH
 CREATE TABLE IF NOT EXISTS staged (
     key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
 ) WITHOUT ROWID;
-{FIGURES_SCHEMA}"""
+{CONTENTS_SCHEMA}{FIGURES_SCHEMA}"""
 
 
 def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
@@ -45,6 +47,7 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
+    insert_contents(db, change)
     db.execute(
         "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
         (

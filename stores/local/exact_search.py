@@ -22,8 +22,9 @@ import numpy as np
 from ...models.embeddings.protocol import Vector, Vectors
 from ..search_records import Scored, cosines, ordered
 
-# Records. Reading a vector takes 40 us, once per library state; up to this size no search is slower than in the graph.
-WHOLE_LIMIT: Final = 5_000
+# Records, of 1.5 kB each in memory. Up to this size a search takes a few ms and does without Chroma, whose import takes
+# a second.
+WHOLE_LIMIT: Final = 20_000
 _WIDENING: Final = 4
 _MOST_UNREACHABLE: Final = (
     0.01  # share of the records: beyond that, a search for a few misses some that a search for all finds

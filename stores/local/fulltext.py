@@ -1,7 +1,7 @@
 """The full-text index: BM25 search on tantivy, one record per chunk.
 
 A record holds the fields that a search matches and filters by (key, category, analysed text and section title), but
-not the text itself, which is stored once, in the vector store. Year and venue are not indexed, since a corrected
+not the text itself, which is stored once, in the catalog. Year and venue are not indexed, since a corrected
 `.bib` changes them without touching a chunk; a search filters by the keys of the papers that match them.
 
 Each change is one commit: after a crash a paper is indexed completely or not at all.

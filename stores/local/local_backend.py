@@ -30,12 +30,12 @@ from .local_uploads import UPLOAD, LocalUploads
 from .lock import WriterLock, run_lock, run_under_way, try_acquire
 from .run_registry import RunRegister
 from .server_register import LocalJobs
-from .vector_search import Nearest
 from .vectors import VectorStore
 from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from ..library import Library
+    from .vector_search import Nearest
 
 _HOUR: Final = 3600.0
 
@@ -45,7 +45,7 @@ class LocalStores:
 
     def __init__(self, home: Home) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
-        self.vectors = VectorStore(home)
+        self.vectors = VectorStore(home, self.catalog)
         self.words = FullText(home)
         self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
 
@@ -54,6 +54,8 @@ class LocalStores:
 
     def search_of(self, library: Library) -> Nearest:
         """Exact in a small scope, else oversampling and filtering."""
+        from .vector_search import Nearest  # with numpy
+
         return Nearest(library, self.vectors, self.catalog)
 
     def state(self) -> list[tuple[bool, str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...sqlite import RegisterFile
-from ...table_columns import MOMENT, OBJECT, TEXT, Table, dump_json
+from ...table_columns import MOMENT, OBJECT, TEXT, TypedTable, dump_json
 from ..job_records import JOB_KIND, KEY_USE, EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
 
 _SCHEMA = """
@@ -22,10 +22,10 @@ CREATE TABLE IF NOT EXISTS keys (
     thread_id TEXT PRIMARY KEY, request TEXT NOT NULL, started_at REAL NOT NULL
 ) WITHOUT ROWID;
 """
-_JOBS: Final = Table(
+_JOBS: Final = TypedTable(
     "jobs", ("thread_id",), {"thread_id": TEXT, "kind": JOB_KIND, "request": OBJECT, "started_at": MOMENT}
 )
-_KEYS: Final = Table("keys", ("thread_id",), {"thread_id": TEXT, "request": KEY_USE, "started_at": MOMENT})
+_KEYS: Final = TypedTable("keys", ("thread_id",), {"thread_id": TEXT, "request": KEY_USE, "started_at": MOMENT})
 _DAY: Final = 86_400  # seconds that an idempotency key is remembered
 
 

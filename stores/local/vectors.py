@@ -1,111 +1,85 @@
-"""The vector store: Chroma on disk, with our own embeddings instead of Chroma's.
+"""The vector store: Chroma's graph of neighbours on disk, with texts and vectors in the catalog.
 
-Collection `content` holds one record per chunk (with its text as the document), `summaries` one per paper, `notes`
-one per passage of the user's notes. Lookups are by id: their cost stays flat as the library grows, unlike metadata
-filters (docs/decisions).
+Collection `content` holds one record per chunk, `summaries` one per paper, `notes` one per passage of the user's notes:
+an id and a vector each. Chroma is opened to write, to check it, and to search in a large library; everything else is
+read from the catalog, so that a process need not import it. A record that an earlier version wrote has its text in
+Chroma (as the document) and is read from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from ...documents import Category, Chunk, split_chunk_id, text_hash
+from ...documents import Category, Chunk, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..home import Home
 from ..search_records import StoredChunk, VectorStoreError
+from .catalog_contents import Collection
 from .chroma import MAX_PAGE, ChromaFolder
 
-_NAMES = ("content", "summaries", "notes")
+if TYPE_CHECKING:
+    from .catalog import Catalog
 
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """The content of a Chroma record."""
-
-    text: str
-    vector: Vector
-    metadata: Mapping[str, str | int] = field(default_factory=dict)
-
-    def same_as(self, other: _Record | None) -> bool:
-        """Whether text and vector are equal, up to the rounding of Chroma's normalization."""
-        return other is not None and self.text == other.text and np.allclose(self.vector, other.vector, atol=1e-6)
+_NAMES: Final[tuple[Collection, ...]] = ("content", "summaries", "notes")
 
 
 class VectorStore(ChromaFolder):
-    """The three collections of a home."""
+    """The three collections of a home; texts and vectors are read from its catalog."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, catalog: Catalog) -> None:
         super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
+        self._contents = catalog.contents
 
     def put_chunks(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
         """Write chunks with one vector each, [d], replacing existing records."""
-        pairs = zip(chunks, vectors, strict=True)
-        self._put("content", {chunk.id: _Record(chunk.text, vector, _metadata(chunk)) for chunk, vector in pairs})
+        self._put("content", dict(zip((chunk.id for chunk in chunks), vectors, strict=True)))
 
-    def put_summaries(self, summaries: Mapping[str, tuple[str, Vector]]) -> None:
-        """Write summaries of papers with their vectors, [d], by key."""
-        self._put("summaries", {key: _Record(*summary) for key, summary in summaries.items()})
+    def put_summaries(self, vectors: Mapping[str, Vector]) -> None:
+        """Write the vectors of summaries, [d], by key."""
+        self._put("summaries", vectors)
 
-    def put_passages(self, passages: Mapping[str, tuple[str, Vector]]) -> None:
-        """Write passages of notes with their vectors, [d], by id."""
-        self._put("notes", {identifier: _Record(*passage) for identifier, passage in passages.items()})
+    def put_passages(self, vectors: Mapping[str, Vector]) -> None:
+        """Write the vectors of passages of notes, [d], by id."""
+        self._put("notes", vectors)
 
-    def _put(self, name: str, records: Mapping[str, _Record]) -> None:
+    def _put(self, name: Collection, vectors: Mapping[str, Vector]) -> None:
         """Write records; each page of them becomes visible to other processes all at once.
 
         No vector is replaced in place, since that can make its neighbours unreachable (see
         `stores/local/exact_search.py`).
         """
+        import numpy as np
+
         with self.held():
-            self._put_held(name, records)
+            old = self._loaded_vectors(name, list(vectors))
+            earlier = self._with_texts(name, list(old))
+            new = [
+                identifier
+                for identifier, vector in vectors.items()
+                # up to the rounding of Chroma's normalization
+                if identifier not in old or identifier in earlier or not np.allclose(vector, old[identifier], atol=1e-6)
+            ]
+            self._delete(name, [identifier for identifier in new if identifier in old])
+            collection = self.collection(name)
+            for page in self.pages(new):
+                ids = [new[i] for i in page]
+                collection.upsert(ids=ids, embeddings=_rows([vectors[identifier] for identifier in ids]))
 
-    def _put_held(self, name: str, records: Mapping[str, _Record]) -> None:
-        old = self._records_of(name, list(records))
-        same = {identifier: record for identifier, record in records.items() if record.same_as(old.get(identifier))}
-        self._set_metadata(
-            name,
-            {  # Chroma keeps what an update does not name
-                identifier: {**dict.fromkeys(old[identifier].metadata), **record.metadata}
-                for identifier, record in same.items()
-                if record.metadata != old[identifier].metadata
-            },
-        )
-        new = [identifier for identifier in records if identifier not in same]
-        self._delete(name, [identifier for identifier in new if identifier in old])
-        collection = self.collection(name)
-        for page in self.pages(new):
-            rows = [records[new[i]] for i in page]
-            collection.upsert(
-                ids=[new[i] for i in page],
-                embeddings=_rows([row.vector for row in rows]),
-                documents=[row.text for row in rows],
-                metadatas=[row.metadata for row in rows] if rows[0].metadata else None,
-            )
-
-    def _records_of(self, name: str, ids: Sequence[str]) -> dict[str, _Record]:
-        """The existing records, by id."""
-        collection = self.collection(name)
-        include = ["documents", "metadatas", "embeddings"]
-        found: dict[str, _Record] = {}
+    def _with_texts(self, name: Collection, ids: Sequence[str]) -> set[str]:
+        """Those of the records that an earlier version wrote, with their texts."""
+        collection, found = self.collection(name), set[str]()
         for page in self.pages(ids):
-            got: Any = collection.get(ids=[ids[i] for i in page], include=include)
-            rows = zip(got["ids"], got["documents"], got["embeddings"], got["metadatas"], strict=True)
-            found |= {identifier: _Record(text, vector, metadata or {}) for identifier, text, vector, metadata in rows}
+            result: Any = collection.get(ids=[ids[i] for i in page], include=["documents"])
+            found |= {name for name, text in zip(result["ids"], result["documents"], strict=True) if text is not None}
         return found
-
-    def _set_metadata(self, name: str, metadata: Mapping[str, Mapping[str, str | int | None]]) -> None:
-        collection = self.collection(name)
-        ids = list(metadata)
-        for page in self.pages(ids):
-            collection.update(ids=[ids[i] for i in page], metadatas=[metadata[ids[i]] for i in page])
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Delete chunks; unknown ids are ignored."""
         self._delete("content", ids)
+        if ids:
+            self._contents.forget_texts(ids)
 
     def delete_passages(self, ids: Sequence[str]) -> None:
         """Delete passages of notes; unknown ids are ignored."""
@@ -124,17 +98,20 @@ class VectorStore(ChromaFolder):
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The existing chunks, by id."""
-        content = self.collection("content")
-        include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
+        found = {**self._contents.chunks(ids), **self._chunks_in_chroma(self._contents.elsewhere("content", ids))}
+        if not vectors:
+            return found
+        rows = self.get_vectors(list(found))
+        return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
+
+    def _chunks_in_chroma(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
+        """Chunks that an earlier version wrote, by id."""
         found: dict[str, StoredChunk] = {}
         for page in self.pages(ids):
-            result: Any = content.get(ids=[ids[i] for i in page], include=include)
-            rows = result["embeddings"] if vectors else [None] * len(result["ids"])
-            for name, text, metadata, row in zip(
-                result["ids"], result["documents"], result["metadatas"], rows, strict=True
-            ):
-                vector = None if row is None else np.asarray(row, dtype=np.float32)
-                found[name] = StoredChunk(_chunk(name, text, metadata), str(metadata["text_hash"]), vector)
+            result: Any = self.collection("content").get(ids=[ids[i] for i in page], include=["documents", "metadatas"])
+            for name, text, metadata in zip(result["ids"], result["documents"], result["metadatas"], strict=True):
+                if text is not None and metadata:  # else this version is writing it, and has not committed the paper
+                    found[name] = StoredChunk(_chunk(name, text, metadata), str(metadata["text_hash"]))
         return found
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
@@ -167,8 +144,14 @@ class VectorStore(ChromaFolder):
         """The vectors of the existing passages of notes, by id."""
         return self._vectors_of("notes", ids)
 
-    def _vectors_of(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
-        """The existing vectors, by id; reopens a folder that was opened between two writes.
+    def _vectors_of(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        """The existing vectors, by id."""
+        found = self._contents.vectors(name, ids)
+        elsewhere = self._contents.elsewhere(name, ids)
+        return {**found, **self._vectors_in_chroma(name, elsewhere)} if elsewhere else found
+
+    def _vectors_in_chroma(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that Chroma has, by id; reopens a folder that was opened between two writes.
 
         Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
         restored exists without a vector.
@@ -180,6 +163,8 @@ class VectorStore(ChromaFolder):
             return self._loaded_vectors(name, ids)
 
     def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        import numpy as np
+
         collection = self.collection(name)
         found: dict[str, Vector] = {}
         for page in self.pages(ids):
@@ -193,7 +178,7 @@ class VectorStore(ChromaFolder):
         for name in _NAMES:
             ids = sorted(self._all_ids(name))
             for page in self.pages(ids):
-                vectors = self._vectors_of(name, [ids[i] for i in page])
+                vectors = self._vectors_in_chroma(name, [ids[i] for i in page])
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
                 if empty:
                     raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
@@ -231,26 +216,6 @@ class VectorStore(ChromaFolder):
 def _rows(vectors: Sequence[Vector]) -> Any:
     # Chroma's type stubs require a list of arrays of their own float32 alias.
     return list(vectors)
-
-
-def _metadata(chunk: Chunk) -> dict[str, str | int]:
-    metadata: dict[str, str | int] = {
-        "key": chunk.key,
-        "index": chunk.index,
-        "section": chunk.section,
-        "parent": chunk.parent,
-        "category": int(chunk.category),
-        "level": chunk.level,
-        "start": chunk.start,
-        "end": chunk.end,
-        "tokens": chunk.tokens,
-        "text_hash": text_hash(chunk.text),
-    }
-    if chunk.page is not None:  # Chroma does not accept None
-        metadata["page"] = chunk.page
-    if chunk.page_breaks:
-        metadata["page_breaks"] = " ".join(map(str, chunk.page_breaks))
-    return metadata
 
 
 def _chunk(name: str, text: str, metadata: dict[str, Any]) -> Chunk:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ...documents import Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
-from ...table_columns import Table, dump_json
+from ...table_columns import TypedTable, dump_json, integer
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
 from .database import Database
@@ -27,6 +27,7 @@ SECTION_ROW: Final = f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
 )
+_REVISION: Final = TypedTable("revision", (), {"number": integer()})
 _CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 int4[] text vector".split()
 # pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
 INDEXABLE: Final = 2000
@@ -53,13 +54,13 @@ class PostgresCatalog:
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
-    def _read(self, table: Table, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
             return table.read(connection.execute(query, values))
 
     def state_token(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
-        return int(self.rows("SELECT number FROM revision")[0][0]), 0
+        return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def meta(self, name: str) -> str | None:
         """A fact about the library as a whole, such as the embedding model."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from ...documents.figures import PaperFigure, redescribed
-from ...table_columns import TEXT, Table, dump_json, integer
+from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import FIGURE, Change
 from .database import Database
 from .revision import revise
@@ -17,7 +17,7 @@ _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
 
-_FIGURES: Final = Table("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
+_FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
 class PostgresFigures:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...table_columns import OBJECT, TEXT, Table, dump_json, integer, shaped
+from ...table_columns import OBJECT, TEXT, TypedTable, dump_json, integer, shaped
 from ..job_records import JOB_KIND, JOB_STATE, EventBatch, EventPage, JobEntry, JobOrder, JobState
 from .database import Database
 
@@ -37,20 +37,20 @@ INSERT INTO server_events SELECT %s, %s, %s, %s, %s
 WHERE EXISTS (SELECT 1 FROM server_jobs WHERE id = %s AND server = %s AND epoch = %s AND ended_at IS NULL)
 """
 _TAKE: Final = f"""
-UPDATE server_jobs SET server = %s, moves = moves + (server NOT IN ('', %s))::integer WHERE id IN (
+UPDATE server_jobs SET server = %s, moves = moves + coalesce(server NOT IN ('', %s), true)::integer WHERE id IN (
     SELECT id FROM server_jobs
     WHERE ended_at IS NULL AND ({_GONE} OR (server = %s AND id <> ALL(%s))) ORDER BY started_at LIMIT %s
     FOR UPDATE SKIP LOCKED
 ) RETURNING id, kind, request, moves
 """
 
-_JOBS: Final = Table(
+_JOBS: Final = TypedTable(
     "server_jobs",
     ("id",),
     {"id": TEXT, "kind": JOB_KIND, "request": OBJECT, "epoch": TEXT, "state": JOB_STATE}
     | {"events": integer(), "moves": integer()},
 )
-_EVENTS: Final = Table(
+_EVENTS: Final = TypedTable(
     "server_events",
     ("job", "epoch", "first"),
     {"job": TEXT, "epoch": TEXT, "first": integer(), "events": shaped("names and data", list[tuple[str, str]])},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...table_columns import TEXT, Table, dump_json, optional
+from ...table_columns import TEXT, TypedTable, dump_json, optional
 from ..job_records import ORDER, KeyUse
 from .database import Database
 
@@ -16,7 +16,7 @@ WHERE request_keys.job IS NULL AND request_keys.request = excluded.request
 RETURNING 1
 """
 
-_KEYS: Final = Table("request_keys", ("key",), {"key": TEXT, "request": TEXT, "job": optional(ORDER)})
+_KEYS: Final = TypedTable("request_keys", ("key",), {"key": TEXT, "request": TEXT, "job": optional(ORDER)})
 
 
 class PostgresKeys:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from ...database_url import DatabaseUrl
 from ...documents.regular_files import hash_of_own_file
-from ...table_columns import Table, dump_json, strip_nul
+from ...table_columns import TypedTable, dump_json, strip_nul
 from ..run_records import (
     CONVERSATIONS,
     PLOT_SET,
@@ -153,7 +153,7 @@ def _rows(database: Database, query: str, values: object = ()) -> list[tuple[Any
         return list(connection.execute(cast(Any, query), cast(Any, values)).fetchall())
 
 
-def _records(database: Database, table: Table, query: str, values: object = ()) -> list[dict[str, Any]]:
+def _records(database: Database, table: TypedTable, query: str, values: object = ()) -> list[dict[str, Any]]:
     with database.transaction() as connection:
         return table.records(connection.execute(cast(Any, query), cast(Any, values)))
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
-from ...table_columns import BLOB, TEXT, Column, Table, WrongValueError, integer
+from ...table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, integer
 
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
@@ -29,7 +29,7 @@ def _file_name(value: Any) -> str:
     return value
 
 
-_UPLOADS: Final = Table(
+_UPLOADS: Final = TypedTable(
     "uploads",
     ("upload", "name", "part"),
     {"upload": TEXT, "name": Column("the name of a file", _file_name), "part": integer(), "content": BLOB},
@@ -102,7 +102,7 @@ class PostgresUploads:
         found: dict[str, dict[str, int]] = {}
         with self._connection() as connection:
             rows = connection.execute(
-                "SELECT upload, name, sum(octet_length(content)) FROM uploads"
+                "SELECT upload, name, coalesce(sum(octet_length(content)), 0) FROM uploads"
                 " WHERE %s::text[] IS NULL OR upload = ANY(%s) GROUP BY upload, name",
                 (given := None if among is None else list(among), given),
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from citeloom.citations import render
 from citeloom.citations.checks.support_findings import support_findings
+from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import marks_of
 from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from citeloom import export, open_library, verify
 from tests.integration.commands.conftest import Citeloom
 
 
@@ -60,9 +61,35 @@ def test_an_edited_paper_and_a_docx_that_was_edited_since(
     file.write_text(text.replace("## Conclusion\n\n", "## Conclusion\n\nThis is how I would end it. ", 1), "utf-8")
     assert citeloom("export", file, "--format", "docx", "--home", home).code == 0
     assert "This is how I would end it." in _words(tmp_path / "paper.docx")
+    with open_library(home) as library:
+        exported = export(library, file, ["tex", "html"])
+        checked = verify(library, exported["files"]["html"])
+    assert "This is how I would end it." in Path(exported["files"]["tex"]).read_text("utf-8")
+    assert checked["mismatches"] == [] and checked["checked"]["quotes"] > 0
     (tmp_path / "paper.docx").write_bytes(b"mine")
     again = citeloom("export", file, "--format", "docx", "--home", home)
     assert again.code == 0 and (tmp_path / "paper.docx").read_bytes() == b"mine" and "paper.2.docx" in again.out
+
+
+def test_a_paper_has_the_sections_that_were_edited_in_their_files(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    first = citeloom("paper", exp, "--home", home, "--out", tmp_path, "--json").json
+    methods = tmp_path / "methods.md"
+    opening = next(item for item in first["sections"] if item["section"] == "methods")["text"].split(". ")[0]
+    edited = methods.read_text("utf-8").replace(opening, "I describe the methods in my own way", 1)
+    methods.write_text(edited, "utf-8")
+    again = citeloom("paper", exp, "--home", home, "--out", tmp_path, "--format", "docx", "--json")
+    assert again.code == 0 and "methods.md was edited by hand: the paper has your text." in again.err, again.err
+    paper = (tmp_path / "paper.md").read_text("utf-8")
+    for said in (paper, _words(tmp_path / "paper.docx"), again.json["text"]):
+        assert said.count("I describe the methods in my own way") == 1 and opening not in said
+    assert methods.read_text("utf-8") == edited and not (tmp_path / "methods.2.md").exists()
+    others = [item["text"] for item in first["sections"] if item["section"] != "methods"]
+    assert all(text in again.json["text"] for text in others)
+    assert citeloom("verify", tmp_path / "paper.md", "--home", home).code == 0
+    forced = citeloom("paper", exp, "--home", home, "--out", tmp_path, "--force", "--json")
+    assert opening in forced.json["text"] and opening in methods.read_text("utf-8")
 
 
 def test_what_has_no_record_is_refused(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:

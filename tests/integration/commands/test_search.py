@@ -164,8 +164,7 @@ def test_doctor_repairs_a_broken_index(citeloom: Citeloom, home: Path) -> None:
 def test_vectors_that_cannot_be_read_are_reported_and_repaired(citeloom: Citeloom, home: Path) -> None:
     before = citeloom("--home", home, "search", "temperature scaling", "--json").json
     (home / "chroma" / "chroma.sqlite3").write_bytes(b"no database any more " * 500)
-    broken = citeloom("--home", home, "search", "temperature scaling")
-    assert broken.code == 2 and "doctor --repair" in broken.errors[0] and "chroma" in broken.errors[0]
+    assert citeloom("--home", home, "search", "temperature scaling", "--json").json == before  # from the catalog
     assert citeloom("--home", home, "papers", "list").code == 0
     named = citeloom("--home", home, "doctor")
     assert named.code == 1 and "problem: vectors: " in named.out

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import stat
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,55 @@ def test_servers_are_found_where_they_usually_are(monkeypatch: pytest.MonkeyPatc
     assert [each.name for each in found] == ["Ollama"] and found[0].models
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     assert [each.name for each in find_servers({})] == ["OpenAI"]
+
+
+class Lying(BaseHTTPRequestHandler):
+    """Sends what its server holds, whatever is asked, without the form of HTTP."""
+
+    def handle(self) -> None:
+        self.request.recv(65536)
+        self.request.sendall(self.server.said)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+        b'HTTP/1.1 200 OK\r\n\r\n{"data": [{"id": 7}, "x"]}',
+    ],
+    ids=["no HTTP", "cut short", "nested", "no names"],
+)
+def test_a_server_that_lies_is_named_in_one_line(citeloom: Citeloom, settings_file: Path, said: bytes) -> None:
+    with HTTPServer(("127.0.0.1", 0), Lying) as server:
+        server.said = said  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        done = citeloom("setup", "--yes", "--base-url", url)
+        server.shutdown()
+    assert done.code == 2 and url in done.errors[0] and "Traceback" not in done.err and not settings_file.exists()
+
+
+def test_no_key_is_printed_or_written(
+    citeloom: Citeloom, settings_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The server refuses with the key that it was sent."""
+    with HTTPServer(("127.0.0.1", 0), Lying) as server:
+        body = b'{"error": {"message": "no such key: sk-very-secret-0123456789"}}'
+        head = b"HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        server.said = head + body  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        done = citeloom("setup", "--yes", "--base-url", url, "--model", "any", CHAT_API_KEY="sk-very-secret-0123456789")
+        server.shutdown()
+    assert done.code == 2 and "did not answer" in done.errors[0], done.err
+    assert "sk-very-secret" not in done.out + done.err and not settings_file.exists()
+
+
+def test_only_its_owner_reads_the_file(citeloom: Citeloom, settings_file: Path) -> None:
+    with FakeOpenAI() as server:
+        assert citeloom("setup", "--yes", "--base-url", server.base_url, "--model", "any").code == 0
+        settings_file.chmod(0o640)
+        assert citeloom("setup", "--yes", "--base-url", server.base_url, "--model", "other").code == 0
+    assert stat.S_IMODE(settings_file.stat().st_mode) == 0o600

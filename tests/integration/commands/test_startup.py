@@ -73,4 +73,20 @@ def test_a_list_loads_no_graph_and_no_model(command: list[str], home: Path) -> N
     )
     code, loaded = json.loads(done.stdout.splitlines()[-1])
     assert code in (0, None), done.stderr
-    assert {"langgraph", "langsmith", "openai", "onnxruntime", "tantivy", "chromadb"}.intersection(loaded) == set()
+    heavy = {"langgraph", "langsmith", "openai", "onnxruntime", "tantivy", "chromadb"}
+    heavy |= {"numpy"} if command[0] != "conversations" else set()
+    assert heavy.intersection(loaded) == set()
+
+
+@pytest.mark.parametrize("command", [["search", "seeds"], ["papers", "show", "obrien2019seeds"]], ids=" ".join)
+def test_what_only_reads_does_not_load_chroma(command: list[str], home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, json.dumps(["--home", str(home), *command])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code in (0, None), done.stderr
+    assert {"langgraph", "openai", "chromadb"}.intersection(loaded) == set()

@@ -61,8 +61,8 @@ def orphans(library: Library) -> None:
     ghost = replace(library.paper_chunks("ada2020")[0], id="ghost1999:00000", key="ghost1999")
     vector = np.ones((1, 32), dtype=np.float32)
     library.store.put_chunks([ghost, replace(ghost, id="ada2020:00099", key="ada2020", index=99)], np.ones((2, 32)))
-    library.store.put_summaries({"ghost1999": ("a ghost", vector[0])})
-    library.store.put_passages({"ghost1999:00000": ("a ghost", vector[0])})
+    library.store.put_summaries({"ghost1999": vector[0]})
+    library.store.put_passages({"ghost1999:00000": vector[0]})
     library.fulltext.put({"ghost1999": [ghost]})
     in_catalog("INSERT INTO sections VALUES ('ghost1999', 0, 'A', '', 1, 0, 0, 1, 1)")(library)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +53,34 @@ async def test_a_sound_library_comes_out_as_it_was_and_embeds_nothing(library: L
     assert problems(library) == []
 
 
+def lose_vectors(home: Home) -> None:
+    shutil.rmtree(home.chroma)
+    with closing(sqlite3.connect(home.catalog)) as db, db:
+        db.execute("DELETE FROM vectors")
+
+
+async def test_a_lost_index_is_made_again_without_embedding(
+    home: Home, open_library: Callable[..., Library], papers: Path
+) -> None:
+    library = open_library()
+    await ingest(library, [papers])
+    before = image(library)
+    library.close()
+    shutil.rmtree(home.chroma)
+    again = open_library()
+    report = await rebuild(again)
+    assert (report.updated, report.refused, report.chunks_embedded) == (("ada2020", "grace2021"), (), 0)
+    assert image(again) == before
+    assert problems(again) == []
+
+
 async def test_lost_vectors_are_made_again(home: Home, open_library: Callable[..., Library], papers: Path) -> None:
     library = open_library()
     await ingest(library, [papers])
     (papers / "library.bib").unlink()
     before = image(library)
     library.close()
-    shutil.rmtree(home.chroma)
+    lose_vectors(home)
     again = open_library()
     report = await rebuild(again)
     assert report.chunks_embedded == again.chunk_count() and not report.refused
@@ -82,7 +105,7 @@ async def test_a_paper_without_file_stays_while_it_is_whole(library: Library, pa
 
 async def test_stray_records_are_dropped(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
-    library.store.put_summaries({"nobody2000": ("Nothing.", np.ones(32, np.float32))})
+    library.store.put_summaries({"nobody2000": np.ones(32, np.float32)})
     assert problems(library)
     await rebuild(library)
     assert problems(library) == [] and library.store.summary_keys() == {"ada2020", "grace2021"}
@@ -104,7 +127,7 @@ async def test_a_rebuild_that_is_stopped_resumes(
     await ingest(library, [papers])
     before = image(library)
     library.close()
-    shutil.rmtree(home.chroma)
+    lose_vectors(home)
     half = open_library()
 
     class StoppedError(Exception):

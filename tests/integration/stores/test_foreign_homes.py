@@ -18,8 +18,8 @@ from citeloom.errors import WRONG_INPUT
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.home_safety import UnsafeHomeError
+from citeloom.stores.local.local_backend import LocalStores
 from citeloom.stores.local.lock import WriterLock, run_lock, run_under_way
-from citeloom.stores.local.vectors import VectorStore
 from citeloom.stores.search_records import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
@@ -137,12 +137,12 @@ def test_no_embedding_function_is_built_that_a_home_names(
     monkeypatch.setitem(embedding_functions.known_embedding_functions, "named", Named)  # type: ignore[arg-type]
     monkeypatch.setitem(embedding_functions.sparse_known_embedding_functions, "named", Named)  # type: ignore[arg-type]
     Named.built.clear()
-    VectorStore(home.prepare()).put_passages({"n:1": ("Looms weave.", np.ones(4, np.float32))})
+    LocalStores(home.prepare()).vectors.put_passages({"n:1": np.ones(4, np.float32)})
     with closing(sqlite3.connect(home.chroma / "chroma.sqlite3")) as db, db:
         with_schema(db, name) if name in SCHEMAS else with_configuration(db)
 
     with pytest.raises(VectorStoreError, match="names an embedding function") as refused:
-        VectorStore(home).put_passages({"n:2": ("Engines run.", np.ones(4, np.float32))})
+        LocalStores(home).vectors.put_passages({"n:2": np.ones(4, np.float32)})
     assert Named.built == []
     assert "doctor --repair" in refused.value.help
 

@@ -12,8 +12,8 @@ from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import PassageFinding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.tools import EvidenceLimits
 from citeloom.tools.evidence_search import read_in_waves
+from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.window_search import WindowLimits, propose_windows
 from tests.support.sample_library import index_samples
 from tests.support.word_embedding import WordEmbedding

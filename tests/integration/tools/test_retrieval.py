@@ -16,8 +16,11 @@ from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import PassageFinding
 from citeloom.stores.library import Library
-from citeloom.tools import EvidenceLimits, Retrieval, Scope, retrieve, search_evidence
+from citeloom.tools.evidence_search import search_evidence
+from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.paper_search import PAGE_SIZE, matching_sentence, search_papers
+from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.tools.scope import Scope
 from tests.support.sample_library import index_samples
 
 RERANKED = Retrieval(rerank=0.5)

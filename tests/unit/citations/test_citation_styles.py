@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.citations import render
+from citeloom.citations.citation_styles import render
 from citeloom.config import CitationStyle
 from citeloom.roles.protocols import Verdict
 from tests.support.citation_samples import make_source
@@ -39,9 +39,9 @@ SOURCES = (
         ("So [E2][E3][E1].", "key-page", 'So [a2020, pages 4, 7; b2019, section "Results"].'),
         ("So [E5].", "key-page", "So [c2021]."),
         (
-            "- “So” [E2], Results, page 4; score 0.90; near to this statement",
+            "- “So” [E2], Results, page 4; score 0.90",
             "pandoc",
-            "- “So” [@a2020], Results, page 4; score 0.90; near to this statement",
+            "- “So” [@a2020], Results, page 4; score 0.90",
         ),
         ("So [E9].", "key", "So [citation needed]."),
         ("So [E1][E9].", "key", "So (b2019) [citation needed]."),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from citeloom.citations import render
+from citeloom.citations.citation_styles import render
 from citeloom.citations.marker_stream import Cited, MarkerStream
 from citeloom.config import CitationStyle
 from tests.support.citation_samples import make_source

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.citations import render
 from citeloom.citations.checks.findings import Finding, Rule
+from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import MARKS, leave_out, marked_sentences, marks_of
 from citeloom.config import CitationStyle
 from tests.support.citation_samples import make_source

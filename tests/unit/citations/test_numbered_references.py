@@ -69,3 +69,9 @@ def test_a_file_names_the_places_behind_numbers_and_not_behind_keys() -> None:
     numbered = Reference("a", "3", "A. 2020.", "T", (), 2020, "", "", places)
     assert numbered.line == '- **3**: A. 2020.\n  - p. 4, "Results"'
     assert Reference("a", "a", "A. 2020.", "T", (), 2020, "", "", places).line == "- **a**: A. 2020."
+
+
+def test_a_group_is_named_in_full() -> None:
+    group = "Lowland Sensor Data Group"
+    given = entry(authors=[group], text=f"{group}. 2024. *Calibration Error from Few Windows*.")
+    assert f"{group} 2024. " in numbered_list([given])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.citations import check_draft, replace_invalid_citations
+from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.checks.findings import Finding
 from citeloom.citations.marking import marks_of
 from citeloom.citations.quotations import verbatim_spans

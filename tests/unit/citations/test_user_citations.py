@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from citeloom.citations import check_draft, replace_invalid_citations
+from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.user_citations import (
     citing_statements,
     left_to_other_sections,

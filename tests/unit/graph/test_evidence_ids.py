@@ -7,8 +7,7 @@ from citeloom.graph.evidence_ids import number_evidence
 from citeloom.graph.role_inputs import passage_of
 from citeloom.roles.needs import Need
 from citeloom.roles.protocols import PassageFinding
-from citeloom.tools import EvidenceLimits, FoundEvidence
-from citeloom.tools.found_evidence import kept
+from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, kept
 from citeloom.tools.need_coverage import coverage
 
 FIRST = "Networks were permuted a thousand times with XSwap."

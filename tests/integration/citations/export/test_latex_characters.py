@@ -45,6 +45,22 @@ def test_no_character_is_lost_with_xelatex(tmp_path: Path) -> None:
     assert "On𝛼≤𝛽" in re.sub(r"\s", "", text) or "Onα≤β" in _plain(text)
 
 
+@pytest.mark.long
+def test_pdflatex_prints_the_names_of_signs_that_its_fonts_lack(tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here (apt-get install texlive-latex-recommended)")
+    bib = BIB.replace("On {α}", "On ♂ and {α}")
+    source = "# Results\n\nDone ✓ in ♀ with α ≤ β [@b2019].\n"
+    (tmp_path / "t.tex").write_bytes(convert(source, bib, "tex", bibliography_name="t"))
+    (tmp_path / "t.bib").write_text(bib, encoding="utf-8")
+    once = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex")
+    for command in (once, ("bibtex", "t"), once, once):
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    document = pypdfium2.PdfDocument(tmp_path / "t.pdf")
+    text = " ".join(page.get_textpage().get_text_bounded() for page in document)
+    assert "Done [check mark] in [female sign] with α ≤ β" in text and "[male sign]" in text
+
+
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", re.sub(r"\s", "", text))
 

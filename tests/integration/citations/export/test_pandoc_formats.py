@@ -14,7 +14,7 @@ from typing import Any
 import pypandoc
 import pytest
 
-from citeloom.citations import render
+from citeloom.citations.citation_styles import render
 from citeloom.citations.csl_styles import style_file
 from citeloom.citations.export.pandoc_formats import PANDOC_FORMATS, PandocFormat, convert, manuscript
 from citeloom.errors import InputError

@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from citeloom.errors import InputError
 from citeloom.stores.home import Home
-from citeloom.stores.local.vectors import VectorStore
+from citeloom.stores.local.local_backend import LocalStores
 try:
-    print(VectorStore(Home(Path(sys.argv[1])).prepare()).chunk_total())
+    print(LocalStores(Home(Path(sys.argv[1])).prepare()).vectors.chunk_total())
 except InputError as error:
     print("refused:", error)
 """

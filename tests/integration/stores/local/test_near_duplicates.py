@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,8 @@ def test_a_search_finds_what_the_index_has_cut_off(
 ) -> None:
     monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
     library = open_library()
+    with closing(sqlite3.connect(library.home.catalog)) as db, db:  # earlier versions had vectors in Chroma only
+        db.execute("DELETE FROM vectors")
     content = library.store.collection("content")
     edits = {key: similar(np.random.default_rng(4), PER_PAPER) for key in list(edited)[::2]}
     for key, rows in edits.items():  # replaced in place, as earlier versions did

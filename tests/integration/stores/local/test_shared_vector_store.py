@@ -17,8 +17,8 @@ from citeloom.roles.needs import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
-from citeloom.tools import retrieve
 from citeloom.tools.paper_search import search_papers
+from citeloom.tools.retrieval import retrieve
 from citeloom.tools.window_search import propose_windows
 from tests.support.made_papers import carry_out, change, similar
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citeloom.citations import check_draft, replace_invalid_citations
+from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.markers import marker_ids
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations import Reference, SectionDocument, render, write_files
-from citeloom.citations.export.files import bibliography, markdown_document, write_atomically
+from citeloom.citations.citation_styles import render
+from citeloom.citations.export.files import (
+    SectionDocument,
+    bibliography,
+    markdown_document,
+    write_atomically,
+    write_files,
+)
+from citeloom.citations.references import Reference
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
 

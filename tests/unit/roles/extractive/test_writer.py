@@ -8,8 +8,9 @@ import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
+from citeloom.roles.extractive.passage_details import without_details
 from citeloom.roles.extractive.sentence_vectors import SentenceVectors
-from citeloom.roles.extractive.writer import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter, without_details
+from citeloom.roles.extractive.writer import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
 from citeloom.roles.inputs import AnswerBrief, SectionBrief, Source
 from citeloom.roles.needs import Need, NeedCoverage
 from citeloom.roles.protocols import Draft
@@ -70,7 +71,7 @@ def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     place = blocks(draft).index(EXPERIMENT.reasoning)
     assert "not judged" in blocks(draft)[place + 1]
-    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50; near to this statement"
+    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50"
 
 
 def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> None:

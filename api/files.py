@@ -1,0 +1,147 @@
+"""`export` and `verify`: files of sections, papers and answers that were written before, perhaps edited since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.verification import is_result
+from ..citations.verification import verify as verify_record
+from ..documents import Paper
+from ..documents.exported_text import SUFFIXES, read_exported
+from ..documents.subprocesses import in_thread
+from ..errors import InputError
+from ..graph.session import Session
+from ..runs.edited_files import export_edited
+from ..stores.backends import backend_of
+from ..stores.library import Library
+from .arguments import ArgumentError, formats_of, library_first
+from .blocking import blocking
+
+__all__ = ["aexport", "averify", "export", "verify"]
+
+
+@library_first
+async def aexport(
+    library: Session,
+    file: Path | str,
+    formats: Sequence[Format] | Format,
+    *,
+    csl: str | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the text of a markdown file of a section or a paper, edited or not, in other formats beside it.
+
+    The `.json` of the run must be beside the file; no model is asked. Returns `files`, paths by format, and `warnings`.
+
+    Args:
+        library: the open library that the file was written from.
+        file: the `.md`.
+        formats: `tex`, `docx`, `html`, `pdf` or `zip`.
+        csl: a citation style; that of the run if omitted.
+        force: replace exported files that were edited since.
+
+    Raises `InputError`, and `ExportError` for a format that cannot be made.
+    """
+    file = Path(file)
+    wanted = formats_of(formats, file.parent)
+    if not wanted:
+        raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
+    run = await in_thread(lambda: backend_of(library.home).runs().get(_thread_of(file)))
+    ordered = [name for name in FORMATS if name in wanted]
+    paths, warnings = await export_edited(file, run, ordered, library, csl=csl, force=force)
+    return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
+
+
+@library_first
+async def averify(library: Session, file: Path | str) -> dict[str, Any]:
+    """Check every citation, quote and number of a result, in the text that a person reads and in its record.
+
+    Returns `checked`, the number of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
+    `lacks`, how much could not be checked, by reason.
+
+    Args:
+        library: the open library that the file was written from.
+        file: a `.json`; or a `.md`, `.tex`, `.docx` or `.html` that has its `.json` beside it.
+
+    Raises `InputError` for a file that is not a result.
+    """
+    return await in_thread(_verified, library, Path(file))
+
+
+export = library_first(blocking(aexport))
+verify = library_first(blocking(averify))
+
+
+def _verified(library: Session, file: Path) -> dict[str, Any]:
+    exported = read_exported(_existing(file)) if file.suffix in SUFFIXES else None
+    record = _read(file.with_suffix(".json") if exported else file)
+    shelf = _LibraryReader(library.library)
+    found = verify_record(record, shelf, exported.text, exported.labels) if exported else verify_record(record, shelf)
+    return {
+        "file": str(file),
+        "checked": {"quotes": found.quotes, "keys": found.keys, "numbers": found.numbers},
+        "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
+        "lacks": found.lacks,
+    }
+
+
+def _thread_of(file: Path) -> str:
+    """The run that wrote the file, by the record beside it."""
+    record = file.with_suffix(".json")
+    if file.suffix != ".md" or not file.is_file():
+        raise InputError(f"{file}: is no markdown file.", help="Give the .md of a section or a paper.")
+    try:
+        found: Any = json.loads(record.read_text("utf-8"))["thread_id"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{record}: is not the record of {file.name} ({type(error).__name__}).",
+            help="Keep the .json that was written with the .md beside it.",
+        ) from error
+    return str(found)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Read the record; raises `InputError` if it is not a result."""
+    _existing(file)
+    try:
+        record: Any = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
+    if not is_result(record):
+        raise InputError(
+            f"{file}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
+        )
+    return dict(record)
+
+
+def _existing(file: Path) -> Path:
+    if not file.exists():
+        raise InputError(
+            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
+        )
+    return file
+
+
+class _LibraryReader:
+    """The library lookups that verification needs."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._papers = {paper.key: paper for paper in library.papers()}
+
+    def keys(self) -> Collection[str]:
+        return self._papers.keys()
+
+    def paper(self, key: str) -> Paper | None:
+        return self._papers.get(key)
+
+    def passages(self, key: str) -> list[str]:
+        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self._papers else []
+
+    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
+        chunks = self._library.chunks([chunk_id])
+        return (chunks[0].key, chunks[0].text) if chunks else None

@@ -1,0 +1,156 @@
+"""Texts and vectors of papers in the catalog's file: read with the records that they belong to, without Chroma.
+
+A paper has one row for the text of each chunk, and one row with all its vectors, which packs them without gaps.
+Papers indexed by an earlier version have neither; theirs are in Chroma.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Literal
+
+from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
+from ...models.embeddings.protocol import Vector, Vectors, normalised
+from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
+from ..paper_change import CHUNKS, SECTIONS, Change
+from ..search_records import StoredChunk, VectorStoreError
+
+Collection = Literal["content", "summaries", "notes"]
+TABLES: Final = ("chunk_texts", "vectors")
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS chunk_texts (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, parent TEXT NOT NULL,
+    category INTEGER NOT NULL, level INTEGER NOT NULL, page INTEGER, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, page_breaks TEXT NOT NULL, PRIMARY KEY (key, idx)
+);
+CREATE TABLE IF NOT EXISTS vectors (
+    key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
+);
+"""
+_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
+_TEXTS: Final = TypedTable(
+    "chunk_texts",
+    ("key", "idx"),
+    {**SECTIONS.columns, **CHUNKS.columns}
+    | {"text": TEXT, "section": TEXT, "page": optional(integer()), "page_breaks": _BREAKS},
+)
+_VECTORS: Final = TypedTable(
+    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
+)
+
+Read = Callable[..., list[tuple[Any, ...]]]
+Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
+Places = Mapping[str, Mapping[int, str]]  # the ids asked for, by key and place
+
+
+class CatalogContents:
+    """Texts and vectors in the catalog's file; `read` and `transaction` are the catalog's."""
+
+    def __init__(self, read: Read, transaction: Transaction) -> None:
+        self._read = read
+        self._transaction = transaction
+
+    def chunks(self, ids: Iterable[str]) -> dict[str, StoredChunk]:
+        """The existing chunks, by id, without vectors."""
+        places = [[key, index] for key, of_key in _places("content", ids).items() for index in of_key]
+        rows = self._read(
+            _TEXTS,
+            "SELECT t.* FROM json_each(?) asked JOIN chunk_texts t"
+            " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
+            (dump_json(places),),
+        )
+        return {stored.chunk.id: stored for stored in map(_stored, rows)}
+
+    def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
+        """The existing vectors of a collection, by id."""
+        import numpy as np
+
+        places = _places(collection, ids)
+        found: dict[str, Vector] = {}
+        query = f"SELECT key, size, {collection} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
+        for key, size, blob in self._read(_VECTORS, query, (dump_json(list(places)),)):
+            if len(blob) % (4 * size):
+                raise VectorStoreError(
+                    f"catalog.sqlite: table vectors, column {collection}, row key={key!r}:"
+                    f" expected vectors of {size} numbers, not {len(blob)} bytes."
+                )
+            rows = np.frombuffer(blob, "<f4").reshape(-1, size)
+            found |= {name: rows[place] for place, name in places[key].items() if 0 <= place < len(rows)}
+        return found
+
+    def elsewhere(self, collection: Collection, ids: Iterable[str]) -> list[str]:
+        """Those of the ids whose papers are in the catalog without their texts and vectors."""
+        keys = {name: _place(collection, name)[0] for name in ids}
+        query = (
+            "SELECT key FROM (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
+            " WHERE key IN (SELECT value FROM json_each(?))"
+        )
+        without = {key for (key,) in self._read(_VECTORS, query, (dump_json(sorted(set(keys.values()))),))}
+        return [name for name, key in keys.items() if key in without]
+
+    def forget_texts(self, ids: Sequence[str]) -> None:
+        """Delete the texts of these chunks."""
+        with self._transaction() as db:
+            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", [_place("content", n) for n in ids])
+
+
+def insert_contents(db: sqlite3.Connection, change: Change) -> None:
+    """Insert the texts and vectors of a paper."""
+    db.executemany(
+        f"INSERT INTO chunk_texts VALUES ({', '.join('?' * 12)})",
+        [
+            (
+                *(change.key, c.index, c.text, c.section, c.parent, int(c.category), c.level),
+                *(c.page, c.start, c.end, c.tokens, " ".join(map(str, c.page_breaks))),
+            )
+            for c in change.chunks
+        ],
+    )
+    blobs = [_blob(rows) for rows in (change.vectors, change.summary_vector, change.note_vectors)]
+    db.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", (change.key, change.summary_vector.shape[-1], *blobs))
+
+
+def _blob(rows: Vectors) -> bytes:
+    if not rows.size:
+        return b""
+    import numpy as np
+
+    unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # then it stays the same to the last bit
+    return (rows if unit else normalised(rows)).astype("<f4").tobytes()
+
+
+def _places(collection: Collection, ids: Iterable[str]) -> Places:
+    found: dict[str, dict[int, str]] = {}
+    for name in ids:
+        key, place = _place(collection, name)
+        found.setdefault(key, {})[place] = name
+    return found
+
+
+def _place(collection: Collection, name: str) -> tuple[str, int]:
+    try:
+        return (name, 0) if collection == "summaries" else split_chunk_id(name)
+    except ValueError:
+        return name, -1
+
+
+def _stored(row: tuple[Any, ...]) -> StoredChunk:
+    key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row
+    chunk = Chunk(
+        id=chunk_id(key, index),
+        key=key,
+        index=index,
+        text=text,
+        section=section,
+        parent=parent,
+        category=category,
+        level=level,
+        page=page,
+        start=start,
+        end=stop,
+        tokens=tokens,
+        page_breaks=breaks,
+    )
+    return StoredChunk(chunk, text_hash(text))
