@@ -14,12 +14,14 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...documents import Chunk, chunk_id, text_hash
+from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 from .database import Database, DatabaseError
@@ -54,6 +56,13 @@ _PAPERS: Final = (
 )
 
 
+_NUMBERS: Final = integer()
+_WORD_TOTALS: Final = TypedTable(
+    "word_totals",
+    ("key",),
+    {"number": replace(_NUMBERS, source="revision.number"), "key": TEXT, "paper": _NUMBERS, "categories": BLOB}
+    | {"text_terms": _NUMBERS, "section_terms": _NUMBERS},
+)
 _TOTALS: Final = (
     "INSERT INTO word_totals (key, hashes, categories, text_terms, section_terms) VALUES (%s, %s, %s, %s, %s)"
     " RETURNING paper"
@@ -160,11 +169,21 @@ class PostgresWords:
             papers = self._read_papers()
         else:
             raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
-        scores = _scored([row for row in rows if row[3]], papers)
+        try:
+            scores = _scored([row for row in rows if row[3]], papers)
+        except (IndexError, TypeError, ValueError):
+            raise DatabaseError(
+                f"{self._database.url}: table postings, column entries, row term={' or '.join(wanted)!r:.200}:"
+                " does not fit the table word_totals.",
+                help="Run '{citeloom} doctor --repair'.",
+            ) from None
         return _best(scores, _in_scope(np.flatnonzero(scores), scope, papers), papers, k)
 
     def _read_papers(self) -> _Papers:
-        self._papers = _Papers(self._rows(_PAPERS))
+        rows = self._rows(_PAPERS)
+        with self._database.named_errors():
+            _WORD_TOTALS.decode(list(_WORD_TOTALS.columns), [row for row in rows if row[1] is not None])
+        self._papers = _Papers(rows)
         return self._papers
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
