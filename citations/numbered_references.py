@@ -39,7 +39,7 @@ def _entry(reference: Mapping[str, Any]) -> str:
 def _byline(reference: Mapping[str, Any]) -> str:
     """`Smith et al. 2024`; a group that is the author is named in full, as in the reference."""
     names = [family_name(author) for author in reference["authors"]]
-    if names and reference["authors"][0] in reference["text"]:
+    if names and reference["authors"][0] in reference.get("text", ""):
         names[0] = reference["authors"][0]
     who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
     return f"{who} {reference['year'] or 'n.d.'}".strip()

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import yaml
 
+from ..table_columns import strip_nul
+
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_CHARACTERS = 200_000
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
@@ -83,8 +84,8 @@ def _text(value: object) -> str:
     """A scalar on one line per paragraph; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    # YAML can contain lone surrogates, which cannot be stored.
-    paragraphs = re.split(r"\n\s*\n", _SURROGATE.sub("\ufffd", str(value)))
+    # YAML can contain NUL characters and lone surrogates, which cannot be stored.
+    paragraphs = re.split(r"\n\s*\n", strip_nul(str(value)))
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 
 
@@ -95,7 +96,7 @@ def _year(value: object) -> int | None:
 
 def _authors(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = _SURROGATE.sub("\ufffd", value)
+        value = strip_nul(value)
         parts = re.split(r"(?<!\s)(?:\s++and\s++|\s*+;\s*)|\n", value)
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")

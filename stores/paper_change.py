@@ -10,6 +10,7 @@ from ..documents import Category, Chunk, Paper, Section, chunk_id
 from ..documents.figures import PaperFigure, figure_records
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
+from ..plurals import counted
 from ..table_columns import BLOB, FLAG, TEXT, TypedTable, WrongValueError, choice, dump_json, integer, optional, shaped
 
 SummaryKind = Literal["abstract", "extractive", "model"]
@@ -123,7 +124,7 @@ def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
     try:
         matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
     except ValueError:
-        message = f"expected vectors for {count} chunks, not {len(numbers)} bytes"
+        message = f"expected vectors for {counted(count, 'chunk')}, not {len(numbers)} bytes"
         raise WrongValueError(f"table staged, column vectors, row key={key!r}: {message}.") from None
     return Change(
         key, record, body.sections, body.chunks, matrix[:count], matrix[count], matrix[count + 1 :], body.figures

@@ -84,6 +84,7 @@ from citeloom.roles.chat.prompt_experiment import present_experiment
 from citeloom.roles.extractive import (
     metrics_table,
     needs,
+    passage_details,
     quotable_sentences,
     rewriter,
     section_outlines,
@@ -337,7 +338,7 @@ MODELS: Final[Mapping[str, Reader]] = {
     "field_paragraphs": section_outlines.field_paragraphs,
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
-    "without_details": writer.without_details,
+    "without_details": passage_details.without_details,
     "_quoted, of a statement": writer._quoted,
     "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),

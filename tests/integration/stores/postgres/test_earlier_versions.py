@@ -24,6 +24,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.postgres import migrations
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
+from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
@@ -42,9 +43,9 @@ INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_t
 INSERT INTO uses (run, key, answer, paid, used_at) VALUES ('research-1', 'k', 1, 1, 1);
 INSERT INTO runs (thread_id, fingerprint, section, title, request, library_version, fresh, status, detail, started_at,
     updated_at, result)
-    VALUES ('research-1', 'f', 'research', 'A title', '{{}}', 'v', false, 'finished', '', 1, 1, '{{}}');
+    VALUES ('research-1', 'f', 'research', 'A title', '{{}}', 'v', false, 'finished', '', 1, 1, '{finished}');
 INSERT INTO conversations VALUES ('chat-1', 1, 1);
-INSERT INTO turns VALUES ('chat-1', 1, 'Why?', 'Why?', true, 1, '{{"text": "So."}}');
+INSERT INTO turns VALUES ('chat-1', 1, 'Why?', 'Why?', true, 1, '{finished}');
 """
 
 
@@ -58,6 +59,7 @@ def earlier(url: str, version: int) -> None:
     assert isinstance(address, DatabaseUrl)
     vector = WordEmbedding().vector(TEXT)
     filled = ROWS.format(
+        finished=json.dumps(finished_text()),
         text=TEXT,
         hash=text_hash(TEXT),
         numbers=len(vector),
