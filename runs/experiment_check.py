@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from ..errors import InputError
 from ..experiment import (
     SECTION_KINDS,
     Experiment,
+    ExperimentError,
     SectionKind,
     experiment_warnings,
-    field_problems,
     missing_fields,
     parse_experiment,
 )
@@ -54,11 +52,6 @@ def check_experiment(
 
 
 def _issues(error: InputError) -> list[FieldIssue]:
-    if isinstance(error.__cause__, ValidationError):
-        return [
-            FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]}.") for field, wrong in field_problems(error.__cause__)
-        ]
-    field, _, wrong = error.message.removeprefix("experiment: field ").partition(": ")
-    if not error.message.startswith("experiment: field ") or not wrong:
+    if not isinstance(error, ExperimentError) or not error.issues:
         return [FieldIssue("", error.message.removeprefix("experiment: "))]
-    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]} {error.help}".strip())]
+    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}.") for field, wrong in error.issues]

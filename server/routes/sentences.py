@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from ...runs.experiment_check import check_experiment
 from ...runs.sentence_check import check_sentence, keep_edit, load_editable, sentence_records, withdraw_edit
 from ..response_models import problems
 from ..server_state import StateOf
-from ..text_models import CheckedSentence, ExperimentBody, ExperimentReport, SentenceBody, SentenceList
-from ..uploaded_plots import with_uploaded_plots
+from ..text_models import CheckedSentence, SentenceBody, SentenceList
 
 router = APIRouter(tags=["writing"])
 
@@ -45,13 +42,3 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
     """Return to the sentence of the run."""
     await asyncio.to_thread(withdraw_edit, state.session.home, run_id, position)
-
-
-@router.post("/experiments/check", responses=problems(404))
-async def check_experiment_fields(body: ExperimentBody, state: StateOf) -> ExperimentReport:
-    """What is wrong or odd in an experiment, and which fields each section still needs."""
-    home = state.session.home
-    check = await asyncio.to_thread(
-        check_experiment, body.experiment, lambda given: with_uploaded_plots(given, home, body.plot_upload)
-    )
-    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})

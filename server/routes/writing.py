@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter, Response
+from dataclasses import asdict
 
-from ...experiment import SectionKind, parse_experiment
+from fastapi import APIRouter, Request, Response
+
+from ...experiment import Experiment, SectionKind, parse_experiment
+from ...runs.experiment_check import check_experiment
 from ...runs.fingerprint import RunKind
 from ...runs.section_request import SectionRequest
+from ..experiment_body import ExperimentRoute, require_readable
 from ..job_requests import JobCall
 from ..request_models import WritingBody
-from ..response_models import job_answers
+from ..response_models import job_answers, problems
+from ..server_state import StateOf
+from ..text_models import ExperimentBody, ExperimentReport
 from ..uploaded_plots import with_uploaded_plots
 
-router = APIRouter(tags=["writing"])
+router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -29,7 +35,20 @@ async def write_manuscript(body: WritingBody, call: JobCall) -> Response:
     return await _write("paper", body, call)
 
 
+@router.post("/experiments/check", responses=problems(404))
+async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> ExperimentReport:
+    """What is wrong or odd in an experiment, and which fields each section still needs."""
+
+    def with_plots(experiment: Experiment) -> Experiment:
+        require_readable(request)
+        return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
+
+    check = await asyncio.to_thread(check_experiment, body.experiment, with_plots)
+    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})
+
+
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
+    require_readable(call.request)
     parsed = await asyncio.to_thread(parse_experiment, body.experiment)
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
