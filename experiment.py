@@ -351,7 +351,7 @@ _ORDER = "single values before long lists and texts"
 
 def _unknown_fields(data: dict[str, Any], experiment: Experiment) -> list[tuple[str, dict[str, Any], str]]:
     """The unknown fields of the experiment and its records in `data`: path, record and name of each."""
-    found = [("", experiment, data)]
+    found: list[tuple[str, _Record, dict[str, Any]]] = [("", experiment, data)]
     found += [(f"{name}.", getattr(experiment, name), data[name]) for name in _RECORDS]
     plots = zip(experiment.plots, data["plots"], strict=False)
     found += [(f"plots[{n}].", plot, item) for n, (plot, item) in enumerate(plots) if isinstance(plot, Plot)]

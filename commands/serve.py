@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
 SERVER_EXTRA: Final = f"{install_hint('server')}."
+# Seconds that a thread which computes may keep the interpreter while a request waits to be answered.
+_SWITCH_INTERVAL: Final = 0.001
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +53,7 @@ def serve(
         ) from error
     from ..stores.backends import backend_of
 
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:

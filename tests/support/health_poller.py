@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 
-_PAUSE = 0.055  # seconds: within the requests that one client may make in a minute
+_PAUSE = 0.005  # seconds
+_CLIENTS = 10  # addresses, so that none makes more requests than one client may in a minute
 
 
 def main() -> None:
@@ -24,8 +25,13 @@ def main() -> None:
 
     threading.Thread(target=wait, daemon=True).start()
     taken = []
-    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+    port = int(sys.argv[1])
+    sources = [(f"127.0.0.{number}", 0) for number in range(2, 2 + _CLIENTS)]
+    connections = [
+        http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=source) for source in sources
+    ]
     while not ended.wait(_PAUSE):
+        connection = connections[len(taken) % _CLIENTS]
         begun = time.perf_counter()
         try:
             connection.request("GET", "/api/v1/health")
