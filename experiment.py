@@ -189,7 +189,7 @@ def _collect(value: Any, lines: list[str]) -> None:
 
 
 class ExperimentError(InputError):
-    """`exp.json` cannot be read or lacks what the section needs; `issues` are the fields at fault with what is wrong."""
+    """`exp.json` cannot be read or lacks what the section needs; `issues` are its wrong fields with their faults."""
 
     default_help = "See '{command} --help' for the fields of exp.json."
 
@@ -383,7 +383,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
 
 
 def _fitted(value: Any, room: int, sizes: Mapping[int, int]) -> Any:
-    """The part of a text or container that has room: single values of an object first, then small parts before large."""
+    """The part of a text or container that has room: an object's single values first, then small parts before large."""
     if isinstance(value, str):
         return value[: max(0, room - 4)]
     listed = not isinstance(value, dict)

@@ -1,4 +1,4 @@
-"""Requests with an experiment: a large one is read and shortened in a process of its own, before the server parses it."""
+"""Requests with an experiment: a large one is shortened in a process of its own, before the server parses it."""
 
 from __future__ import annotations
 
