@@ -10,7 +10,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract check bench clean
+.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract structure check bench clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,7 +70,10 @@ types: dev ## Run the type checker
 contract: dev ## Check that imports go down the layers
 	$(BIN)/lint-imports
 
-check: lint types contract ## Run lint, types and contract
+structure: dev ## Count lines, files and cycles of imports; fail where they got worse
+	$(BIN)/python bench/structure.py
+
+check: lint types contract structure ## Run lint, types, contract and structure
 
 bench: dev ## Measure speed and quality; docs/benchmarks.md explains the figures
 	$(BIN)/python -m bench

@@ -19,6 +19,7 @@ try:
         describe,
         doctor,
         enrich,
+        export,
         figures,
         library,
         library_copy_command,
@@ -73,8 +74,10 @@ sync.register(app)
 library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)
+
 verify.register(app)
 sections.register(app)
+export.register(app)
 research.register(app)
 chat.register(app)
 conversations.register(app)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    ByteSize,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -54,7 +55,6 @@ from .settings_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 from .vectors_url import VectorsUrl, vectors_url
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
-PdfReader = Literal["pdf-oxide", "opendataloader"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
@@ -198,6 +198,12 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     conversation_days: int | None = Field(
         None, ge=1, description="Days after its last turn until a conversation is deleted; not set: never."
     )
+    max_library_size: ByteSize | None = Field(
+        None,
+        ge=1_000_000,
+        le=10**15,
+        description="Space for papers and plots stored by a server ('500MB', '20GB'); not set: no limit.",
+    )
     context_tokens: int | None = Field(
         None,
         ge=2048,
@@ -212,9 +218,6 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
 
     chunk_tokens: int = Field(400, ge=100, le=480, description="Target size of a chunk, in tokens.")
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
-    pdf_reader: PdfReader = Field(
-        "pdf-oxide", description="The PDF reader; 'opendataloader' needs the extra of that name, and Java."
-    )
     ocr: OcrMode = Field(
         "off",
         description="Whether pages of a PDF without text are read by OCR: 'auto' does where tesseract is installed.",

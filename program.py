@@ -13,7 +13,7 @@ NAME: Final = "citeloom"
 # Placeholders in texts defined before the invocation is known: the program, and the program with its command.
 PLACEHOLDER: Final = "{citeloom}"
 COMMAND: Final = "{command}"
-_IN_HELP = re.compile(rf"(?m)^(\s*(?:Example: )?){NAME} (?=[a-z])")
+_IN_HELP = re.compile(rf"(?m)^([ \t]*(?:Example: )?){NAME} (?=[a-z])")
 
 
 def program(arguments: Sequence[str] | None = None) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from ..config import Settings
 from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
-from ..ingestion.opendataloader_process import OPENDATALOADER, reader_version, require_java
 from ..ingestion.tesseract import find_ocr, tesseract_version
 from ..key_trust import shown_address
 from ..metadata_settings import MetadataSettings
@@ -41,19 +40,9 @@ def library_counts(library: Library) -> dict[str, Any]:
 
 
 def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
-    """What is fine with a library, its papers and the PDF reader, and what is not; changes nothing. Blocks."""
+    """What is fine with a library, its papers and OCR, and what is not; changes nothing. Blocks."""
     retracted = retraction_problems(library.home, library, allowed=settings.cite_retracted)
-    return [asdict(finding) for finding in [*examine(library), *retracted, *_reader(settings), _ocr(settings)]]
-
-
-def _reader(settings: Settings) -> list[Problem]:
-    """Whether the configured PDF reader can run; the built-in one always can."""
-    if settings.pdf_reader != OPENDATALOADER:
-        return []
-    try:
-        return [Problem("fine", "PDF reader", f"{OPENDATALOADER} {reader_version()} with {require_java()}")]
-    except InputError as error:
-        return [Problem("problem", "PDF reader", error.message.rstrip("."), error.help)]
+    return [asdict(finding) for finding in [*examine(library), *retracted, _ocr(settings)]]
 
 
 def _ocr(settings: Settings) -> Problem:

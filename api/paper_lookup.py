@@ -180,6 +180,8 @@ class _AddOne:
         if file is None:
             return _record(found.identifier, "entry", found, why=why)
         refused = await self._ingest(file)
+        if pdf is not None:  # the whole paper takes the place of its abstract; one that is refused is not kept
+            await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
         if refused:
             return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
         return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)

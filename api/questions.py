@@ -53,8 +53,8 @@ async def aresearch(
 
     Args:
         library: an open library.
-        question: what to answer; `answered` in the result is false when no passage answers it; `outcome` tells
-            "passages" that may bear on it from "nothing".
+        question: what to answer; `answered` in the result is false when nothing was found, and None when passages were
+            but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: papers that the answer may draw on at most; from the settings if omitted.
         length: words asked of the answer; from the settings if omitted.
         min_year: first year of publication.

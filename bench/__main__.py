@@ -32,6 +32,7 @@ from bench import (
     pdf,
     questions,
     retrieval,
+    rubrics,
     scans,
     section,
     served,
@@ -47,7 +48,7 @@ PARTS = (
     *("server", "pdf", "embedder", "retrieval", "checks", "cases", "matching", "figures"),
 )
 # These take minutes, or a server, so only on request.
-ASKED_FOR = ("coverage", "judge", "questions", "rerank", "scans", "stores")
+ASKED_FOR = ("coverage", "judge", "questions", "rerank", "rubrics", "scans", "stores")
 
 
 def main() -> None:
@@ -83,6 +84,9 @@ def main() -> None:
     if "questions" in parts:
         _log("questions: which ones a library accepts as its own ...")
         questions.measure()
+    if "rubrics" in parts:
+        _log("rubrics: an expert's papers among the passages of a question ...")
+        rubrics.measure()
     if "coverage" in parts:
         _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]

@@ -25,7 +25,7 @@ from citeloom.config import Settings
 from citeloom.experiment import Experiment
 from citeloom.graph.default_queries import default_queries
 from citeloom.graph.session import Session, open_session
-from citeloom.roles.extractive.planners import section_needs
+from citeloom.roles.extractive.needs import section_needs
 from citeloom.roles.needs import Purpose
 from citeloom.stores.home import Home
 from citeloom.tools import Scope, search_evidence

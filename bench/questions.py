@@ -18,7 +18,7 @@ from bench.retrieval import SETS, RetrievalSet, fill, load
 from citeloom.config import Settings
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.roles.extractive.factory import extractive_roles
-from citeloom.roles.extractive.planners import parts_of
+from citeloom.roles.extractive.needs import parts_of
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import EvidenceReader
 from citeloom.stores.home import Home

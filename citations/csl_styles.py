@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from ..documents.pandoc import pandoc
 from ..documents.regular_files import FileRefusedError, read_regular
 from ..errors import InputError
 from ..program import install_hint
@@ -29,6 +31,9 @@ _MOST_BYTES: Final = 2_000_000
 _MOST_PARTS: Final = 100_000
 _MOST_LEVELS: Final = 200
 _MOST_CHARACTERS: Final = 10_000
+_AHEAD_OF_PRINT = re.compile(r"<text\b[^<>]*\bterm=[\"']advance-online-publication[\"'][^<>]*/>")
+_SECONDS: Final = 60.0
+_MEGABYTES: Final = 500
 
 
 class _StyleRefusedError(Exception):
@@ -51,12 +56,23 @@ def style_file(given: str) -> Path | None:
     return _independent_style(_from_extra(given.lower(), f"The CSL style {given!r} is not a file"))
 
 
-def read_style(path: Path) -> str:
-    """The text of a style that is safe for pandoc; raises InputError for any other."""
+def read_style(path: Path | None) -> str:
+    """The text of a style that is safe for pandoc, of its default if None; raises InputError for any other.
+
+    It calls no article "ahead of print" whose volume is merely not known.
+    """
+    if path is None:
+        return _default_style()
     text, root = _read(path)
     if (parent := _parent(root)) is not None:
         raise InputError(f"{path}: is a dependent style, whose parent is {parent!r}.", help=_OTHER)
-    return text
+    return _AHEAD_OF_PRINT.sub("", text)
+
+
+@lru_cache(maxsize=1)
+def _default_style() -> str:
+    default = pandoc(["--print-default-data-file=default.csl"], seconds=_SECONDS, megabytes=_MEGABYTES)
+    return _AHEAD_OF_PRINT.sub("", default.decode("utf-8"))
 
 
 def _independent_style(path: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ..config import CitationStyle
 from ..documents import Evidence
@@ -52,6 +52,18 @@ class CitableEvidence:
             pieces += [as_text(words[done:start]), "".join(f"[{identifier}]" for identifier in ids)]
             done = end
         return normalise_markers("".join([*pieces, as_text(words[done:])]))
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
+        """What the text of a published or stored record cites, with its numbering."""
+        evidence = [Evidence.from_dict(dict(item)) for item in record["evidence"]]
+        labels = {int(item["label"]): item["key"] for item in record["references"] if str(item["label"]).isdigit()}
+        numbering = [labels.get(number, "") for number in range(1, max(labels, default=0) + 1)]
+        return cls(evidence, "numeric" if numbering else "key", numbering)
+
+    def marked_text(self, text: str) -> str:
+        """A whole text with markers in place of citations, line by line."""
+        return "\n".join(self.marked(line, "") for line in text.splitlines())
 
     def _groups_of(self, original: str) -> dict[str, tuple[str, ...]]:
         """The citations of the original sentence as they were rendered, with the evidence behind each."""

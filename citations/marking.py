@@ -15,6 +15,7 @@ from typing import Final
 from .checks.findings import Finding, Rule
 from .checks.foreign_citations import NEEDED
 from .markers import CitedSentence, sentences
+from .quotations import quoted_spans
 
 MARKS: Final[Mapping[Rule, str]] = {
     "unsupported": "[not supported]",
@@ -29,7 +30,7 @@ CITES_NOTHING: Final = "It cites what is not among the evidence."
 _STOPS: Final = ".!?\u2026\u3002\uff1f\uff01"
 _LINE = re.compile(r"[^\n]*\n?")
 # What remains of a line after its sentences were removed: a list bullet, quotation mark or heading prefix.
-_BARE = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*\n?")
+_BARE = re.compile(r"[ \t>]*+(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*+\n?")
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _TABLE = re.compile(r"(?m)(?:^[ \t]*\|.*(?:\n|\Z))+")
 _RULE_OF_TABLE = re.compile(r"[ \t]*\|[\s:|-]+")
@@ -69,10 +70,13 @@ def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSente
 def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
     """The marks to insert into the text, in order, without those already in a sentence."""
     marks = []
+    quoted = [(start, end) for start, end in quoted_spans(text) if text[start] != ">"]
     for item in marked_sentences(text, findings):
         missing = [mark for mark in item.marks if mark not in item.sentence.text]
         if missing:
-            marks.append(Mark(_place(item.sentence), " ".join(missing)))
+            place = _place(item.sentence)
+            after = next((end for start, end in quoted if start < place < end), place)
+            marks.append(Mark(after, " ".join(missing)))
     return marks
 
 

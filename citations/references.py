@@ -6,7 +6,6 @@ a warning, so that a bad entry never loses a finished draft. This module blocks;
 
 from __future__ import annotations
 
-import html
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from ..config import CitationStyle
 from ..documents import Paper
 from ..documents.pandoc import PandocError, pandoc
 from ..errors import InputError
+from ..text.normalize import unescape_html
 from .citation_styles import quoted_section
 from .csl_styles import read_style
 
@@ -26,12 +26,13 @@ _ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
 _HEX_ESCAPE = re.compile(r"\\x([89A-Fa-f][0-9A-Fa-f])")
 # "Ada B. Lovelace, Jr." must become "Lovelace, Jr., Ada B.", or "Jr." would be taken for the family name.
 _SUFFIXED = re.compile(
-    r"(?P<before>[{\"]|\band\s+)(?P<given>(?:(?!\sand\s)[^,{}\"=])+?)\s+(?P<family>[^\s,{}\"]+),\s*"
+    r"(?P<before>[{\"]|(?<!\S)and\s++)(?P<given>\s*+(?!and\s)[^\s,{}\"=]++(?:\s++(?!and\s)[^\s,{}\"=]++)*?)\s++"
+    r"(?P<family>[^\s,{}\"]++),\s*+"
     r"(?P<suffix>(?:Jr|Sr)\.?|I{2,3}|IV)(?=\s*(?:\band\b|[}\"]))"
 )
-_LISTED = re.compile(r'<div id="ref-r(\d+)"[^>]*>(.*?)(?=<div id="ref-r\d+"|\Z)', re.DOTALL)
-_DIV = re.compile(r"</?div\b[^>]*>")
-_SPAN = re.compile(r"</?span\b[^>]*>")
+_LISTED = re.compile(r'<div id="ref-r(\d+)"[^<>]*>(.*?)(?=<div id="ref-r\d+"|\Z)', re.DOTALL)
+_DIV = re.compile(r"</?div\b[^<>]*>")
+_SPAN = re.compile(r"</?span\b[^<>]*>")
 _LABEL = re.compile(r"^\s*(?:\\?\[\d+\\?\]|\d+\\?\.|\(\d+\))\s+")
 _SECONDS: Final = 60.0
 _FEWEST_SECONDS: Final = 5.0
@@ -200,15 +201,13 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
         bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
         source.write_text(_SOURCE, encoding="utf-8")
         options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
-        if csl is not None:
-            # The validated text, in case the file changes meanwhile.
-            style.write_text(read_style(csl), encoding="utf-8")
-            options.append(f"--csl={style}")
+        style.write_text(read_style(csl), encoding="utf-8")  # the validated text, in case the file changes meanwhile
+        options.append(f"--csl={style}")
         listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
         paper = papers[int(number)]
-        text = _readable(body, paper, own_style=csl is None)
+        text = _readable(body, own_style=csl is None)
         if text:
             texts[paper.key] = text
     return texts
@@ -220,15 +219,13 @@ def _corrected(bibtex: str) -> str:
     return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
 
 
-def _readable(body: str, paper: Paper, *, own_style: bool) -> str:
+def _readable(body: str, *, own_style: bool) -> str:
     """An entry of pandoc's list as one line of markdown."""
-    text = " ".join(html.unescape(_SPAN.sub("", _DIV.sub(" ", body))).split())
+    text = " ".join(unescape_html(_SPAN.sub("", _DIV.sub(" ", body))).split())
     text = _LABEL.sub("", text)
     if own_style:
         # Drop the year's letter: the label already distinguishes papers, and the letter depends on what else is cited.
         text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
-        if "ahead of print" not in paper.bibtex:
-            text = text.replace(", ahead of print.", ".")  # Chicago assumes this for any article without a volume
     return text
 
 

@@ -25,6 +25,7 @@ from ..text.sentences import sentence_spans
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign
+from .quotations import verbatim_spans
 
 # What an abstract tells in short.
 _IN_SHORT: Final = frozenset(
@@ -125,6 +126,16 @@ def with_literal_markers(text: str, own_words: str) -> str:
     return text
 
 
+def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
+    """Escape whatever in the verbatim quotations of a model's draft reads as a marker but is part of a passage."""
+    for start, end in verbatim_spans(text, passages) if as_text(text) != text else ():
+        quotation = text[start:end]
+        for passage in passages:
+            quotation = with_literal_markers(quotation, passage)  # keeps the length
+        text = text[:start] + quotation + text[end:]
+    return text
+
+
 def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[OwnCitation]:
     """The user's citations in a finished text that still has its markers."""
     text = as_written(text)
@@ -135,8 +146,8 @@ def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) ->
         place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
         done = place.start() if place else -1
         for citation in item.citations if place else ():
-            at = _find(text, citation, done)
-            if at is not None and place and at[1] <= place.end() + 1:
+            at = _find(text, citation, done, place.end() + 1) if place else None
+            if at is not None:
                 done = at[1]
                 found[at] = OwnCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
     return [found[at] for at in sorted(found)]
@@ -198,15 +209,15 @@ def _differing(words: str, marked: str) -> Iterator[tuple[int, int]]:
         yield begin, closing + 1
 
 
-def _find(text: str, citation: str, start: int) -> tuple[int, int] | None:
-    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start)
+def _find(text: str, citation: str, start: int, end: int) -> tuple[int, int] | None:
+    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start, end)
     return match.span() if match else None
 
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
     """The papers that a citation names, by key or by authors and year; ambiguous names match none."""
     known = {paper.key: paper for paper in papers}
-    parts = [part for match in _KEYED.finditer(citation) for part in re.split(r"\s*,\s*", match[1] or match[2] or "")]
+    parts = [part.strip() for match in _KEYED.finditer(citation) for part in (match[1] or match[2] or "").split(",")]
     bare = re.split(r"[\s,;]+", citation.strip("()[] "))
     keyed = [key for key in (*parts, *bare) if key in known]
     named = [paper.key for paper in papers if paper.doi and paper.doi.casefold() in citation.casefold()]

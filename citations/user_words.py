@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..documents.marker_escaping import as_written
-from ..roles.extractive.paper_outline import without_lead
 from ..text.normalize import one_line
 from ..text.sentences import sentence_spans
 from ..text.words import is_stop, words_of
@@ -48,8 +47,7 @@ class OwnWords:
     def _repeats(self, item: Foreign) -> bool:
         """Whether the sentence around a citation is verbatim the user's."""
         around = self._around(item)
-        wordings = {_bare(words) for words in (around.text, without_lead(around.text))} if around else set()
-        return not _own_sentences(self._own_text).isdisjoint(wordings)
+        return around is not None and _bare(around.text) in _own_sentences(self._own_text)
 
     def _leads_up_to(self, item: Foreign) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
@@ -116,8 +114,9 @@ def _own_sentences(text: str) -> frozenset[str]:
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
 
 
+@lru_cache(maxsize=8)
 def _bare(sentence: str) -> str:
-    """A sentence without its markers, final stop and line prefix."""
+    """A sentence without its markers, final stop and line prefix; cached, since it may have thousands of citations."""
     return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
 
 

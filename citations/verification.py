@@ -1,4 +1,4 @@
-"""Verifies the quotes, keys and numbers of a result against its own file and the library.
+"""Verifies a result against its own file and the library: its record, and the text that a person reads.
 
 A record is the content of `discussion.json`, an answer, a paper or an exported conversation. The module is pure except
 for the library, which is read through `LibraryReader`.
@@ -10,19 +10,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, Protocol
+
+from .text_verification import PaperReader, TextCheck
 
 _DIGITS: Final = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _ROUNDED: Final = Decimal("0.12")
 _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 
 
-class LibraryReader(Protocol):
+class LibraryReader(PaperReader, Protocol):
     """The part of a library needed for verification."""
-
-    def has_paper(self, key: str) -> bool:
-        """Whether the library has a paper with this key."""
-        ...
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
         """The key and text of a chunk; None if there is none with this id."""
@@ -48,9 +47,21 @@ class Verified:
         self.lacks[what] = self.lacks.get(what, 0) + 1
 
 
-def verify(record: Mapping[str, Any], shelf: LibraryReader) -> Verified:
-    """Verify a result with all its parts: the sections of a paper, the turns of a conversation."""
+def verify(
+    record: Mapping[str, Any],
+    shelf: LibraryReader,
+    text: str | None = None,
+    labels: Sequence[tuple[str, str]] = (),
+) -> Verified:
+    """Verify a result with all its parts: the sections of a paper, the turns of a conversation.
+
+    `text` is that of a file exported from the record, with what a reader sees for its linked citations.
+    """
     found = Verified()
+    if text is not None:
+        check = TextCheck(record, shelf, partial(found.wrong, "text"))
+        check.check_file(text, labels)
+        found.lacks |= {"edited sentences, whose support was not judged": check.edited} if check.edited else {}
     for place, part in _parts(record):
         _check(part, place, shelf, found)
     return found
@@ -95,10 +106,19 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
     for number, entry in enumerate(_records(part, "evidence")):
         _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
     for number, entry in enumerate(_records(part, "references")):
-        if not shelf.has_paper(str(entry.get("key"))):
+        if shelf.paper(str(entry.get("key"))) is None:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
+    _check_own_text(part, place, shelf, found)
     for number, trace in enumerate(_records(part, "numbers")):
         _check_number(trace, str(part.get("text")), f"{place}numbers[{number}]", texts, shelf, found)
+
+
+def _check_own_text(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
+    try:
+        check = TextCheck(part, shelf, partial(found.wrong, f"{place}text"))
+        check.check_own_text(str(part.get("text")))
+    except (KeyError, TypeError, ValueError) as error:
+        found.wrong(f"{place}text", f"cannot be compared with its citations ({type(error).__name__}: {error})")
 
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:

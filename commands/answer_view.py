@@ -56,9 +56,9 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
 
 def outcome_words(record: Mapping[str, Any]) -> str:
-    """How a question ended, as the start of a line; records of older versions have only two outcomes."""
-    endings = {"answered": "Answered", "passages": "Passages that may be relevant, but none answers the question"}
-    return endings.get(record.get("outcome", "answered" if record["answered"] else ""), "Not answered")
+    """How a question ended, as the start of a line."""
+    endings = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
+    return endings[record["outcome"]]
 
 
 def next_steps(record: Mapping[str, Any]) -> list[str]:

@@ -262,7 +262,7 @@ def show_paper(
 
 @papers_app.command("remove")
 def remove_papers(keys: Annotated[list[str], typer.Argument(help="Citation keys.")], home: HomeOption = None) -> None:
-    """Remove papers from the library; their files stay where they are."""
+    """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
     from ..ingestion.ingest import remove
 
     settings, found = resolve(home)

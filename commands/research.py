@@ -23,7 +23,7 @@ from .options import (
     resolve,
 )
 from .output import notice, result_json
-from .run_report import end_unread, report_run
+from .run_report import end_incomplete, report_run
 from .search import names_given
 from .sections import (
     CslOption,
@@ -149,7 +149,7 @@ def research(
         show_answer(record, view)
         for step in next_steps(record):
             notice(step)
-    end_unread(record)
+    end_incomplete(record)
 
 
 async def _ask(

@@ -57,10 +57,14 @@ def usage_words(usage: UsageRecord) -> str:
     return f"{calls}, {hits} from the journal, {tokens}{cost}"
 
 
-def end_unread(record: ResultRecord) -> None:
-    """End with exit code 4 where the model could read none of the passages that it was shown."""
+def end_incomplete(record: ResultRecord) -> None:
+    """End with exit code 4 where a section has no text, or the model could read none of its passages."""
     from ..graph.completeness import all_unreadable
 
+    sections = record.get("sections") or [record]
+    if empty := [str(item["section"]) for item in sections if "section" in item and not item["text"].strip()]:
+        notice(f"Failed: no text was written for: {', '.join(empty)}. Write with --fresh, or name another model.")
+        raise typer.Exit(DONE_WITH_REFUSALS)
     if all_unreadable(record.get("coverage", {})):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)

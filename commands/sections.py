@@ -25,10 +25,11 @@ from .options import (
     resolve,
 )
 from .output import notice, result, result_json, section_progress
-from .run_report import end_unread, report_run
+from .run_report import end_incomplete, report_run
 from .several_values import require_no_value
 
 if TYPE_CHECKING:
+    from ..config import Settings
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
     from ..runs.result_record import ResultRecord
@@ -58,13 +59,16 @@ class FileFormat(StrEnum):
     TEX = "tex"
     DOCX = "docx"
     HTML = "html"
+    PDF = "pdf"
+    ZIP = "zip"
 
 
 FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
         "--format",
-        help="Also write LaTeX (citing from the .bib), Word or HTML; can be repeated.",
+        help="Also write LaTeX (citing from the .bib), Word, HTML, a PDF (where xelatex or tectonic is installed), or "
+        "a zip of LaTeX, .bib and figures; can be repeated.",
         show_default="md",
     ),
 ]
@@ -172,7 +176,7 @@ def _command(kind: SectionKind) -> Any:
         output = output_to(out, formats or (), force=force, page_images=page_images)
         record = run_async(_write(kind, given, output, fresh, home, settings))
         result_json(record) if as_json else _show(record)
-        end_unread(record)
+        end_incomplete(record)
 
     section.__name__ = kind
     return section
@@ -192,6 +196,7 @@ def paper(
     page_images: PageImagesOption = False,
     model: ModelOption = None,
     base_url: UrlOption = None,
+    words: WordsOption = None,
     max_calls: MaxCallsOption = None,
     max_tokens: MaxTokensOption = None,
     max_cost: MaxCostOption = None,
@@ -203,6 +208,7 @@ def paper(
     settings |= {
         "cite_retracted": cite_retracted,
         "chat_base_url": base_url,
+        "section_words": words,
         "max_calls": max_calls,
         "max_tokens": max_tokens,
         "max_cost": max_cost,
@@ -211,7 +217,7 @@ def paper(
     output = output_to(out, formats or (), force=force, page_images=page_images)
     record = run_async(_write("paper", given, output, fresh, home, settings))
     result_json(record) if as_json else _show(record)
-    end_unread(record)
+    end_incomplete(record)
 
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
@@ -244,7 +250,17 @@ async def _write(
         require_fields(experiment, needed, source=str(exp))
     with command_session(settings, found, create=False) as session:
         request = SectionRequest(kind, experiment, str(exp), fresh)
+        if overrides.get("section_words") is not None and "writer" in session.extractive:
+            notice("--words has no effect without a chat model: your own statements are never shortened.")
+        say_where_style_differs(settings, output)
         return await write_one(request, output, session)
+
+
+def say_where_style_differs(settings: Settings, output: Output | None) -> None:
+    """Name the formats in which citations do not look as `--cite-style` says."""
+    formats = [name for name in (output.formats if output else ()) if name in ("docx", "html", "pdf")]
+    if settings.cite_style == "numeric" and formats and not settings.csl:
+        notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

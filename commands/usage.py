@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..models.concurrency import run_async
-from ..plurals import counted
+from ..plurals import counted, megabytes
 from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, records_of, resolve
@@ -100,13 +100,13 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
         result(f"{one_line(place)}: empty. Every answer of a chat or embedding model will be kept there.")
         return
     since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
-    result(f"{one_line(place)}: {_megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
+    result(f"{one_line(place)}: {megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
     result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
     table(
         "Cached answers",
         ["kind", "model", "endpoint", "answers", "size"],
         [
-            [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", _megabytes(row.payload_bytes)]
+            [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", megabytes(row.payload_bytes)]
             for row in kept.models
         ],
     )
@@ -145,11 +145,7 @@ def prune(
         result_json(asdict(pruned))
         return
     verb = "would be deleted" if dry_run else "deleted"
-    gone = f"{counted(pruned.answers, 'answer')} {verb} ({_megabytes(pruned.payload_bytes)})"
+    gone = f"{counted(pruned.answers, 'answer')} {verb} ({megabytes(pruned.payload_bytes)})"
     result(f"{gone}; {pruned.kept_for_runs} kept for unfinished runs.")
     if not dry_run:
-        result(f"The journal takes {_megabytes(pruned.file_bytes)} now.")
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1_000_000:,.1f} MB"
+        result(f"The journal takes {megabytes(pruned.file_bytes)} now.")

@@ -19,7 +19,7 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 # A formula not closed within this many lines is treated as stray dollar signs.
 _MAX_MATH_LINES: Final = 200
 _ENVIRONMENT = re.compile(r"\\begin\{([a-zA-Z]+\*?)\}")
-_DOLLAR_END = re.compile(r"\$\$\s*(?:\{[^{}]*\}|\([\w:.-]+\))?\s*[.,;:]?\s*$")
+_DOLLAR_END = re.compile(r"\$\$\s*+(?:\{[^{}]*+\}|\([\w:.-]++\))?\s*+[.,;:]?\s*+$")
 _NO_MATH = re.compile(r"#{1,6} |```|~~~|:::")
 _MAX_SETEXT = 200  # characters
 

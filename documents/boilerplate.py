@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_ADDRESS = re.compile(
+_ADDRESS = re.compile(  # bounded: 1,500 characters
     r"[\s\[(<*]*(?:(?:doi|url|available (?:at|from)|see|source|pmid|pmcid|arxiv|https?)[\s:]+)*"
     r"(?:(?:https?://|www\.|doi:|arxiv:|url:|info:doi/|pmid:|pmc)\S+|10\.\d{4,9}/\S+)[\s\])>.*]*"
     r"(?:for(?:\s\w+){1,3}\.?|\(?(?:last\s)?(?:accessed|retrieved|visited)(?:\s(?:on\s)?[\w,]+){1,4}\)?\.?)?\s*",
     re.IGNORECASE,
 )
-_FURNITURE = re.compile(
+_FURNITURE = re.compile(  # bounded: 1,500 characters
     r"""\s*[*_]*(?:
         this\ is\ an\ open[\s-]access\ article | (?:copyright|\u00a9|\(c\))\s?[:\d(\u00a9]
       | (?:published|distributed|available|licensed|released)\ (?:\w+\ ){0,3}under\ (?:the\ terms\ of\ )?

@@ -64,7 +64,7 @@ _UNSEARCHABLE = _pattern(
     r"^additional files?\b",
     r"^supplement\w* (?:tables?|files?|videos?|movies?|data(?:sets?)?)(?: \w?\d+)?$",
     r"^supplement\w* .*titles and legends$",
-    r"\b(?:data|code|software|materials?|resources?)\b.*\bavailability$",
+    r"^(?>.*?\b(?:data|code|software|materials?|resources?)\b).*\bavailability$",
     r"^(?:data|code|software|resources?) access(?:ibility)?(?: statement)?$",
     r"^availability\b",
     r"\bavailability (?:statement|of (?:data|code|software|materials?|supporting))",
@@ -177,7 +177,7 @@ def plain_title(title: str) -> str:
     text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"[*_`\\]", "", text).replace("\u2605", " ").replace("\u2019", "'")
     text = re.sub(r"\s+", " ", text.replace("&", " and ")).strip().lower()
-    text = re.sub(r"^(?:section |chapter )?(?:\d+(?:\.\d+)*\.?|[ivx]{1,5}\.|[a-z]\.(?:\d+\.?)*)\s+", "", text)
+    text = re.sub(r"^(?:section |chapter )?(?:\d+(?:\.\d+)*\.?|[ivx]{1,5}\.|[a-z]\.[\d.]*)\s+", "", text)
     text = text.strip(" .:;-\u2013\u2014")
     return in_english(text) or text
 

@@ -28,9 +28,11 @@ _EMBEDDED = re.compile(r"!\[([^\[\]]{0,5000})\]\((data:image/[\w.+-]{1,40};base6
 _IMG = re.compile(r"<img\b[^<>]{0,500}?\bsrc\s{0,3}=\s{0,3}[\"']([^\"'<>]{1,20000000})[\"']", re.IGNORECASE)
 _ALT = re.compile(r"<img\b[^<>]{0,2000}?\balt\s{0,3}=\s{0,3}\"([^\"<>]{1,5000})\"", re.IGNORECASE)
 _FIGCAPTION = re.compile(
-    r"<figcaption\b[^<>]{0,200}>\s{0,99}(?:<p>)?(.{0,5000}?)(?:</p>)?\s{0,99}</figcaption\s?>", re.I | re.S
+    r"<figcaption\b[^<>]{0,200}>\s*+(?:<p>)?"
+    r"((?:[^\s<]|\s++(?!</figcaption)|<(?!/?figcaption\b|/p>\s*+</figcaption)){0,5000}+)(?:</p>)?\s*+</figcaption\s?>",
+    re.IGNORECASE,
 )
-_TABLE_CAPTION = re.compile(r"<caption\b[^<>]{0,200}>(.{1,5000}?)</caption\s?>", re.IGNORECASE | re.DOTALL)
+_TABLE_CAPTION = re.compile(r"<caption\b[^<>]{0,200}>((?:[^<]|<(?!/?caption\b)){1,5000}+)</caption\s?>", re.IGNORECASE)
 _TAGS_ONLY = re.compile(r"(?:\s|<[^<>]{0,20000000}>)*")
 
 

@@ -45,16 +45,16 @@ _HEADING = re.compile(
 )
 _DEEP_HEADING = re.compile(r"[ \t]{0,3}#{7,12}[ \t]+")
 _FENCE = re.compile(r"[ \t]{0,3}(```+|~~~+)[ \t]*([^\s`]*)")
-_UNDERLINE = re.compile(r"[ \t]*(?:=+|-+|(?:[*_-][ \t]*){3,})[ \t]*")
+_UNDERLINE = re.compile(r"[ \t]*+(?:=++|-++|(?:[*_-][ \t]*+){3,}+)[ \t]*+")
 _DIV = re.compile(r"[ \t]*:::.*")
 _ENVIRONMENT = re.compile(r"[ \t]*\\begin\{([a-zA-Z]{1,20}\*?)\}")
-_MATH_TAIL = re.compile(r"[ \t]*(?:\{[^{}\n]{0,80}\})?[ \t]*[.,;:]?[ \t]*")
+_MATH_TAIL = re.compile(r"[ \t]*+(?:\{[^{}\n]{0,80}\})?[ \t]*+[.,;:]?[ \t]*+")
 _NO_TAIL = re.compile(r"(?<!\s)\s*+\{[^{}\n]{0,200}\}\s*\Z")
 _PICTURE_END = re.compile(
     r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
 )
 _FIGCAPTION = re.compile(r"<figcaption\b[^<>]{0,200}>", re.IGNORECASE)
-_BARE_RULE = re.compile(r"[ \t]*-{2,}(?:[ \t]+-{2,})+[ \t]*")
+_BARE_RULE = re.compile(r"\A[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+")
 _NUMERIC: Final = re.compile(
     r"[(\[<>\u2264\u2265~\u00b1+\u2212\u2013-]*\d[\d.,%\u00b1()\[\]\u2212\u2013/e\u00d7x*-]*[a-z]?"
 )

@@ -22,16 +22,16 @@ _WORD = re.compile(r"[^\W_]")
 # Cross-references within the paper: "Fig. 2a", "Figure @fig:auroc", "{@tbl:all}", "[S1 Text](#s1)".
 _POINTER = re.compile(
     rf"""(?:see\ (?:also\ )?|e\.g\.,?\ )?
-    (?: \[[^\[\]]{{1,60}}\]\(\#[^()\s]{{0,200}}\) | \{{?@[a-z]+:[\w:.-]{{1,100}}\}}? | {_REFERENCE}
+    (?: \[[^\[\]]{{1,60}}\]\(\#[^()\s]{{0,200}}\) | \{{?@[a-z]+:[\w:.-]{{1,100}}+\}}? | {_REFERENCE}
       | (?:Supp\w*\.?\s)?(?:Figs?|Figures?|Tables?|Sections?|Eqs?|Equations?|Appendix|Box|Panels?|Text|Data)\b\.?\s?
-        (?:\{{?@[a-z]+:[\w:.-]{{1,100}}\}}?|[A-Z]?\d{{1,3}}\w?|[A-Z]\b)
+        (?:\{{?@[a-z]+:[\w:.-]{{1,100}}+\}}?|[A-Z]?\d{{1,3}}\w?|[A-Z]\b)
     )
     (?:\s*(?:left|right|top|bottom|middle|center|panels?\ \w|[A-Z]|[a-z]\b|[-–]\ ?\w))*""",
     re.VERBOSE,
 )
 _SIDE = re.compile(r"(?:left|right|top|bottom|middle|[A-Z]|[a-z])")
 _BRACKET = re.compile(r"\((?:[^()]|\([^()]{0,200}\)){1,400}\)")
-_PART = re.compile(r"\s*[,;]\s+")
+_PART = re.compile(r"[,;]\s+")
 
 
 def shown_quote(text: str, start: int, end: int) -> str:
@@ -47,11 +47,11 @@ def without_pointers(words: str) -> str:
 
 
 def _unpointed(bracket: re.Match[str]) -> str:
-    parts = _PART.split(bracket[0][1:-1])
-    pointing = [bool(_POINTER.fullmatch(part.strip())) for part in parts]
+    parts = [part.strip() for part in _PART.split(bracket[0][1:-1])]
+    pointing = [bool(_POINTER.fullmatch(part)) for part in parts]
     if not any(pointing):
         return bracket[0]
-    kept = [part for part, points in zip(parts, pointing, strict=True) if not (points or _SIDE.fullmatch(part.strip()))]
+    kept = [part for part, points in zip(parts, pointing, strict=True) if not (points or _SIDE.fullmatch(part))]
     return f"({', '.join(kept)}, {ELLIPSIS})" if kept else ELLIPSIS
 
 

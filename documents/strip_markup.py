@@ -6,9 +6,10 @@ length of the passage.
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Final
+
+from ..text.normalize import unescape_html
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -21,7 +22,7 @@ _LITERAL = re.compile(
       (?<!`)(?P<ticks>`++)(?P<code>[^`]+)`+
     | \$\$(?P<display>[^$]+)\$\$
     | \$(?!\s)(?P<math>[^$]{1,400})(?<!\s)\$(?!\d)
-    | \\\((?P<round>[^\\]{0,200}(?:\\(?!\))[^\\]{0,200}){0,40})\\\)
+    | \\\((?P<round>[^\\]{0,200}+(?:\\(?![()])[^\\]{0,200}+){0,40}+)\\\)
     | \\(?P<escaped>[!-/:-@\[-`{-~])
     """,
     re.VERBOSE,
@@ -77,7 +78,7 @@ _ITEM = re.compile(r"^\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
 _TIE = re.compile(rf"(?<=[\w.,){_CLOSE}])~(?=[\w({_OPEN}])")
 _IN_BRACKETS = re.compile(r"(?<!\])\s?[(\[]<?(?:https?://|www\.|doi:|10\.\d{4,9}/)[^\s()]{1,500}[)\]]")
 _SUBJECT = re.compile(r"\s[a-z]")
-_WORD_BEFORE = re.compile(r"[^\W\d_]{1,30}[)\"\u201d\u2019]?$")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{1,30}[)\"\u201d\u2019]?$")  # bounded: 32 characters
 _PICTURE_WORDS: Final = 4  # fewer words next to an image are its name
 _UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec", "min", "day", "log", "exp"})
 
@@ -145,7 +146,7 @@ def _prose(text: str) -> str:
     if "^" in text or "~" in text or "<" in text:
         text = _LOWERED.sub(lambda match: _joined(match.group(1) or match.group(2)), _RAISED.sub(_raised, text))
         text = _TIE.sub(" ", _TAG.sub(" ", _ADDRESS.sub(r"\1", text)))
-    text = html.unescape(text)
+    text = unescape_html(text)
     if "(" in text or "[" in text:
         text = _EMPTY.sub("", text)
     return _LEFT_OVER.sub("", _BEFORE_MARK.sub(r"\1", " ".join(text.split())))
@@ -179,7 +180,7 @@ def _numbered(match: re.Match[str]) -> str:
     """Remove reference numbers; ranges and indices stay."""
     before = match.string[max(0, match.start() - 14) : match.start()]
     numbers = re.findall(r"\d+", match.group("numbers"))
-    word = re.search(r"[^\W_]+$", before) if not match.group("gap") else None
+    word = re.search(r"[^\W_]+$", before) if not match.group("gap") else None  # bounded: 14 characters
     index = word is not None and len(word.group()) < 3
     return match.group() if "0" in numbers or index or _IS_RANGE.search(before) else ""
 

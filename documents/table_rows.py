@@ -12,7 +12,8 @@ _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 
 RULE = re.compile(
-    r"\s*(?:\|?[ \t]*:?-{2,}:?[ \t]*(?:[|+ \t][ \t]*:?-{1,}:?[ \t]*)*\|?|\+[-=:+ ]{2,}\+?|\|[\s|:+=-]*\|?)\s*"
+    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
+    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
 )
 _BAR = re.compile(r"(?<!\\)\|")
 _HTML_ROW = re.compile(r"</tr\s?>|<tr\b[^<>]{0,200}>", re.IGNORECASE)

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from ..citations.markers import marker_ids, normalise_markers
 from ..plurals import counted
-from ..roles.extractive.answerer import answers_it
 from ..roles.inputs import Source
 from .state import ResearchState
 
-# "passages": relevant passages were found, but none of them can be called the answer.
+# "passages": passages near to the question, which no model has judged; it is neither answered nor not answered.
 Outcome = Literal["answered", "passages", "nothing"]
 ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
@@ -22,9 +21,18 @@ def cites(text: str, sources: Sequence[Source]) -> bool:
     return not known.isdisjoint(marker_ids(normalise_markers(text)))
 
 
-def nothing_found(state: ResearchState, papers: int) -> str:
-    """The message for a question that the library does not answer: says so, and lists what was searched."""
-    lines = ["The library does not answer this question: no relevant passage was found.", "", "Searched:", ""]
+def nothing_found(state: ResearchState, papers: int, *, judged: bool) -> str:
+    """The message for a question without a relevant passage: says so, and lists what was searched.
+
+    Only a reader that `judged` passages can say that the library does not answer.
+    """
+    said = "The library does not answer this question: no relevant passage was found."
+    lines = [
+        said if judged else "Nothing near: no passage of the library is near to this question.",
+        "",
+        "Searched:",
+        "",
+    ]
     passages = counted(len(state.get("found", [])), "passage")
     looked = counted(len(state.get("shortlist", [])), "paper")
     if state["route"]["track"] == "one_paper":
@@ -50,24 +58,23 @@ def _where(scope: dict[str, Any]) -> str:
     return f"the full texts, {'; '.join(limits)}"
 
 
-def outcome_of(question: str, cited: Sequence[Source], *, quoted_only: bool) -> Outcome:
-    """The outcome of an answer, by the sources it cites.
-
-    With `quoted_only` at least one source must share the question's words and hold the kind of answer it asks for.
-    """
+def outcome_of(cited: Sequence[Source], *, quoted_only: bool) -> Outcome:
+    """The outcome of an answer, by the sources it cites; with `quoted_only` nothing was judged to be an answer."""
     if not cited:
         return "nothing"
-    met = not quoted_only or any(answers_it(question, source) for source in cited)
-    return "answered" if met else "passages"
+    return "passages" if quoted_only else "answered"
 
 
 def as_answer(record: dict[str, Any], state: ResearchState, outcome: Outcome) -> dict[str, Any]:
-    """The record of a section turned into that of an answer: question, route and outcome replace the section."""
+    """The record of a section turned into that of an answer: question, route and outcome replace the section.
+
+    `answered` is None where passages were found and nothing was judged.
+    """
     head = {
         "thread_id": record["thread_id"],
         "question": state["question"],
         "route": dict(state["route"]),
-        "answered": outcome == "answered",
+        "answered": None if outcome == "passages" else outcome == "answered",
         "outcome": outcome,
     }
     return head | {name: value for name, value in record.items() if name not in ("thread_id", "section")}

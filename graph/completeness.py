@@ -46,20 +46,20 @@ def coverage_of(
     """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
 
     Passage counts are None for searches of older runs, which did not count them. A text that was not judged has no
-    sentences here; of the judged ones, `by_topic` were only compared with the topic of their sources.
+    sentences here; each of the cited ones is judged, unjudged, or `by_topic`: compared with the topic of its sources.
     """
     searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
     claims = cited_claims(text, sources) if verdicts else {}
     pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
     labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
-    judged = sum(bool(given - {"unjudged"}) for given in labels)
+    compared = sum(bool(given - {"unjudged"}) for given in labels)
     by_topic = sum(bool(given & _TOPIC_LABELS) and given <= {*_TOPIC_LABELS, "unjudged"} for given in labels)
     return {
         "passages": _passages(searched),
         "sentences": {
             "cited": len(labels),
-            "judged": judged,
-            "unjudged": len(labels) - judged,
+            "judged": compared - by_topic,
+            "unjudged": len(labels) - compared,
             "by_topic": by_topic,
         },
     }
@@ -93,7 +93,9 @@ def tried_of(coverage: Coverage) -> list[Tried]:
     tried = []
     if read is not None and unreadable is not None:
         tried.append(Tried("passages shown to the model", "read", read + unreadable, read))
-    return [*tried, Tried("cited sentences", "judged", sentences["cited"] or 0, sentences["judged"] or 0)]
+    # What a run without a judge compares by topic is not a judgement that failed.
+    judged = (sentences["judged"] or 0) + (sentences.get("by_topic") or 0)
+    return [*tried, Tried("cited sentences", "judged", sentences["cited"] or 0, judged)]
 
 
 def all_unreadable(coverage: Coverage) -> bool:
@@ -109,8 +111,8 @@ def coverage_line(coverage: Coverage) -> str:
     passages, sentences = coverage["passages"], coverage["sentences"]
     counts = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
     by_topic = sentences.get("by_topic") or 0  # not counted in results of older versions
-    outcomes = [f"{(sentences['judged'] or 0) - by_topic} judged", f"{sentences['unjudged']} not judged"]
+    outcomes = [f"{sentences['judged']} judged", f"{sentences['unjudged']} not judged"]
     if by_topic:
         outcomes.insert(1, f"{by_topic} compared by topic only")
     read = NOT_COUNTED if passages["read"] is None else counts
-    return f"Passages: {read}; cited sentences: {', '.join(outcomes)}."
+    return f"Passages: {read}; cited sentences: {', '.join(outcomes) if sentences['cited'] else 'none judged'}."

@@ -21,6 +21,7 @@ _LONGEST_WORD = 200  # characters
 _READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
 
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
+_VALUE = re.compile(r"\b(?:None|null|NaN|nan|True|False)\b|(?<![A-Za-z])\d[\d.]*[eE][-+−]?\d+\b")
 _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 
@@ -83,7 +84,7 @@ def code_subject(code: str) -> str:
 
 def log_subject(text: str) -> str:
     """The subject of a log or a table of metrics: its words, each once, without the numbers."""
-    words = _WORD.findall(text.replace("_", " "))
+    words = _WORD.findall(_VALUE.sub(" ", text.replace("_", " ")))
     return " ".join(dict.fromkeys(words))
 
 

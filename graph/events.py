@@ -93,7 +93,7 @@ class DoneEvent(TypedDict):
     kind: Literal["done"]
     text: str
     differs: bool
-    answered: bool
+    answered: bool | None
     result: Mapping[str, Any]
 
 
@@ -163,7 +163,7 @@ class EventRecorder:
                 "kind": "done",
                 "text": text,
                 "differs": "".join(self._tokens).strip() != text.strip(),
-                "answered": bool(result.get("answered", text)),
+                "answered": result.get("answered", bool(text)),
                 "result": result,
             }
         )

@@ -1,4 +1,4 @@
-"""The draft as the reader may see it: invalid citations replaced, repeats removed, and what remains found.
+"""The draft as the reader may see it: invalid citations replaced, and what remains found.
 
 With `strict`, sentences that fail a check are left out.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from ..citations import Finding, check_draft, replace_invalid_citations
 from ..citations.checks.absence import absence_findings
-from ..citations.checks.repeated_sentences import without_repeats
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..roles.inputs import Brief, Source
@@ -28,7 +27,7 @@ from .verdicts import still_placed, verdicts_of
 class FinishedText:
     """A draft as the reader may see it, with its markers.
 
-    `replaced` are findings whose words were replaced, `repeated` those whose sentences were removed, `left` those that
+    `replaced` are findings whose words were replaced, `left` those that
     remain in the text, and `out` the sentences that a strict run leaves out; the spans `unmarked` get no marks.
     """
 
@@ -40,7 +39,6 @@ class FinishedText:
     lost: Sequence[str]
     text: str = ""
     replaced: Sequence[Finding] = ()
-    repeated: Sequence[Finding] = ()
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
     unmarked: Sequence[tuple[int, int]] = ()
@@ -54,7 +52,7 @@ class FinishedText:
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The draft without what must not reach the reader.
 
-    `earlier` are the finished texts of a paper's previous sections by name; none of their sentences is repeated.
+    `earlier` are the finished texts of a paper's previous sections by name; repeating them is a finding.
     """
     brief, lost = await brief_of(state, session)
     draft = draft_of(state)
@@ -63,8 +61,11 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     verdicts = still_placed(verdicts_of(state), sources)
     rules = rules_of(brief)
     final = FinishedText(state, brief, draft, sources, verdicts, lost=lost)
-    if instead := rules.text_without_sources(state, draft.text, sources, len(keys)):
+    extractive = "writer" in session.extractive
+    if instead := rules.text_without_sources(state, draft.text, sources, len(keys), judged=not extractive):
         return replace(final, text=instead)
+    if extractive:
+        return replace(final, text=draft.text)
     text, replaced = await asyncio.to_thread(
         replace_invalid_citations,
         draft.text,
@@ -74,22 +75,20 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
         word_for_word=brief.word_for_word,
     )
     before = list((earlier or {}).values())
-    if "writer" not in session.extractive:
-        text = await asyncio.to_thread(rules.with_own_statements, text, before, keys)
+    text = await asyncio.to_thread(rules.with_own_statements, text, before, keys)
     lost = [*lost, *await asyncio.to_thread(rules.left_to_others, text, before, keys)]
-    text, repeated = (text, ()) if earlier is None else await asyncio.to_thread(without_repeats, text, earlier)
 
     def check(text: str) -> list[Finding]:
         # Marking may fix more than it names, or less: what is reported is what remains in the text.
         written = Draft(text, draft.truncated)
-        found = check_draft(written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys)
+        found = check_draft(
+            written, sources, kind=brief.kind, experiment=brief.experiment, known_keys=keys, earlier=earlier
+        )
         return [*found, *support_findings(text, verdicts), *absence_findings(text, searched_in_vain(state))]
 
     strict = session.settings.strict
     text, left, out = await asyncio.to_thread(_checked_text, text, check, strict=strict, kind=brief.kind)
-    return replace(
-        final, lost=lost, text=text or rules.when_empty, replaced=replaced, repeated=repeated, left=left, out=out
-    )
+    return replace(final, lost=lost, text=text or rules.when_empty, replaced=replaced, left=left, out=out)
 
 
 def _checked_text(

@@ -16,7 +16,8 @@ from ..roles.needs import Need
 from ..text.words import is_stop, words_of
 
 _VERDICT: Final = re.compile(
-    r"[,;:(\u2013\u2014-]*\s*\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s)*"
+    r"(?:(?<![,;:(\u2013\u2014-])[,;:(\u2013\u2014-]++\s*+|(?<![\s,;:(\u2013\u2014-])\s++)?"
+    r"\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s){0,9}"
     r"(?:refuted|confirmed|supported|rejected|falsified)\b"
     # Only as a predicate, or of a hypothesis: "confirmed cases" and "supported by trials" are a paper's words.
     r"(?=\s*(?:$|[.,;:!?)\u2013\u2014]|(?:here|in\s(?:this|our)|and|but|that|hypothes[ie]s|claims?)\b))",
@@ -29,11 +30,11 @@ _OWN: Final = re.compile(
     re.IGNORECASE,
 )
 _LEFT_OVER: Final = re.compile(
-    r"\(\W*\)|\[\W*\]|(?<!\w)[%\u00b1~\u2212<>=/\u2248\u2264\u2265+]+(?!\w)"
+    r"\([^\w()]*+\)|\[[^\w\[\]]*+\]|(?<!\w)[%\u00b1~\u2212<>=/\u2248\u2264\u2265+]+(?!\w)"
     r"|\b(?:of|at|by|from|to|than|with|about|only|over|under|between|and|versus|vs\.?)(?=\s*(?:$|[.,;:?!)]))"
     r"|\bfrom\s+to\b|\bbetween\s+and\b|\b(?:of|at|by)(?=\s+(?:at|for|from|in|on|to|with)\b)"
 )
-_SPACED: Final = re.compile(r"\s+(?=[,;:.?!)])|(?<=[,;:])(?:\s*[,;:])+|[,;:]+(?=\.)")
+_SPACED: Final = re.compile(r"(?<!\s)\s++(?=[,;:.?!)])|(?<=[,;:])(?:\s*+[,;:])++|[,;:]+(?=\.)")
 _ROUNDS: Final = 4  # of cleaning: each removal may expose another match
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..citations import (
@@ -21,7 +22,7 @@ from ..citations.checks.findings import OF_SENTENCES, for_reader
 from ..citations.checks.injection_flags import Flag
 from ..citations.checks.number_tracing import NumberTrace
 from ..citations.csl_styles import style_file
-from ..citations.export.figures import figures_in
+from ..citations.export.figures import figures_in, is_mentioned
 from ..citations.export.files import bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
@@ -30,6 +31,7 @@ from ..citations.user_citations import OwnCitation
 from ..config import CitationStyle
 from ..documents import Evidence, Paper
 from ..documents.subprocesses import in_thread
+from ..roles.extractive.writer import without_details
 from ..roles.inputs import Source
 from .completeness import coverage_of, coverage_warnings, tried_of
 from .finished_text import FinishedText
@@ -69,7 +71,8 @@ async def layout_page(
         for mark in await asyncio.to_thread(marks_of, text, final.left)
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
-    traces = await asyncio.to_thread(trace_numbers, text, sources, brief.experiment)
+    stated = without_details(text) if "writer" in session.extractive else text
+    traces = await asyncio.to_thread(trace_numbers, stated, sources, brief.experiment)
     beside = await asyncio.to_thread(load_read_chunks, session.library, read)
     described = await asyncio.to_thread(session.library.described.by_chunk)
     flags = await asyncio.to_thread(flag_sources, sources, beside, described)
@@ -85,7 +88,8 @@ async def layout_page(
         shown if style == "pandoc" else await asyncio.to_thread(render_text, text, sources, "pandoc", marks=marks)
     )
     linked = [pandoc_place(citation, for_pandoc) for citation in own]
-    source = manuscript(for_pandoc.text, [*for_pandoc.places, *filter(None, linked)], title=final.rules.title)
+    places = [*for_pandoc.places, *filter(None, linked)]
+    source = manuscript(for_pandoc.text, places, title=final.rules.title, sections=style in ("pandoc", "key-page"))
     papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
     return RenderedPage(final, style, shown, papers, traces, own, flags, source)
 
@@ -146,7 +150,6 @@ def _with_readers_messages(final: FinishedText) -> FinishedText:
     return replace(
         final,
         replaced=renamed(final.replaced),
-        repeated=renamed(final.repeated),
         left=renamed(final.left),
         out=[replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in final.out],
     )
@@ -159,6 +162,9 @@ def _document(
     final, shown = page.final, page.shown
     brief = final.brief
     flagged = flag_findings(page.flags)
+    # The results show all plots, so that none is lost whose number the writer left out.
+    figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
+    unmentioned = [figure for figure in figures if not is_mentioned(figure.number, shown.text)]
     return SectionDocument(
         thread_id="",
         section=brief.kind,
@@ -180,9 +186,13 @@ def _document(
             final.draft.notes,
             references.warnings,
             tried,
+            [
+                f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
+                for item in unmentioned
+            ],
         ),
         own_citations=_moved_spans(page.own, shown),
-        figures=figures_in(shown.text, brief.experiment, file_stem(brief.kind)),
+        figures=figures,
         notice=notice,
     )
 
@@ -198,7 +208,7 @@ def _cited_references(page: RenderedPage, references: References) -> list[Refere
 def _document_findings(page: RenderedPage, flagged: Sequence[Finding], *, strict: bool) -> list[Finding]:
     """All findings; those whose words are not in the text have no span."""
     final = page.final
-    gone = [*(() if strict else final.replaced), *final.repeated]
+    gone = () if strict else final.replaced
     return [
         *(replace(finding, span=None) for finding in gone),
         *(_moved(finding, page.shown) for finding in final.left),
@@ -236,7 +246,6 @@ def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
     """A line for each finding: what was replaced or left out, and what remains in the text."""
     return [
         *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
-        *(f"Left out of the text: {finding.message}" for finding in final.repeated),
         *(f"Left out of the text: {line}" for item in final.out for line in item.found),
         *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
     ]

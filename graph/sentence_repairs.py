@@ -31,7 +31,7 @@ _SAME_CLAIM: Final = 0.6
 # Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
 _READ_AT_LEAST: Final = 8_000
 _READINGS: Final = 3
-_MARKERS = re.compile(r"[ \t]*((?:\[E[1-9]\d{0,5}\])+)")
+_MARKERS = re.compile(r"(?<![ \t])[ \t]*+((?:\[E[1-9]\d{0,5}\])+)")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 BLANK_LINE = re.compile(r"\n[ \t]*\n")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
 LATEST_RUNS = 16
 # Vectors belong to the library, not to a run: the first run that needs one pays, and later runs reuse it.
+_READ_TOKENS = 60_000  # of single chunks that are found for a section without a chat model
 _EMBEDDING_SCOPE = RunScope("embedding")
 
 
@@ -79,9 +80,9 @@ class Session:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        most = min(20, limits.top_k_initial)
-        chunks = replace(limits, top_k_initial=most, window_tokens=1, waves=1, abstracts=0)
-        return replace(chunks, paper_share=1.0, paper_margin=0.0, spread=0)
+        most = min(12, limits.top_k_initial)
+        chunks = replace(limits, top_k_initial=most, read_tokens=_READ_TOKENS, window_tokens=1, waves=1, abstracts=0)
+        return replace(chunks, paper_share=1.0, paper_margin=0.0, spread=1)
 
     @property
     def contexts(self) -> Contexts:

@@ -239,7 +239,7 @@ class ResearchOutput(TypedDict):
 
     question: str
     route: RouteRecord
-    answered: bool
+    answered: bool | None
     text: str
     result: dict[str, Any]
     queries: list[QueryRecord]
@@ -268,7 +268,7 @@ class ResearchState(RunState, total=False):
     route: RouteRecord
     shortlist: list[str]
     found: list[WindowRecord] | list[tuple[str, float]]
-    answered: bool
+    answered: bool | None
 
 
 # What a node returns: some fields of the state, or `Overwrite` of one that a reducer would append to.

@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 from ..documents.windows import Window
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.extractive.planners import searchable, section_needs
+from ..roles.extractive.needs import searchable, section_needs
 from ..roles.needs import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools import Searched

@@ -15,7 +15,7 @@ from ..citations.references import Place
 from ..citations.user_citations import OwnCitation, left_to_other_sections, own_citations, with_own_statements
 from ..documents import Paper
 from ..experiment import experiment_warnings
-from ..roles.extractive.planners import section_needs
+from ..roles.extractive.needs import section_needs
 from ..roles.inputs import AnswerBrief, Brief, SectionBrief, Source
 from ..roles.needs import Need
 from .answer_record import ALL_LEFT_OUT, as_answer, cites, nothing_found, outcome_of
@@ -37,7 +37,9 @@ class TextRules:
         """The planned needs that may be searched for."""
         return needs
 
-    def text_without_sources(self, state: RunState, draft: str, sources: Sequence[Source], papers: int) -> str:
+    def text_without_sources(
+        self, state: RunState, draft: str, sources: Sequence[Source], papers: int, *, judged: bool
+    ) -> str:
         """The text in place of a draft that cites no source; empty when the draft stays."""
         return ""
 
@@ -96,9 +98,11 @@ class AnswerRules(TextRules):
     def __init__(self, brief: AnswerBrief) -> None:
         self.title = brief.question
 
-    def text_without_sources(self, state: RunState, draft: str, sources: Sequence[Source], papers: int) -> str:
+    def text_without_sources(
+        self, state: RunState, draft: str, sources: Sequence[Source], papers: int, *, judged: bool
+    ) -> str:
         """That nothing was found, and what was searched."""
-        return "" if cites(draft, sources) else nothing_found(cast(ResearchState, state), papers)
+        return "" if cites(draft, sources) else nothing_found(cast(ResearchState, state), papers, judged=judged)
 
     def places(self, citations: Sequence[Citation]) -> Mapping[str, tuple[Place, ...]]:
         return cited_places(citations)
@@ -109,7 +113,7 @@ class AnswerRules(TextRules):
         """The record with question, route and outcome."""
         ids = {citation["evidence_id"] for citation in record["citations"]}
         cited = [source for source in sources if source.evidence.id in ids]
-        return as_answer(record, cast(ResearchState, state), outcome_of(self.title, cited, quoted_only=quoted_only))
+        return as_answer(record, cast(ResearchState, state), outcome_of(cited, quoted_only=quoted_only))
 
 
 def rules_of(brief: Brief) -> TextRules:

@@ -23,26 +23,26 @@ class ConvertedFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, file: Path, reader: str = "") -> dict[str, Any] | None:
-        """The cached content of the file as read by `reader` (empty: our own); raises OSError if it is unreadable."""
-        stamp = _stamp(file, reader)
+    def get(self, file: Path) -> dict[str, Any] | None:
+        """The cached content of the file; raises OSError if the file is unreadable."""
+        stamp = _stamp(file)
         try:
-            entry = json.loads(self._entry(file).read_bytes())
+            entry = json.loads(self.entry(file).read_bytes())
         except (OSError, ValueError):
             return None
         content = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
         return content if isinstance(content, dict) else None
 
-    def put(self, file: Path, read: dict[str, Any], reader: str = "", digest: str = "") -> None:
-        """Cache what `reader` read from the file, atomically; does nothing if the folder is not writable.
+    def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
+        """Cache what was read from the file, atomically; does nothing if the folder is not writable.
 
         `digest` is the sha256 of the bytes that were read; that of the file as it is now if omitted.
         """
-        entry = self._entry(file)
+        entry = self.entry(file)
         temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": _stamp(file, reader, digest), "read": read}), encoding="utf-8")
+            temporary.write_text(json.dumps({"stamp": _stamp(file, digest), "read": read}), encoding="utf-8")
             temporary.replace(entry)
         except OSError:
             with contextlib.suppress(OSError):
@@ -51,16 +51,16 @@ class ConvertedFiles:
     def forget(self, file: Path) -> None:
         """Delete the entry of a file, which may itself no longer exist."""
         with contextlib.suppress(OSError):
-            self._entry(file).unlink()
+            self.entry(file).unlink()
 
-    def _entry(self, file: Path) -> Path:
+    def entry(self, file: Path) -> Path:
+        """The file in which the content of a file is stored."""
         path = str(file.resolve()).encode("utf-8", "surrogateescape")
         return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
 
 
-def _stamp(file: Path, reader: str, digest: str = "") -> str:
-    version = f"{READING_VERSION}:{reader}" if reader else READING_VERSION
+def _stamp(file: Path, digest: str = "") -> str:
     if digest:
-        return f"{version}:{digest}"
+        return f"{READING_VERSION}:{digest}"
     with file.open("rb") as opened:
-        return f"{version}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+        return f"{READING_VERSION}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from ..documents import chunk_id, split_chunk_id
-from ..plurals import counted
+from ..plurals import counted, megabytes
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorStoreError
 from .describing import figure_counts
+from .orphaned_files import OrphanedFiles
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -53,11 +54,21 @@ def examine(library: Library) -> list[Problem]:
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
     findings.append(figures_finding(library))
+    findings += orphans_finding(library)
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         message = f"files are missing for: {some(gone)}"
         findings.append(Problem("notice", "files", message, "Remove them, or ingest with --prune."))
     return findings
+
+
+def orphans_finding(library: Library) -> list[Problem]:
+    """Name the files in the home that nothing refers to, with their size; changes nothing."""
+    sizes = OrphanedFiles.of(library).sizes
+    if not sizes:
+        return []
+    held = f"{counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
+    return [Problem("notice", "files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them.")]
 
 
 def _compare_stores(library: Library) -> list[Problem]:
@@ -206,7 +217,7 @@ async def repair(library: Library) -> list[Problem]:
     """Repair what needs no embedding, and mark the papers that have to be reindexed.
 
     Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
-    full-text index if it differs.
+    full-text index if it differs. Deletes files of the home that nothing refers to.
     """
     async with backend_of(library.home).writer_lock().held():
         return await asyncio.to_thread(_mend, library)
@@ -230,6 +241,11 @@ def _mend(library: Library) -> list[Problem]:
         library.store.delete_passages(sorted(found.orphan_passages))
         library.catalog.drop_strays()
         done.append(Problem("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper"))
+    orphaned = OrphanedFiles.of(library)
+    if sizes := orphaned.sizes:
+        orphaned.remove(library)
+        held = f"deleted {counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
+        done.append(Problem("fine", "files", held))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":

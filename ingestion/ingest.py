@@ -22,6 +22,7 @@ from .conversion_cache import ConvertedFiles
 from .events import IngestEvent, IngestReport, Planned, Waiting
 from .indexing import Indexing, OnEvent, Summarize, to_end, write
 from .notes import attach_notes
+from .orphaned_files import remove_orphans
 from .pdf_subprocess import BUILT_IN, PdfReading
 from .plan import IngestPlan, make_plan
 from .ray_cluster import RayRequest
@@ -69,10 +70,9 @@ async def ingest(
         follow_links: also follow links that lead out of a given folder.
         ray: the Ray cluster that parses, splits and embeds; None does so here.
 
-        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, the PDF reader or
-        its Java is not installed, or the library was created with another embedding model; and any error of the
-        embedding model, with finished papers kept. With `ray` also `InputError` if the cluster cannot be used, and
-        `RayStoppedError`, with finished papers kept.
+        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, or the library was
+        created with another embedding model; and any error of the embedding model, with finished papers kept. With
+        `ray` also `InputError` if the cluster cannot be used, and `RayStoppedError`, with finished papers kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
@@ -155,13 +155,16 @@ def refused_report(sources: Sources) -> IngestReport:
 
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
-    """Remove a paper from every store, but not its file; raises `UnknownPaperError`."""
+    """Remove a paper from every store, and its file if Citeloom stored it; raises `UnknownPaperError`."""
     (paper,) = await remove_all(library, [key], on_event=on_event)
     return paper
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
-    """Remove papers from every store, but not their files; raises `UnknownPaperError` before any change."""
+    """Remove papers from every store, and the files of those that were uploaded or fetched by identifier.
+
+    Any other file stays where it is. Raises `UnknownPaperError` before any change.
+    """
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await to_end(library.finish_staged)
@@ -169,7 +172,24 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         for paper in papers:
             ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await write(library, [removal(key) for key in keys], emit)
+    await asyncio.to_thread(_remove_own_files, library, papers)
     return papers
+
+
+def _remove_own_files(library: Library, papers: Sequence[Paper]) -> None:
+    """Delete the files of removed papers that were uploaded or fetched by identifier, and jobs of empty uploads."""
+    backend = backend_of(library.home)
+    uploads = backend.uploads()
+    added = library.home.added.resolve()
+    places = [uploads.place_of(paper.source) for paper in papers if paper.source]
+    for own in (Path(paper.source) for paper in papers):
+        if own.parent == added:
+            own.unlink(missing_ok=True)
+    among = {place[0] for place in places if place is not None} - uploads.unfinished()
+    if among:
+        remove_orphans(library, uploads, among)
+        for upload in among - uploads.files(among).keys():
+            backend.forget_job(upload)
 
 
 def _ignore(event: IngestEvent) -> None:

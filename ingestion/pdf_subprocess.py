@@ -6,19 +6,17 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import PdfReader, Settings
+from ..config import Settings
 from ..documents.markdown import ParsedPaper
 from ..documents.pdf import PdfRefusedError, PdfText
 from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
-from ..documents.pdf.opendataloader import text_of
 from ..documents.pdf.parsed import parsed_pdf
 from ..documents.subprocesses import OutOfTimeError, run
 from .conversion_cache import ConvertedFiles
-from .opendataloader_process import OPENDATALOADER, read_layout, reader_version, require_java
 from .tesseract import ocr_of
 
 # Real papers take some hundredths of a second per page.
@@ -28,15 +26,14 @@ _READER = "citeloom.documents.pdf"
 
 @dataclass(frozen=True, slots=True)
 class PdfReading:
-    """How PDFs are read: by which reader, and pages without text by which OCR (none if it is off)."""
+    """How PDFs are read: pages without text by which OCR (none if it is off)."""
 
-    reader: PdfReader = "pdf-oxide"
     ocr: Ocr | None = None
 
     @classmethod
     def of(cls, settings: Settings, *, ocr: bool = False) -> PdfReading:
         """As the settings say, but with OCR in any case if `ocr`; raises `InputError` if what they name is missing."""
-        return cls(settings.pdf_reader, ocr_of(settings, required=ocr))
+        return cls(ocr_of(settings, required=ocr))
 
 
 BUILT_IN = PdfReading()
@@ -47,15 +44,13 @@ def read_pdf_apart(
 ) -> ParsedPaper:
     """Read the paper in a PDF; raises `PdfRefusedError` with the reason, also if the reader crashes or times out.
 
-    A refused PDF is read again the next time; one that was read is cached until it changes. Raises `InputError` if
-    the reader, or the Java that it needs, is not installed.
+    A refused PDF is read again the next time; one that was read is cached until it changes.
     """
-    by = f"{OPENDATALOADER} {reader_version()}" if how.reader == OPENDATALOADER else ""
-    read = kept.get(path, by) if kept is not None else None
+    read = kept.get(path) if kept is not None else None
     if read is None or _wants_ocr(read, how.ocr):
-        read = _read_with_java(path, how.ocr, seconds) if by else _read(path, how.ocr, seconds)
+        read = _read(path, how.ocr, seconds)
         if kept is not None:
-            kept.put(path, read, by)
+            kept.put(path, read)
     return parsed_pdf(PdfText.from_dict(read))
 
 
@@ -88,20 +83,3 @@ def _printed(path: Path, options: tuple[str, ...], seconds: float) -> dict[str, 
         return dict(json.loads(done.output))
     except ValueError:
         raise PdfRefusedError(f"made the PDF reader fail (exit code {done.code}); it may be damaged") from None
-
-
-def _read_with_java(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
-    """Read twice: our own reader refuses unusable files, and extracts what opendataloader-pdf does not report.
-
-    What OCR reads comes from our own reader only.
-    """
-    java = require_java()
-    read = _read(path, ocr, seconds)
-    own = PdfText.from_dict(read)
-    if own.ocr_pages:
-        return read
-    output = read_layout(path, java, seconds)
-    try:
-        return asdict(text_of(output, own))
-    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
-        raise PdfRefusedError(f"was read by opendataloader-pdf in an unknown format ({error})") from error

@@ -57,9 +57,9 @@ class _CachedOnly(ConvertedFiles):
     def __init__(self, kept: ConvertedFiles) -> None:
         self._kept = kept
 
-    def get(self, file: Path, reader: str = "") -> dict[str, Any]:
+    def get(self, file: Path) -> dict[str, Any]:
         """The cached content of a file; raises `_NotCachedError`."""
-        content = self._kept.get(file, reader)
+        content = self._kept.get(file)
         if content is None:
             raise _NotCachedError
         return content
@@ -115,7 +115,7 @@ def _parse(
         else:
             parsed[job.number], conversion = result
             if kept is not None and conversion is not None:
-                kept.put(file.path, conversion.read, conversion.reader, file.digest)
+                kept.put(file.path, conversion, file.digest)
     return [parsed[number] for number in range(len(files))]
 
 

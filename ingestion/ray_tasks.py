@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -27,25 +26,17 @@ from .stages import Chunking, split_paper
 _PACKAGES: Final = ("citeloom", "pdf-oxide", "pypandoc_binary", "onnxruntime", "tokenizers", "numpy")
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """What `reader` read from a file, for the cache of the computer that sent it."""
-
-    read: dict[str, Any]
-    reader: str
-
-
 class _Recorder(ConvertedFiles):
     """A cache without entries, which records what is put into it."""
 
     def __init__(self) -> None:
-        self.conversion: Conversion | None = None
+        self.conversion: dict[str, Any] | None = None
 
-    def get(self, file: Path, reader: str = "") -> None:
+    def get(self, file: Path) -> None:
         return None
 
-    def put(self, file: Path, read: dict[str, Any], reader: str = "", digest: str = "") -> None:
-        self.conversion = Conversion(read, reader)
+    def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
+        self.conversion = read
 
 
 @lru_cache(maxsize=1)
@@ -60,10 +51,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def parse(data: bytes, file: str, pdf: PdfReading) -> tuple[ParsedPaper | Refusal, Conversion | None]:
+def parse(data: bytes, file: str, pdf: PdfReading) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
     """Parse the bytes of a file; also returns what the file was converted to, if its format needs that.
 
-    Raises `InputError` if the PDF reader is not installed, OSError if there is no space for the file.
+    Raises OSError if there is no space for the file.
     """
     recorder = _Recorder()
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:

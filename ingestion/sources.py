@@ -84,8 +84,8 @@ def read_sources(
 ) -> Sources:
     """Read all papers under `paths` and in `documents`; `kept` caches PDF and other converted files.
 
-    Links out of a folder are refused unless `follow_links`. Raises `InputError` if there are no papers, a path or
-    `bib` is missing, or a requirement of the PDF reader is not installed.
+    Links out of a folder are refused unless `follow_links`. Raises `InputError` if there are no papers, or a path or
+    `bib` is missing.
     """
     if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")

@@ -199,7 +199,6 @@ def keep_file(home: Home, found: Found, pdf: bytes | None) -> Path | None:
     try:
         if pdf is not None:
             write_durably(file, pdf)
-            abstract.unlink(missing_ok=True)  # the whole paper takes its place
             return file
         if found.work.abstract:
             write_durably(abstract, abstract_page(found.work.title, found.work.abstract).encode("utf-8"))

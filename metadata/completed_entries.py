@@ -21,7 +21,7 @@ from .enriching import StoredMetadata, stored_metadata
 _FIELDS: Final = {"volume": "volume", "issue": "number", "pages": "pages"}
 _VENUE_FIELDS: Final = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}
 _KIND = re.compile(r"^\s*@\s*(\w+)")
-_END = re.compile(r"[\s,]*([})])\s*$")
+_END = re.compile(r"(?<![\s,])[\s,]*+([})])\s*$")
 
 
 def completed_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper]:

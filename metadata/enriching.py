@@ -222,7 +222,7 @@ def _own_fields(paper: Paper) -> dict[str, Any]:
     }
     named = {"volume": "volume", "issue": "number|issue", "pages": "pages|eid", "publisher": "publisher"}
     for name, fields in named.items():
-        found = re.search(rf"(?im)[,{{\n]\s*(?:{fields})\s*=\s*[{{\"]?\s*([^}}\",\n]+)", paper.bibtex)
+        found = re.search(rf"(?im)[,{{\n][^\S\n]*+(?:{fields})\s*+=\s*+[{{\"]?\s*+([^}}\",\n]+)", paper.bibtex)
         if found:
             own[name] = found[1].strip()
     return {name: value for name, value in own.items() if value not in ("", None, [])}

@@ -38,7 +38,7 @@ _OTHER_WORK: Final = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+")
 _APOSTROPHE = re.compile(r"['’ʼ]")
-_BRACKETED = re.compile(r"\s*\[[^\[\]]{0,80}\]\s*$")
+_BRACKETED = re.compile(r"\s*\[[^\[\]]{0,80}\]\s*$")  # bounded: 600 characters
 PREPRINT_SERVER = re.compile(
     r"arxiv|biorxiv|medrxiv|chemrxiv|psyarxiv|preprint|ssrn|research square|osf|zenodo", re.IGNORECASE
 )

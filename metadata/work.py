@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import Notice, Version
+from ..text.normalize import unescape_html
 
 _MOST_NAMES: Final = 1000
 _MOST_CHARACTERS: Final = 20_000  # of an abstract; a long one has 5,000
@@ -85,7 +85,7 @@ def field_text(value: object, most: int = _LONGEST_FIELD) -> str:
         value = str(value)
     if not isinstance(value, str):
         return ""
-    text = html.unescape(_MARKUP.sub(" " if most > _LONGEST_FIELD else "", value[: 4 * most]))
+    text = unescape_html(_MARKUP.sub(" " if most > _LONGEST_FIELD else "", value[: 4 * most]))
     return " ".join(_UNSEEN.sub("", text).split())[:most]
 
 

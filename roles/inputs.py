@@ -41,8 +41,12 @@ class Source:
     @property
     def shown(self) -> str:
         """All words of the source that any role was shown, for the checks of numbers and of copied text."""
-        beyond = [item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id]
-        return "\n".join([self.text, *beyond])
+        return "\n".join(self.passages)
+
+    @property
+    def passages(self) -> list[str]:
+        """The chunk's text, and the shown sentences of other chunks."""
+        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
 
 
 @dataclass(frozen=True, slots=True)

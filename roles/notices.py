@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so sources are quoted beside your own statements and nothing "
-    "is argued; set CITELOOM_CHAT_MODEL for written prose."
+    "Extractive mode: no chat model is configured, so your own statements are kept and passages near to them listed; "
+    "nothing is argued or judged. Set CITELOOM_CHAT_MODEL for written prose."
 )
 
 ANSWER_NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so papers are quoted and nothing is summed up; "
-    "set CITELOOM_CHAT_MODEL for written prose."
+    "Extractive mode: no chat model is configured, so the nearest passages are listed; nothing is summed up or judged. "
+    "Set CITELOOM_CHAT_MODEL for written prose."
 )

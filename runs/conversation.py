@@ -176,34 +176,40 @@ async def _current_session(_: object) -> Session:
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete a conversation with its checkpoints and call counts; the journal keeps the models' answers.
+    """Delete a conversation with its checkpoints, call counts and jobs; the journal keeps the models' answers.
 
     Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
     """
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
-    if await asyncio.to_thread(backend.run_under_way, entry.thread_id):
+
+    def refuse(_: str) -> None:
         raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
-    async with backend.run_lock(entry.thread_id), backend.open_checkpoints() as saver:
+
+    async with backend.run_lock(entry.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
         with await asyncio.to_thread(backend.open_journal) as journal:
             await saver.adelete_thread(entry.thread_id)
             await journal.forget(entry.thread_id)
+            await asyncio.to_thread(backend.forget_job, entry.thread_id)
             await asyncio.to_thread(register.delete, entry.thread_id)
     return entry
 
 
 async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
     """Delete the conversations whose last turn is more than `days` ago, except `but` and those in progress."""
+    expired = await expired_conversations(home, days)
+    return [await delete_conversation(home, entry.thread_id) for entry in expired if entry.thread_id != but]
+
+
+async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
+    """The conversations whose last turn is more than `days` ago, except those in progress."""
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)
-    expired = [
+    return [
         entry
         for entry in entries
-        if entry.updated_at < old
-        and entry.thread_id != but
-        and not await asyncio.to_thread(backend.run_under_way, entry.thread_id)
+        if entry.updated_at < old and not await asyncio.to_thread(backend.run_under_way, entry.thread_id)
     ]
-    return [await delete_conversation(home, entry.thread_id) for entry in expired]

@@ -31,7 +31,7 @@ class NotEditableError(InputError):
 class EditableSection:
     """One section: its record, its sentences in the draft with markers, and the user's edits of them by position.
 
-    `first` is the position of its first sentence in the run.
+    `first` is the position of its first sentence in the run, `by_hand` the whole text if it was edited in its file.
     """
 
     kind: SectionKind
@@ -39,6 +39,7 @@ class EditableSection:
     evidence: tuple[Evidence, ...]
     first: int
     edits: Mapping[int, EditedSentence]
+    by_hand: str | None = None
 
     @cached_property
     def sentences(self) -> list[CitedSentence]:
@@ -56,6 +57,8 @@ class EditableSection:
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> tuple[str, dict[int, tuple[int, int]]]:
         """The text with these edits, and the span in it of each edited sentence, by position."""
+        if self.by_hand is not None:
+            return self.by_hand, self._changed_by_hand(self.by_hand)
         text = self.record["with_markers"]
         pieces: list[str] = []
         spans: dict[int, tuple[int, int]] = {}
@@ -69,6 +72,11 @@ class EditableSection:
             length += len(new)
             done = old.end
         return "".join([*pieces, text[done:]]), spans
+
+    def _changed_by_hand(self, text: str) -> dict[int, tuple[int, int]]:
+        before = {sentence.text for sentence in self.sentences}
+        found = enumerate(sentences(text))
+        return {place: (item.start, item.end) for place, item in found if item.text not in before}
 
     def shown(self) -> list[str]:
         """The sentences as the reader sees them, without the marks of failed checks."""
@@ -95,6 +103,11 @@ class EditableText:
     run: RunRecord
     experiment: Experiment
     sections: tuple[EditableSection, ...]
+
+    @property
+    def edited_count(self) -> int:
+        """How many sentences the user edited."""
+        return sum(len(section.edited(section.edits)[1]) for section in self.sections)
 
     @property
     def edits(self) -> list[EditedSentence]:

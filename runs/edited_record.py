@@ -28,16 +28,17 @@ from .provenance import provenance
 from .result_record import StoredRecord, stored
 
 
-async def edited_record(text: EditableText, session: Session) -> StoredRecord:
-    """The record of the user's version; the stored one stays as it is."""
+async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
+    """The record of the user's version, in its own or another CSL style; the stored one stays as it is."""
     original = stored(text.run.result or {})
-    session = session.with_settings(cite_style=original["cite_style"], csl=original["csl"], strict=original["strict"])
+    style = original["csl"] if csl is None else csl
+    session = session.with_settings(cite_style=original["cite_style"], csl=style, strict=original["strict"])
     pages = await _pages(text, session)
     cited = {paper.key: paper for page in pages for paper in page.papers}
     numbering = pages[-1].shown.numbering
     papers = [cited[key] for key in numbering if key in cited]
     references = await references_of(papers, numbering, original["cite_style"], session)
-    edits = len(text.edits)
+    edits = await asyncio.to_thread(lambda: text.edited_count)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
     if "sections" not in original:

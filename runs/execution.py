@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
+from ..experiment import PLOT_FILE
 from ..graph.events import Event, OnEvent
 from ..graph.nodes.paper import rendered_paper
 from ..graph.nodes.render import render_record
@@ -22,8 +24,8 @@ from ..graph.session import Session
 from ..models.journal.journal import Journal
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.home_protocols import Checkpoints, Runs
-from ..stores.run_records import NewRun, RunRecord
+from ..stores.home_protocols import Backend, Checkpoints, Runs
+from ..stores.run_records import PLOT_SET, NewRun, RunRecord
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
@@ -223,20 +225,36 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:
-    """Delete a run with its checkpoints and call counts; the journal keeps the answers that were paid for.
+    """Delete a run with its checkpoints, call counts, jobs and the plots that no other run shows.
+
+    The journal keeps the answers that were paid for.
 
     Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
     """
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-    if await asyncio.to_thread(backend.run_under_way, run.thread_id):
+
+    def refuse(_: str) -> None:
         raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
-    async with backend.run_lock(run.thread_id), backend.open_checkpoints() as saver:
+
+    async with backend.run_lock(run.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
         with await asyncio.to_thread(backend.open_journal) as journal:
             await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
+            await asyncio.to_thread(backend.forget_job, run.thread_id)
             await _forget(run, journal, register, saver)
+    await asyncio.to_thread(_delete_plots, run, backend)
     return run
+
+
+def _delete_plots(run: RunRecord, backend: Backend) -> None:
+    """Delete the sets of uploaded images that only this run showed."""
+    shown = (run.request.get("experiment") or {}).get("plots") or ()
+    files = [str(plot[PLOT_FILE]) for plot in shown if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
+    names = {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}
+    plots = backend.plots()
+    for unused in names - backend.runs().plot_sets() if names else ():
+        plots.remove(unused, plots.names(unused))
 
 
 async def _forget(run: RunRecord, journal: Journal, register: Runs, saver: Checkpoints) -> None:

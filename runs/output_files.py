@@ -109,8 +109,15 @@ async def save_section(
     return await in_thread(write)
 
 
-def _free(out: Path, name: str, formats: Sequence[Format], written: WrittenHashes, force: bool) -> FreeName:
-    return FreeName(name) if force else free_name(out, name, (*ALWAYS, *formats), written.has)
+def _free(out: Path, name: str, formats: Sequence[str], written: WrittenHashes, force: bool) -> FreeName:
+    return free_file_name(out, name, (*ALWAYS, *formats), written, force=force)
+
+
+def free_file_name(
+    out: Path, name: str, suffixes: Sequence[str], written: WrittenHashes, *, force: bool = False
+) -> FreeName:
+    """The name under which these files replace nothing that the user edited; `force` replaces it."""
+    return FreeName(name) if force else free_name(out, name, suffixes, written.has)
 
 
 def write_own_file(

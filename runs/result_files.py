@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import evidence_report
-from ..citations.export.figures import figure_lines, images_of
-from ..citations.export.files import as_bytes, file_stem, slug
-from ..citations.export.pandoc_formats import FORMATS, Format, convert
+from ..citations.export.figures import as_references, images_of, with_figures
+from ..citations.export.files import as_bytes, file_stem, slug, zip_files
+from ..citations.export.latex_engine import find_engine, make_pdf
+from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, PandocFormat, convert
 from ..citations.export.report_images import ReportImages
 from ..errors import InputError
 from ..stores.backends import backend_of
@@ -69,7 +70,8 @@ class ResultFiles:
     @property
     def suffixes(self) -> list[str]:
         """What can be rendered: the files that are always written, the other formats, and the images of figures."""
-        return [*ALWAYS, *FORMATS, *self.image_suffixes]
+        formats = [name for name in FORMATS if name != "pdf" or find_engine()]
+        return [*ALWAYS, *formats, *self.image_suffixes]
 
     def names(self) -> list[str]:
         """The file names."""
@@ -93,13 +95,18 @@ class ResultFiles:
             return as_bytes(evidence_report(self.record, self.shown))
         if suffix == "json":
             return as_bytes(json_text(self.record))
-        return self._converted(next(target for target in FORMATS if target == suffix))
+        if suffix == "zip":
+            return zip_files(
+                {f"{self.stem}.{name}": self.content(name) for name in ("tex", "bib", *self.image_suffixes)}
+            )
+        if suffix == "pdf":
+            return make_pdf(self._converted("tex", written_out=True), self.images)
+        return self._converted(next(target for target in PANDOC_FORMATS if target == suffix))
 
-    def _converted(self, target: Format) -> bytes:
+    def _converted(self, target: PandocFormat, *, written_out: bool = False) -> bytes:
         record = self.record
-        shown = figure_lines(self.figures, target, None if target == "tex" else self.images)
-        return convert(
-            f"{record['manuscript']}\n{shown}\n" if shown else record["manuscript"],
+        made = convert(
+            with_figures(record["manuscript"], self.figures, target, None if target == "tex" else self.images),
             record["bibliography"],
             target,
             csl=style_file(record["csl"]),
@@ -107,7 +114,10 @@ class ResultFiles:
             title=record.get("title", ""),
             cited_too=sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]}),
             notice=record["report"]["notice"],
+            numbered=record["cite_style"] == "numeric",
+            written_out=written_out,
         )
+        return as_references(made.decode("utf-8"), self.figures).encode() if target == "tex" else made
 
 
 def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> str:

@@ -89,7 +89,7 @@ class _Record(TypedDict):
     # of an answer
     question: NotRequired[str]
     route: NotRequired[dict[str, Any]]
-    answered: NotRequired[bool]
+    answered: NotRequired[bool | None]  # None: passages were found, and nothing was judged
     outcome: NotRequired[Outcome]
     # of an answer in a conversation
     asked: NotRequired[str]

@@ -34,6 +34,10 @@ from .result_record import StoredRecord
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
 
 
+class NotEditedError(NotEditableError):
+    """There is no edit of a sentence that could be withdrawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class SentenceCheck:
     """What a check found; spans of findings and numbers are in `text`, the sentence as a reader sees it.
@@ -118,11 +122,11 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
-    """Return to the stored sentence; blocks. Raises `NotEditableError` if it was not edited."""
+    """Return to the stored sentence; blocks. Raises `NotEditedError` if it was not edited."""
     backend = backend_of(home)
     run = backend.runs().get(run_id)
     if not backend.edited_sentences().withdraw(run.thread_id, position):
-        raise NotEditableError(f"The sentence at {position} was not edited.")
+        raise NotEditedError(f"The sentence at {position} was not edited.")
 
 
 async def _judged(seen: _Checked, run: str, session: Session) -> list[VerdictRecord]:

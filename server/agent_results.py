@@ -129,8 +129,8 @@ class ResearchAnswer(BaseModel):
 
     run_id: str
     question: str
-    answered: bool = Field(description="False when no passage answers the question, even if related ones are quoted.")
-    outcome: str = Field(description="answered, passages (related, no answer) or nothing.")
+    answered: bool | None = Field(description="False when nothing was found; null when passages were, but not judged.")
+    outcome: str = Field(description="answered, passages (near to the question, not judged) or nothing.")
     text: str
     sources: list[CitedSource]
     citations: list[CheckedCitation]

@@ -17,7 +17,7 @@ from ..text.question_subject import subject_of
 
 _HEAD: Final = 800  # characters in which an instruction stands
 _WORDS: Final = 8  # of a title
-_ORDER = re.compile(
+_ORDER = re.compile(  # bounded: 800 characters
     r"^[\s#*>-]*(?:task\s*:\s*)?(?:please\s+|based on[^,\n]{0,60},\s*|you (?:are|will|should|must)\b[^.\n]{0,80}?\b)?"
     r"(?:generat|creat|writ|provid|suggest|summari[sz]|giv|analy[sz]|return|determin|mak|com)\w*\b",
     re.IGNORECASE | re.MULTILINE,
@@ -28,9 +28,9 @@ _TITLE_OF_CHAT = re.compile(
     rf"(?:(?:this|the|our|a|an|following|current|whole)\s+){{0,3}}{_CHAT}|{_CHAT} a (?:short )?(?:title|name)\b",
     re.IGNORECASE,
 )
-_TRANSCRIPT = re.compile(r"<(?:chat_history|conversation)>|^\W*(?:user|human)\W*:", re.IGNORECASE | re.MULTILINE)
+_TRANSCRIPT = re.compile(r"<(?:chat_history|conversation)>|^[^\w\n]*(?:user|human)\W*:", re.IGNORECASE | re.MULTILINE)
 _TASK = re.compile(r"\s*#+\s*task\b.*<chat_history>", re.IGNORECASE | re.DOTALL)
-_TRANSCRIPT_LINE = re.compile(r"^\W*(?:user|human|question)\W*:\s*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_TRANSCRIPT_LINE = re.compile(r"^[^\w\n]*(?:user|human|question)[^\w:]*+:\s*+(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _JSON = re.compile(r"\{\s*\"(\w+)\"\s*:\s*(\[?)")
 
 

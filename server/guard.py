@@ -19,9 +19,11 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CiteloomError
+from .orders import connection
 from .problems import ServerError, problem_of, problem_response, problem_response_of
 from .server_options import ServerOptions
-from .tokens import Tokens
+from .server_state import state_of
+from .tokens import Tokens, session_of
 
 SIGN_IN: Final = "/sign-in"
 _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
@@ -61,13 +63,15 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        connection.set(str(scope.get("client")))
         answer = _Answer(send, scope["path"])
         try:
             headers = Headers(scope=scope)
             self._require_host(headers)
-            _require_own_page(scope, headers)
+            by_token = self._tokens.valid_header(headers.get("authorization"))
+            _require_own_page(scope, headers, by_token=by_token)
             self._require_rate(scope)
-            if self._signed_in(scope["path"], headers):
+            if by_token or self._is_open(scope["path"]) or await _in_session(scope, headers):
                 await self._app(scope, self._limited(scope, headers, receive), answer)
             else:
                 await self._ask_for_token(scope, headers)(scope, receive, answer)
@@ -98,12 +102,8 @@ class Guard:
             raise ServerError(429, "Too many requests.", help="Try again in a minute.", retry_after=60)
         moments.append(now)
 
-    def _signed_in(self, path: str, headers: Headers) -> bool:
-        if not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/"):
-            return True
-        return self._tokens.valid_header(headers.get("authorization")) or self._tokens.valid_cookie(
-            headers.get("cookie")
-        )
+    def _is_open(self, path: str) -> bool:
+        return not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/")
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> ASGIApp:
         wants_page = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
@@ -155,21 +155,33 @@ class _Answer:
         await self._send(message)
 
 
-def _require_own_page(scope: Scope, headers: Headers) -> None:
-    """Raise `ServerError` for a request that a page of another site made, unless it only opens a page of ours."""
+async def _in_session(scope: Scope, headers: Headers) -> bool:
+    """Whether the request has the cookie of a session; raises `ServerError` while the register is not open."""
+    cookies = headers.get("cookie")
+    return bool(session_of(cookies)) and await state_of(scope["app"]).sessions.is_active(cookies)
+
+
+def _require_own_page(scope: Scope, headers: Headers, *, by_token: bool) -> None:
+    """Raise `ServerError` for a request that a page of another site made, unless it only opens a page of ours.
+
+    An unsafe request that names no page at all is a program's: browsers that honour the cookie's `SameSite=Strict` send
+    `Origin` with it, which a page cannot suppress ("null" is refused), and other sites' pages get no cookie sent. A
+    `Referer` alone comes from a browser or proxy that strips the others. No page can add the token as a header.
+    """
     navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
     site = headers.getlist("sec-fetch-site")
     foreign = any(value not in ("same-origin", "none") for value in site) and not navigates
     if scope["method"] not in _SAFE:
         host = headers.get("host", "").lower()
-        foreign = foreign or any(_netloc(origin) != host for origin in headers.getlist("origin"))
+        pages = headers.getlist("origin") + ([] if by_token else headers.getlist("referer"))
+        foreign = foreign or any(_netloc(page) != host for page in pages)
     if foreign:
         raise ServerError(403, "The request comes from a page of another site.")
 
 
-def _netloc(origin: str) -> str:
-    """Host and port of an origin; "" for `null` and for anything that is no origin."""
+def _netloc(address: str) -> str:
+    """Host and port of an origin or page; "" for `null` and for anything that is no address."""
     try:
-        return urlsplit(origin).netloc.lower()
+        return urlsplit(address).netloc.lower()
     except ValueError:
         return ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from ..graph.session import Session
 from ..ingestion.conversion_cache import ConvertedFiles
 from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_sources
 from ..models.journal.billing_context import bill_to
@@ -26,7 +29,9 @@ from .database_loss import lost_connection
 from .job import Emit, Job, Work
 from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
-from .uploaded_files import bibliography_of, refusal, require_upload, tidy_upload, without_folder
+from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder
+
+_log = logging.getLogger("citeloom.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class IngestJobs:
     session: Session
     jobs: Jobs
     uploads: Uploads
+    _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
         """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
@@ -53,8 +59,47 @@ class IngestJobs:
         """Stop an ingest: its finished papers stay, and the other files are deleted."""
         stopped = await self.jobs.stop(upload_id)
         if stopped:
-            await asyncio.to_thread(tidy_upload, upload_id, self.session.library, self.uploads)
+            await self.tidy(changed=[upload_id])
         return stopped
+
+    @asynccontextmanager
+    async def reserve(self, upload_id: str, size: int) -> AsyncIterator[None]:
+        """Count an upload of this size to the library's; raises `ServerError` with status 507 if it does not fit."""
+        self._received[upload_id] = size
+        try:
+            limit = self.session.settings.max_library_size
+            await asyncio.to_thread(require_space, self.session.home, limit, dict(self._received))
+            yield
+        finally:
+            del self._received[upload_id]
+
+    @asynccontextmanager
+    async def receive(self, upload_id: str, size: int) -> AsyncIterator[None]:
+        """Keep the files of an upload until its job begins; if none does, they are deleted. Raises as `reserve`."""
+        try:
+            async with self.reserve(upload_id, size):
+                yield
+        except BaseException:
+            try:
+                await asyncio.shield(self.tidy(changed=[upload_id]))
+            except CiteloomError as error:
+                _log.warning("Files of %s are not deleted yet: %s", upload_id, error)
+            raise
+
+    async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
+        """Delete files that belong to no paper: of idle uploads, of `changed` ones, and of those whose job has `ended`.
+
+        Uploads that a job works on or will resume keep all their files.
+        """
+
+        def remove() -> None:
+            # In this order, so that an upload that is received or registered meanwhile is in one of them.
+            idle = {*self.uploads.idle(), *changed}
+            received = set(self._received.copy())
+            among = {*ended, *(idle - received - self.uploads.unfinished())}
+            remove_orphans(self.session.library, self.uploads, among)
+
+        await asyncio.to_thread(remove)
 
     def _work_of(self, order: JobOrder) -> Work:
         if "identifiers" in order.request:
@@ -73,12 +118,13 @@ class IngestJobs:
             try:
                 report = await _ingest(upload_id, request, self.session, self.uploads, emit)
             except Exception as error:
+                if isinstance(error, CiteloomError):
+                    error.message = without_folder(error.message, folder)
                 if not lost_connection(error):
-                    await asyncio.to_thread(tidy_upload, upload_id, library, self.uploads)
+                    await self.tidy(ended=[upload_id])
                 raise
             replaced = [self.uploads.place_of(before[key].source) for key in report.updated if key in before]
-            for each in {upload_id, *(place[0] for place in replaced if place is not None)}:
-                await asyncio.to_thread(tidy_upload, each, library, self.uploads)
+            await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
             record = _record(report, folder, request["refused"])
             emit("done", {"kind": "done", "result": record})
             return record

@@ -166,13 +166,11 @@ class Jobs:
         if await self.known_active(job_id) is not None:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
-    async def forget(self, job_id: str) -> None:
+    def forget(self, job_id: str) -> None:
         """Drop an ended job with its events, whose run or conversation was deleted."""
         job = self._jobs.get(job_id)
         if job is not None and not job.active:
             del self._jobs[job_id]
-        if self._register.shared:
-            await asyncio.to_thread(self._register.forget, job_id)
 
     async def close(self) -> None:
         """Stop all jobs at the end of the server; they stay registered, so that another server resumes them."""

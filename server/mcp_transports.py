@@ -3,32 +3,142 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import Receive, Scope, Send
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
 
 from ..graph.session import Session
 from ..stores.local.server_register import UnregisteredJobs
 from .agent_tools import AgentLibrary
 from .jobs import Jobs
 from .mcp_server import mcp_server
+from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
 
 PATH: Final = "/mcp"
 _ACTIVE: Final = 4  # runs that one agent has at once
+_CLIENTS: Final = 4  # that can have as many sessions as one may have
+_log = logging.getLogger("citeloom.server")
+
+
+@dataclass(slots=True)
+class _McpSession:
+    client: str
+    calls: int = 0  # in flight; the stream on which a client listens is not one
+
+
+class McpSessions:
+    """The sessions of MCP clients, so many of each and so many of all; the one idle for longest makes room for another.
+
+    A client is an address: all of them send the same token. One whose session has ended is answered with 404, and
+    begins another.
+    """
+
+    def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
+        self._manager = manager
+        self._most = most
+        self._most_of_client = max(1, most // _CLIENTS)
+        self._opening: Counter[str] = Counter()
+        self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # the one idle for longest first
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, which may open a session; raises `ServerError` when every session is at work."""
+        headers = Headers(scope=scope)
+        session = headers.get(MCP_SESSION_ID_HEADER)
+        version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        if session is not None:
+            with self._in_use(session, scope["method"]):
+                await self._manager.handle_request(scope, receive, send)
+        elif self._manager.stateless or (version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS):
+            await self._manager.handle_request(scope, receive, send)
+        else:
+            await self._open(scope, receive, send)
+
+    @contextmanager
+    def _in_use(self, name: str, method: str) -> Iterator[None]:
+        session = self._sessions.get(name)
+        if session is None or method == "GET":
+            yield
+            return
+        session.calls += 1
+        self._sessions.move_to_end(name)
+        try:
+            yield
+        finally:
+            session.calls -= 1
+            if method == "DELETE":
+                self._sessions.pop(name, None)
+            elif name in self._sessions:
+                self._sessions.move_to_end(name)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = (scope.get("client") or ("unknown",))[0]
+        self._opening[client] += 1
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                name = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
+                if name is not None:
+                    self._sessions[name] = _McpSession(client)
+            await send(message)
+
+        try:
+            await self._make_room(client)
+            await self._manager.handle_request(scope, receive, noting)
+        finally:
+            self._opening[client] -= 1
+            self._opening += Counter()  # drops clients without any
+
+    async def _make_room(self, client: str) -> None:
+        """End the sessions that are too many with the one that is being opened."""
+        while self._count(client) > self._most_of_client:
+            await self._end_oldest(client)
+        while len(self._sessions) + self._opening.total() > self._most:
+            await self._end_oldest()
+
+    def _count(self, client: str) -> int:
+        return self._opening[client] + sum(session.client == client for session in self._sessions.values())
+
+    async def _end_oldest(self, client: str | None = None) -> None:
+        idle = (
+            name for name, session in self._sessions.items() if not session.calls and client in (None, session.client)
+        )
+        name = next(idle, None)
+        if name is None:
+            raise ServerError(429, "Too many MCP sessions are at work.", help="End one first.", retry_after=5)
+        del self._sessions[name]
+        _log.info("An MCP session of %s makes room for another.", client or "some client")
+        ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
+        headers = [(MCP_SESSION_ID_HEADER.encode(), name.encode())]
+        await self._manager.handle_request({**ending, "headers": headers}, _no_body, _ignore)
+
+
+async def _no_body() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _ignore(_: Message) -> None:
+    return None
 
 
 @asynccontextmanager
 async def mcp_over_http(
     library: AgentLibrary, options: ServerOptions, *, stateless: bool = False
-) -> AsyncIterator[StreamableHTTPSessionManager]:
+) -> AsyncIterator[McpSessions]:
     """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each.
 
     A `stateless` one keeps no sessions: each request may reach another server.
@@ -41,7 +151,7 @@ async def mcp_over_http(
         max_sessions=options.max_streams,
     )
     async with manager.run():
-        yield manager
+        yield McpSessions(manager, options.max_streams)
 
 
 class McpEndpoint:
@@ -58,7 +168,7 @@ class McpEndpoint:
 async def serve_stdio(session: Session) -> None:
     """Serve one agent until it closes standard input; unfinished runs are then paused."""
     jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
-    server = mcp_server(AgentLibrary(session, RunJobs(session, jobs)))
+    server = mcp_server(AgentLibrary(session, RunJobs(session, jobs, Orders())))
     try:
         async with stdio_server() as (received, sent):
             await server.run(received, sent, server.create_initialization_options())

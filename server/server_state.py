@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, FastAPI, Request
 
 from ..config import Settings
 from ..errors import CiteloomError
 from ..graph.session import Session, create_session
-from ..runs.conversation import delete_expired
+from ..runs.conversation import expired_conversations
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.server_protocols import Membership, Uploads
@@ -22,13 +22,13 @@ from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .jobs import Jobs
 from .metrics import RequestCounts
+from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
 from .stream_count import StreamCount
 from .succession import Successor
-from .tokens import Tokens
-from .uploaded_files import tidy_abandoned
+from .tokens import BrowserSessions, Tokens
 from .uploaded_plots import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
@@ -43,9 +43,11 @@ class ServerState:
     options: ServerOptions
     session: Session
     jobs: Jobs
+    orders: Orders
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
+    sessions: BrowserSessions
     ingests: IngestJobs
     keys: IdempotencyKeys
     uploads: Uploads
@@ -76,14 +78,18 @@ async def open_state(
 
 
 def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+    tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
+    orders = Orders(member.endings, member.locks)
     return ServerState(
         options,
         session,
         jobs,
-        RunJobs(session, jobs),
+        orders,
+        RunJobs(session, jobs, orders),
         StreamCount(options.max_streams),
-        Tokens(options.token),
+        tokens,
+        BrowserSessions(tokens, member.sessions),
         IngestJobs(session, jobs, member.uploads),
         IdempotencyKeys(member.keys),
         member.uploads,
@@ -94,37 +100,56 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 
 @asynccontextmanager
 async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+    await state.sessions.end_outdated()
     successor = Successor(state, member.jobs)
     await successor.take_up()
-    active = {job_id for job_id, job in (await state.jobs.known()).items() if job.active}
-    await asyncio.to_thread(tidy_abandoned, state.session.library, active, member.uploads)
-    await asyncio.to_thread(tidy_plots, state.session.home)
+    await _tidy(state)
     await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
-    expiry = asyncio.create_task(_delete_expired(state))
+    expiry = asyncio.create_task(_tidy_hourly(state))
     try:
         yield state
     finally:
         expiry.cancel()
         await successor.close()
         await state.jobs.close()
+        await asyncio.to_thread(state.orders.close)
 
 
-async def _delete_expired(state: ServerState) -> None:
-    """Delete expired conversations now and every hour."""
-    days = state.session.settings.conversation_days
-    while days is not None:
+async def _tidy(state: ServerState) -> None:
+    """Delete uploads that nothing refers to, and expired conversations."""
+    await state.ingests.tidy()
+    await asyncio.to_thread(tidy_plots, state.session.home)
+    if (days := state.session.settings.conversation_days) is not None:
+        await _delete_expired(state, days)
+
+
+async def _delete_expired(state: ServerState, days: int) -> None:
+    for entry in await expired_conversations(state.session.home, days):
         try:
-            await delete_expired(state.session.home, days)
+            await state.runs.delete_conversation(entry.thread_id)
         except CiteloomError as error:
-            _log.warning("Expired conversations are not deleted: %s", error)
+            _log.warning("An expired conversation is not deleted yet: %s", error)
+
+
+async def _tidy_hourly(state: ServerState) -> None:
+    while True:
         await asyncio.sleep(_HOUR)
+        try:
+            await _tidy(state)
+        except CiteloomError as error:
+            _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
-def _state_of(request: Request) -> ServerState:
-    state: ServerState | None = request.app.state.server
+def state_of(app: FastAPI) -> ServerState:
+    """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
+    state: ServerState | None = app.state.server
     if state is None:
         raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
     return state
+
+
+def _state_of(request: Request) -> ServerState:
+    return state_of(request.app)
 
 
 StateOf = Annotated[ServerState, Depends(_state_of)]

@@ -1,21 +1,24 @@
-"""The server's token, and the cookie that a browser gets for it."""
+"""The server's token, and the sessions of browsers that gave it."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import hmac
-import time
-from hashlib import sha256
+import secrets
+from functools import cached_property
 from typing import Final
 
 from pydantic import SecretStr
 from starlette.requests import cookie_parser
 
+from ..stores.sign_in_sessions import SignInSessions
+
 COOKIE: Final = "citeloom_session"
-MAX_AGE: Final = 30 * 86_400  # seconds
 
 
 class Tokens:
-    """Compares tokens in constant time. The cookie is signed with the token, so it outlives a restart of the server."""
+    """Compares tokens in constant time."""
 
     def __init__(self, token: SecretStr | None) -> None:
         self._token = token.get_secret_value().encode() if token is not None else None
@@ -34,18 +37,46 @@ class Tokens:
         kind, _, given = (authorization or "").partition(" ")
         return kind.lower() == "bearer" and self.valid(given.strip())
 
-    def cookie(self) -> str:
-        """A value for the cookie of a browser that gave the token."""
-        until = str(int(time.time()) + MAX_AGE)
-        return f"{until}.{self._signature(until)}"
+    @cached_property
+    def fingerprint(self) -> str:
+        """Stands for the token in a home; slow to compute, so that a short token is not guessed from it."""
+        return hashlib.scrypt(self._token or b"", salt=b"citeloom sessions", n=2**14, r=8, p=1).hex()
 
-    def valid_cookie(self, header: str | None) -> bool:
-        """True for a `Cookie` header with a value of `cookie` that has not expired."""
-        until, _, signature = cookie_parser(header or "").get(COOKIE, "").partition(".")
-        if not until.isascii() or not until.isdigit() or len(until) > 12:
-            return False
-        return hmac.compare_digest(signature.encode(), self._signature(until).encode()) and int(until) > time.time()
 
-    def _signature(self, until: str) -> str:
-        assert self._token is not None
-        return hmac.new(self._token, f"citeloom session until {until}".encode(), sha256).hexdigest()
+class BrowserSessions:
+    """The sessions that belong to the server's token."""
+
+    def __init__(self, tokens: Tokens, register: SignInSessions) -> None:
+        self._tokens = tokens
+        self._register = register
+
+    async def end_outdated(self) -> None:
+        """End the sessions of an earlier token."""
+        if self._tokens.needed:
+            token = await asyncio.to_thread(lambda: self._tokens.fingerprint)
+            await asyncio.to_thread(self._register.end_all, token)
+
+    async def begin(self) -> str:
+        """The value for the cookie of a browser that gave the token."""
+        session = secrets.token_urlsafe(32)
+        await asyncio.to_thread(self._register.begin, session, self._tokens.fingerprint)
+        return session
+
+    async def is_active(self, cookies: str | None) -> bool:
+        """True for a `Cookie` header with a session that has neither ended nor expired."""
+        session = session_of(cookies)
+        return bool(session) and await asyncio.to_thread(self._register.is_active, session, self._tokens.fingerprint)
+
+    async def end(self, cookies: str | None) -> None:
+        """End the session of a `Cookie` header."""
+        if session := session_of(cookies):
+            await asyncio.to_thread(self._register.end, session)
+
+    async def end_all(self) -> None:
+        """End all sessions."""
+        await asyncio.to_thread(self._register.end_all)
+
+
+def session_of(cookies: str | None) -> str:
+    """The session that a `Cookie` header names; "" if it names none."""
+    return cookie_parser(cookies or "").get(COOKIE, "")

@@ -5,21 +5,19 @@ A name from a request only ever becomes the last part of a path, after it was ma
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
-from ..documents.notes import note_stem
-from ..ingestion.ingest import remove
 from ..ingestion.sources import ENDINGS
-from ..stores.library import Library
+from ..plurals import megabytes
+from ..stores.backends import backend_of
+from ..stores.home import Home
 from ..stores.local.local_uploads import UPLOAD
-from ..stores.server_protocols import Uploads
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending
@@ -72,33 +70,25 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
         raise ServerError(507, f"The file cannot be stored ({error.strerror}).", help="Free some space.") from error
 
 
+def require_space(home: Home, limit: int | None, receiving: Mapping[str, int]) -> None:
+    """Raise `ServerError` with status 507 if uploads that are being received do not fit into the limit; blocks."""
+    if limit is None:
+        return
+    backend = backend_of(home)
+    stored = {**backend.uploads().files(), **backend.plots().files()}
+    used = sum(sum(files.values()) for upload, files in stored.items() if upload not in receiving)
+    used += sum(file.stat().st_size for file in home.added.rglob("*") if file.is_file())
+    if used + (adding := sum(receiving.values())) > limit:
+        raise ServerError(
+            507,
+            f"The library's files take {megabytes(used)} of {megabytes(limit)}; these would add {megabytes(adding)}.",
+            help="Delete papers, or runs with plots; its operator can raise CITELOOM_MAX_LIBRARY_SIZE.",
+        )
+
+
 def bibliography_of(names: Sequence[str]) -> str | None:
     """The name of the .bib file among these."""
     return next((name for name in names if name.endswith(_BIB)), None)
-
-
-async def remove_paper(library: Library, key: str, uploads: Uploads) -> None:
-    """Remove a paper, and its file if it was uploaded; raises `UnknownPaperError`."""
-    paper = await remove(library, key)
-    place = uploads.place_of(paper.source)
-    if place is not None:
-        await asyncio.to_thread(tidy_upload, place[0], library, uploads)
-
-
-def tidy_upload(upload: str, library: Library, uploads: Uploads) -> None:
-    """Delete the files of an upload that belong to no paper; blocks."""
-    places = [uploads.place_of(paper.source) for paper in library.papers() if paper.source]
-    kept = {place[1] for place in places if place is not None and place[0] == upload}
-    stems = {PurePosixPath(name).stem for name in kept} | set(library.records())
-    unused = [name for name in uploads.names(upload) if name not in kept and note_stem(Path(name)) not in stems]
-    uploads.remove(upload, unused)
-
-
-def tidy_abandoned(library: Library, active: Collection[str], uploads: Uploads) -> None:
-    """Tidy the uploads that no job works on: those of a killed server that are not resumed; blocks."""
-    for upload in uploads.idle():
-        if upload not in active:
-            tidy_upload(upload, library, uploads)
 
 
 def without_folder(text: str, folder: Path) -> str:

@@ -17,10 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ..citations.export.figures import image_problem, with_plot_files, without_plot_files
-from ..experiment import PLOT_FILE, Experiment
+from ..experiment import Experiment
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import PLOT_SET, PLOTS_KEPT, RunRecord
+from ..stores.run_records import PLOT_SET, PLOTS_KEPT
 from .problems import ServerError
 from .uploaded_files import refusal, safe_name, store_file
 
@@ -82,18 +82,11 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
     return with_plot_files(bare, folder, uploaded, backend_of(home).plots().reference)
 
 
-def plot_sets(run: RunRecord) -> set[str]:
-    """The ids of the sets whose images a run shows."""
-    plots = (run.request.get("experiment") or {}).get("plots") or ()
-    files = [str(plot[PLOT_FILE]) for plot in plots if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
-    return {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}
-
-
-def tidy_plots(home: Home, unused: Collection[str] = ()) -> None:
-    """Delete the sets that no run names: those in `unused`, and those that nobody used for a day; blocks."""
+def tidy_plots(home: Home) -> None:
+    """Delete the sets that no run names and nobody used for a day; blocks."""
     backend = backend_of(home)
     plots = backend.plots()
-    idle, copies = {*unused, *plots.idle()}, _old_folders(home.plots)
+    idle, copies = set(plots.idle()), _old_folders(home.plots)
     named = backend.runs().plot_sets() if idle or copies else set()
     for upload_id in idle - named:
         plots.remove(upload_id, plots.names(upload_id))

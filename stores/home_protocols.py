@@ -189,6 +189,14 @@ class Backend(Protocol):
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, for what cannot be read."""
         ...
 
+    def uploads(self) -> Uploads:
+        """The papers that were uploaded to a server."""
+        ...
+
+    def forget_job(self, job_id: str) -> None:
+        """Delete what servers stored of the work on a run, conversation or upload: job, events, idempotency keys."""
+        ...
+
     def records(self) -> HomeRecords:
         """The rows of all tables, for a copy of the home."""
         ...

@@ -1,4 +1,4 @@
-"""What servers of one library share: their jobs with events, idempotency keys and uploaded files.
+"""What servers of one library share: their jobs with events, idempotency keys, sessions of browsers and uploaded files.
 
 A folder has one server, so what others would need is trivial there. Servers of one database find out from the
 `Membership` which of them lives.
@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..models.journal.journal_database import CallLocks
 from .home import Home
 from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
+from .recent_endings import RecentEndings
+from .sign_in_sessions import SignInSessions
 
 
 class ServerJobs(Protocol):
@@ -66,10 +69,6 @@ class ServerJobs(Protocol):
         """Leave a job that was taken up to whichever server can start it."""
         ...
 
-    def forget(self, job_id: str) -> None:
-        """Delete an ended job with its events."""
-        ...
-
 
 class RequestKeys(Protocol):
     """Idempotency keys, kept for a day; a claim ends with its server unless it was settled. Blocking, thread-safe."""
@@ -118,12 +117,20 @@ class Uploads(Protocol):
         """The names of the files of an upload."""
         ...
 
+    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """The size of each stored file in bytes, by upload and name; of all uploads, or of those `among` these."""
+        ...
+
     def remove(self, upload: str, names: Collection[str]) -> None:
         """Delete files of an upload, and its folder when nothing is left in it."""
         ...
 
+    def unfinished(self) -> set[str]:
+        """The uploads that a job works on, or that one will resume."""
+        ...
+
     def idle(self) -> list[str]:
-        """The uploads that may have been abandoned: on a database, none of the last hour."""
+        """The uploads without such a job that may have been abandoned: on a database, none of the last hour."""
         ...
 
 
@@ -160,6 +167,21 @@ class Membership(Protocol):
     @property
     def keys(self) -> RequestKeys:
         """The idempotency keys."""
+        ...
+
+    @property
+    def sessions(self) -> SignInSessions:
+        """The sessions of browsers."""
+        ...
+
+    @property
+    def endings(self) -> RecentEndings:
+        """What requests to any server deleted or withdrew a moment ago."""
+        ...
+
+    @property
+    def locks(self) -> CallLocks | None:
+        """Locks against the other servers; None where there are none."""
         ...
 
     @property

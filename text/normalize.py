@@ -1,7 +1,8 @@
-"""Normalises the wording of queries, and detects the Latin script."""
+"""Normalises the wording of queries, decodes HTML entities, and detects the Latin script."""
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from typing import Final
@@ -9,11 +10,17 @@ from typing import Final
 _DASHES: Final = re.compile("[\u2010-\u2015]")
 # Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
 _MARKS: Final = re.compile(r"[.,:](?![0-9])|[;!?\"“”„«»‘’'`()\[\]{}…]|(?<=[^\W\d])-(?=[^\W\d])")
+_NO_CODE_POINT: Final = re.compile(r"&#0*+[1-9]\d{7,}+;?")
 
 
 def one_line(text: str) -> str:
     """`text` with every run of white space folded to a space."""
     return " ".join(text.split())
+
+
+def unescape_html(text: str) -> str:
+    """`text` with HTML entities decoded; U+FFFD for a number of any length that names no character."""
+    return html.unescape(_NO_CODE_POINT.sub("\ufffd", text))
 
 
 def plain_wording(query: str) -> str:

@@ -13,6 +13,8 @@ from .words import STOP_WORDS, is_generic, is_stop, words_of
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
+_RELATIVE = frozenset("that which who".split())
+_DO = frozenset("do does did".split())
 _FRAME_VERBS = frozenset("known said written reported found shown".split())
 _ABOUT = frozenset("about of on".split())
 _PLACES = frozenset("in for on among across within".split())
@@ -26,15 +28,16 @@ _VERBS = frozenset(
     account affect aggregate agree aid allow apply approach arise ask assume avoid base become begin behave bring
     build calculate capture cause change choose classify cluster combine come compare compute consider contain
     contribute control correct correlate cover create deal decide depend describe detect determine develop differ
-    discover discuss distinguish drive emerge encode enable ensure estimate evaluate evolve exceed exist explain exploit
-    express extend extract fail fall find fit follow form gain generate give go grow guide handle happen have help hold
-    identify illustrate improve include increase infer influence inform integrate interact interpret introduce
-    involve keep know lead learn leave let limit link look make manage map matter mean measure mention model move need
-    observe obtain occur offer operate overcome overfit oversmooth perform play predict prefer preserve prevent produce
-    promote propose protect prove provide publish put reach react read recommend reduce reflect regulate relate rely
-    remain remove report represent require rest result reveal review say scale see select separate serve shape share
-    show solve sort speed spread stand start state stay store study succeed suffer suggest support take tell test think
-    train transfer translate treat try turn understand use vary work write yield
+    discover discuss distinguish drive emerge encode enable ensure estimate evaluate evolve exceed exist explain
+    exploit express extend extract fail fall find fit follow form gain generate give go grow guide handle happen
+    have help hold identify illustrate improve include increase infer influence inform integrate interact interpret
+    introduce involve keep know lead learn leave let limit link look make manage map matter mean measure mention
+    model move need observe obtain occur offer operate overcome overfit oversmooth pass perform play predict
+    preserve prevent produce prefer promote propose protect prove provide publish put reach react read recommend
+    reduce reflect regulate relate rely remain remove report represent require rest result reveal review say scale
+    see select separate serve shape share show solve sort speed spread stand start state stay store study succeed
+    suffer suggest support take tell test think train transfer translate treat try turn understand use vary work
+    write yield
     """.split()
 )
 _WORD = re.compile(r"[^\s,;:()?!]+")
@@ -76,6 +79,8 @@ def subject_of(question: str) -> Subject:
         start += 2 if lowered[start + 1] in _ABOUT else 1
     passive = lowered[place] in BE or any(word in BE for word in lowered[start:])
     end = _end_of_subject(lowered, start, passive=passive)
+    if lowered[place] in _DO and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
+        return Subject("")  # it has a verb that is not known, so it is not known where its subject ends
     phrase = _trimmed(words[start:end])
     return Subject(
         f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)
@@ -86,7 +91,7 @@ def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -
     """The subject with its verb phrase: "Which methods detect variants?" is about the methods that do, "What causes
     drift?" about drift."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
-    if verb == 1 and lowered[0] == "what":
+    if verb == 1 and lowered[0] == "what" and place != 2:  # "what limits do ..." asks for limits
         return _trimmed(words[2:])
     if place is not None and lowered[place] in AUXILIARIES - BE and lowered[0] in ("which", "what"):
         # "Which node types does Hetionet have?" is about Hetionet.
@@ -112,6 +117,7 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     for index in range(start, len(lowered)):
         word = lowered[index]
         ends = (is_participle(word) or word in BE) if passive else word in _VERBS
+        ends = ends and lowered[index - 1] not in _RELATIVE
         if content_words and ends:
             return index
         content_words += word not in STOP_WORDS

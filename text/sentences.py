@@ -36,7 +36,7 @@ _TRAILING_CITATION = re.compile(
     re.VERBOSE,
 )
 
-_ABBREVIATION = re.compile(
+_ABBREVIATION = re.compile(  # bounded: 24 characters
     r"""(?:^|[\s(\[,;~*_"'\u201c\u2013-])(?:
         al|cf|ca|e\.g|i\.e|eg|ie|etc(?=\.,)|vs|viz|approx|resp|incl|excl|est|esp
       | [Ff]igs?|[Ee]qs?|[Ee]qns?|[Rr]efs?|[Ss]ecs?|[Ss]ects?|[Tt]abs?|[Cc]hs?|[Cc]haps?|[Ss]uppl?|[Ee]xt

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from html.parser import HTMLParser
+from collections.abc import Iterable
 from typing import Final
 
+from ..text.normalize import unescape_html
 from .zotero_records import Annotation, ItemNote
 
 _MOST_HTML: Final = 1_000_000  # characters of one note, without the pictures in it
 _MOST_IN_ALL: Final = 2_000_000  # characters of a paper's note
 _PICTURE = re.compile(r"data:[a-z]{1,20}/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/=]*+", re.IGNORECASE)
-_BLOCKS: Final = frozenset(
-    "address article aside blockquote br dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre "
-    "section table td th tr ul".split()
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # always ends with: -->
+# A `>` in quotes does not end a tag, unless a quotation mark is left open.
+_TAG = re.compile(
+    r"<(?:(?P<slash>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>|[^<>]*+>)|[!?/][^<>]*+>)"
 )
-_OF_A_LINE: Final = frozenset({"br", "li", "td", "th"})
+_BLOCKS: Final = (
+    "address article aside blockquote dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section "
+    "table tr ul".split()
+)
+_AT_END: Final = dict.fromkeys(_BLOCKS, "\n")
+_AT_START: Final = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "td": "\n", "th": "\n", "li": "\n- "}
 _SILENT: Final = frozenset({"script", "style", "head", "title", "template", "noscript"})
 _MORE_THAN_ONE = re.compile(r"\n{3,}")
 
@@ -31,36 +37,22 @@ def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> s
 
 def html_text(html: str) -> str:
     """The visible text of a note, with a line for each block; nothing of its markup."""
-    reader = _Reader()
-    reader.feed(_PICTURE.sub("", html)[:_MOST_HTML])
-    reader.close()
-    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    closed, end, rest = _PICTURE.sub("", html)[:_MOST_HTML].rpartition("-->")
+    html = f"{_COMMENT.sub('', closed + end)}{rest}"
+    parts: list[str] = []
+    hidden_by, done = "", 0
+    for match in _TAG.finditer(html):
+        tag = (match["name"] or "").lower()
+        parts += [] if hidden_by else [html[done : match.start()].replace("\n", " ")]
+        parts.append((_AT_END if match["slash"] else _AT_START).get(tag, ""))
+        done = match.end()
+        if match["slash"]:
+            hidden_by = "" if tag == hidden_by else hidden_by
+        elif tag in _SILENT:
+            hidden_by = hidden_by or tag
+    parts += [] if hidden_by else [html[done:].replace("\n", " ")]
+    lines = (" ".join(unescape_html(line).split()) for line in "".join(parts).split("\n"))
     return _MORE_THAN_ONE.sub("\n\n", "\n".join(lines)).strip()
-
-
-class _Reader(HTMLParser):
-    """Collects visible text; blocks are separated by line breaks."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[str] = []
-        self._silent = ""
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        if tag in _SILENT:
-            self._silent = self._silent or tag
-        if tag in _BLOCKS:
-            self.parts.append("\n- " if tag == "li" else "\n" if tag in _OF_A_LINE else "\n\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._silent:
-            self._silent = ""
-        if tag in _BLOCKS and tag not in _OF_A_LINE:
-            self.parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.parts.append(data.replace("\n", " "))
 
 
 def _marked(annotation: Annotation) -> str:

@@ -146,7 +146,7 @@ def _input(
     pages = library.home.zotero.resolve()
     there = recognized(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
-    reading_pdf = f"{settings.pdf_reader}:{settings.ocr}:{settings.ocr_languages}"
+    reading_pdf = f"{settings.ocr}:{settings.ocr_languages}"
     versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
     how = f"{reading_pdf}:{versions}:{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(

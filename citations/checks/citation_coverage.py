@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from ...experiment import Experiment
 from ...roles.inputs import Source
 from ..markers import CitedSentence, sentences
+from ..quotations import quoted_spans
 from ..spans import line_start, within
 from .absence import states_only_absence
 from .claimless import is_lead_in, is_transition, question_spans, tells_strength
-from .copied_text import quoted_spans
 from .findings import Finding, shown
 from .foreign_citations import NEEDED
 

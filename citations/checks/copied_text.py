@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from ...experiment import Experiment
 from ...roles.inputs import Source
+from ..quotations import quoted_spans
 from .findings import Finding, shown
 from .unicode_folding import fold
 
@@ -130,22 +131,3 @@ def _words(text: str) -> list[_Word]:
 
 def _joins(seen: str, start: int) -> bool:
     return seen[max(0, start - 1) : start] in ("-", "'") and seen[max(0, start - 2) : start - 1].isalnum()
-
-
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
-# Directional, so that the inch mark in 5" opens no quotation.
-_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
-_BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
-
-
-def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of quotations including their marks, and of quoted lines (`> ...`); unclosed marks are ignored."""
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for blank in [*_BLANK_LINE.finditer(text), None]:
-        end = blank.start() if blank else len(text)
-        for pattern in (_PAIRS, _STRAIGHT, _BLOCK):
-            spans += [match.span() for match in pattern.finditer(text, start, end)]
-        start = blank.end() if blank else end
-    return sorted(spans)

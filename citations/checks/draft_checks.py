@@ -1,7 +1,8 @@
 """Runs all checks on a draft, and replaces invalid citations that repair did not fix.
 
 After `replace_invalid_citations` no foreign citation and no unknown marker is left: each is replaced by
-`[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader.
+`[citation needed]` and reported, so that neither an invented source nor a bare claim reaches the reader. Verbatim
+quotations stay as they are, with the citations that the quoted paper makes in them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...roles.inputs import Source
 from ...roles.protocols import Draft
 from ...section_kinds import SECTIONS
 from ..markers import MARKER, marker_ids, normalise_markers, sentences
+from ..quotations import verbatim_spans
 from ..spans import SpanSet
 from .author_year_patterns import NamedSource
 from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
@@ -33,7 +35,7 @@ CITING_KINDS: frozenset[DraftKind] = frozenset({"answer", *(kind for kind, spec 
 
 # Brackets that begin like a marker, in the folded view: `[E99]`, `[E3x]`, `[Evidence 3]`, `(E9)`.
 _MARKER_LIKE = re.compile(
-    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*[#:]?\s*\d[^\[\]]{0,20})\]"
+    r"\[\s*(?:[EeЕеΕ][\s_-]?\d[^\[\]]{0,60}|(?:evidence|source|chunk|doc(?:ument)?)\s*+[#:]?\s*+\d[^\[\]]{0,20})\]"
     r"|\(\s*[EЕΕ]\d{1,6}\s*\)",
     re.IGNORECASE,
 )
@@ -94,7 +96,7 @@ def check_draft(
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
-        placed += repeated_findings(text, earlier)
+        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
     if kind == "answer":
         placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:
@@ -158,7 +160,7 @@ class _Fault:
 def _faults(
     text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
 ) -> list[_Fault]:
-    """Unknown markers and foreign citations of a normalised text, in order, without overlap."""
+    """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
     foreign = find_foreign(
         text,
@@ -173,7 +175,11 @@ def _faults(
     for start, end in _unknown(text, known):
         if not taken.meets(start, end):
             faults.append(_Fault("unknown-marker", start, end, None))
-    return sorted(faults, key=lambda fault: fault.start)
+    quoted = verbatim_spans(text, [passage for source in sources for passage in source.passages]) if faults else []
+    return sorted(
+        (fault for fault in faults if not any(start <= fault.start and fault.end <= end for start, end in quoted)),
+        key=lambda fault: fault.start,
+    )
 
 
 def _foreign_fault(item: Foreign) -> _Fault:

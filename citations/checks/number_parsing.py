@@ -48,7 +48,7 @@ _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 
 
 # Words before a number that only names something.
 _LABEL = (
-    r"(?:sections?|secs?\.|§+|figures?|figs?\.?|tables?|tabs?\.|equations?|eqs?\.?|chapters?|appendi(?:x|ces)|steps?|tasks?"
+    r"(?:sections?|secs?\.|(?<!§)§++|figures?|figs?\.?|tables?|tabs?\.|equations?|eqs?\.?|chapters?|appendi(?:x|ces)|steps?|tasks?"
     r"|experiments?|algorithms?|box(?:es)?|panels?|phases?|type|chromosome|stages?|grades?|layers?|versions?|release"
     r"|python|note|lemma|theorem|definition|proposition|hypothesis|groups?|clusters?|class|days?|lines?|pages?|pp?\."
     r"|no\.|part|round|scenario|condition|question|aim|category|file|supplement(?:ary)?)"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..markers import MARKER, CitedSentence, normalise_markers, sentences
+from ..markers import MARKER, CitedSentence, sentences
 from .findings import Finding, shown
 from .foreign_citations import NEEDED
 
 FEWEST_WORDS = 6
 
 _WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
-_BLANKS = re.compile(r"[ \t]{2,}")
 
 
 def wording(sentence: str) -> str:
@@ -35,27 +34,6 @@ def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
         )
         for sentence, place in _repeats(text, earlier)
     ]
-
-
-def without_repeats(text: str, earlier: Mapping[str, str]) -> tuple[str, tuple[Finding, ...]]:
-    """The normalised draft without repeated sentences, and the findings, with spans in the given text."""
-    text = normalise_markers(text)
-    findings: list[Finding] = []
-    pieces: list[str] = []
-    done = 0
-    for sentence, place in _repeats(text, earlier):
-        findings.append(
-            Finding(
-                "repeated-sentence", f'"{shown(sentence.text)}" stands {place} already.', (sentence.start, sentence.end)
-            )
-        )
-        pieces.append(text[done : sentence.start])
-        done = sentence.end
-    if not findings:
-        return text, ()
-    kept = _BLANKS.sub(" ", "".join([*pieces, text[done:]]))
-    paragraphs = [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", kept)]
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph), tuple(findings)
 
 
 def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:

@@ -25,7 +25,7 @@ _PIECES = r"""
     | (?P<mark>\*+|`+|~~)
     | (?P<char>.)
     """
-_PIECE = re.compile(_PIECES, re.VERBOSE | re.DOTALL)
+_PIECE = re.compile(_PIECES, re.VERBOSE | re.DOTALL)  # always ends with: -->
 _PIECE_OUTSIDE = re.compile(_PIECES.replace("<!--.*?-->", "(?!)"), re.VERBOSE | re.DOTALL)
 _FENCE = re.compile(r"(?m)^(?:```|~~~)")
 _FENCE_END = re.compile(r"(?m)^(?:```|~~~)[ \t]*$")

@@ -16,6 +16,8 @@ from typing import Any, Final
 from ...documents.marker_escaping import as_written
 from ...documents.regular_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
+from ..quotations import quoted_spans
+from ..spans import SpanSet
 
 MOST_BYTES: Final = 20_000_000
 _BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
@@ -37,7 +39,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ".jpeg": _JPEG,
     ".svg": _Kind(
         re.compile(
-            rb"(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
+            rb"\A(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
             rb"|<!DOCTYPE svg\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)\s*+){0,8}+<svg\b"
         ),
         "image/svg+xml",
@@ -46,6 +48,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
     ".webp": _Kind(re.compile(rb"RIFF(?s:.{4})WEBP"), "image/webp", frozenset({"md", "html"})),
 }
+_REFERENCE: Final = ("\ue200", "\ue201")  # around the number of a figure, until pandoc has written the LaTeX
 _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
 
 
@@ -83,15 +86,73 @@ def without_plot_files(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"plots": [_without_file(plot) for plot in experiment.plots]})
 
 
-def figures_in(text: str, experiment: Experiment, stem: str) -> list[Figure]:
-    """The plots that a text mentions by number, with file names derived from `stem`."""
+def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = False) -> list[Figure]:
+    """The plots that a text mentions by number, or `every` one, with file names derived from `stem`."""
     figures = []
     for number, plot in experiment.figures():
         path = str((plot.model_extra or {})[PLOT_FILE])
-        if re.search(rf"\b[Ff]ig(?:ure|\.)?\s*{number}\b", text):
+        if every or is_mentioned(number, text):
             file = f"{stem}.figure-{number}{Path(path).suffix.lower()}"
             figures.append(Figure(number, " ".join(plot.caption.split()), path, file))
     return figures
+
+
+def is_mentioned(number: int, text: str) -> bool:
+    """Whether a text speaks of a figure by its number, outside quotations: those speak of another paper's."""
+    return bool(_mentions(number, text))
+
+
+def _mentions(number: int, text: str) -> list[re.Match[str]]:
+    quoted = SpanSet(quoted_spans(text))
+    found = re.finditer(rf"\b(?:[Ff]ig(?:ure|\.)?)\s*(?P<number>{number})\b", text)
+    return [match for match in found if not quoted.holds(match.start())]
+
+
+def with_figures(
+    manuscript: str, figures: Sequence[Mapping[str, Any]], target: str, images: Mapping[str, bytes] | None
+) -> str:
+    """The input for pandoc with each figure behind the paragraph that mentions it first, or at its end.
+
+    In LaTeX the mentions become references to its label, by way of `as_references`.
+    """
+    paragraphs = manuscript.split("\n\n")
+    behind: dict[int, list[str]] = {}
+    for figure in figures:
+        number = figure["number"]
+        mentioned = [place for place, words in enumerate(paragraphs) if is_mentioned(number, words)]
+        place = mentioned[0] if mentioned else len(paragraphs) - 1
+        behind.setdefault(place, []).append(_captioned(figure, target, images))
+        if target == "tex" and _shows(target, figure["file"]):
+            for index in mentioned:
+                for match in reversed(_mentions(number, paragraphs[index])):
+                    before, after = paragraphs[index][: match.start("number")], paragraphs[index][match.end() :]
+                    paragraphs[index] = f"{before.rstrip()}{_REFERENCE[0]}{number}{_REFERENCE[1]}{after}"
+    return "\n\n".join(part for place, words in enumerate(paragraphs) for part in (words, *behind.get(place, ())))
+
+
+def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
+    """LaTeX in which the figures have labels and their own numbers, and mentions refer to the labels."""
+    for figure in figures:
+        number, file = figure["number"], re.escape(figure["file"])
+        environment = rf"\\begin\{{figure\}}(?P<body>(?:(?!\\end\{{figure\}}).)*?\{{{file}\}}.*?)\\end\{{figure\}}"
+        before = rf"\\setcounter{{figure}}{{{number - 1}}}\n\\begin{{figure}}"
+        labelled = rf"{before}\g<body>\\label{{fig:{number}}}\n\\end{{figure}}"
+        latex = re.sub(environment, labelled, latex, count=1, flags=re.DOTALL)
+    return re.sub(rf"\s*{_REFERENCE[0]}(\d+){_REFERENCE[1]}", r"~\\ref{fig:\1}", latex)
+
+
+def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, bytes] | None) -> str:
+    """An image with its caption as pandoc reads it; LaTeX numbers it itself."""
+    if not _shows(target, figure["file"]):
+        return figure_lines([figure], target, images)
+    caption = _caption(figure)
+    title = caption if target == "tex" else f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
+    address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
+    return f"![{title or ' '}]({address})"
+
+
+def _caption(figure: Mapping[str, Any]) -> str:
+    return _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
 
 
 def figure_lines(
@@ -104,8 +165,7 @@ def figure_lines(
     blocks = []
     for figure in figures:
         name = f"Figure {figure['number']}"
-        caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
-        title = f"{name}. {caption}".rstrip(". ") + "."
+        title = f"{name}. {_caption(figure)}".rstrip(". ") + "."
         if _shows(target, figure["file"]):
             address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
             blocks.append(f"![{name}]({address})\n\n{title}")
@@ -191,7 +251,7 @@ def _image(path: Path) -> bytes:
 
 
 def _shows(target: str, file: str) -> bool:
-    return target in _KINDS[Path(file).suffix].shown_in
+    return ("tex" if target in ("pdf", "zip") else target) in _KINDS[Path(file).suffix].shown_in
 
 
 def _data_uri(file: str, image: bytes) -> str:

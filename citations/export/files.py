@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +188,15 @@ def _not_writable(out_dir: Path, error: OSError) -> InputError:
         f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
         help="Choose another folder with --out.",
     )
+
+
+def zip_files(contents: Mapping[str, bytes]) -> bytes:
+    """An archive of these files by name; the same files give the same bytes."""
+    archived = BytesIO()
+    with zipfile.ZipFile(archived, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return archived.getvalue()
 
 
 def as_bytes(content: str | bytes) -> bytes:

@@ -8,6 +8,7 @@ This module blocks; call it in a thread.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import tempfile
@@ -21,15 +22,18 @@ from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
 from ..csl_styles import read_style
 from ..user_citations import OwnCitation
 from .files import without_title
+from .latex_characters import with_printable_characters
 
-Format = Literal["tex", "docx", "html"]
+PandocFormat = Literal["tex", "docx", "html"]
+Format = Literal["tex", "docx", "html", "pdf", "zip"]
+PANDOC_FORMATS: Final[tuple[PandocFormat, ...]] = get_args(PandocFormat)
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 # The enabled extensions: no raw HTML or TeX, no attributes, no notes, no includes.
 _READER = (
-    "markdown_strict-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
+    "markdown_strict+implicit_figures-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
     "+all_symbols_escapable+backtick_code_blocks+intraword_underscores+lists_without_preceding_blankline"
 )
 _MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
@@ -49,7 +53,8 @@ _COMMAND = re.compile(
 )
 _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
-_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]+)?)*\]")
+_PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
+_SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
 _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 
 
@@ -59,13 +64,17 @@ class ExportError(CiteloomError):
     default_help = "The other files were written; run the command again without this --format."
 
 
-def manuscript(text: str, places: Sequence[CitationPlace], *, title: str) -> str:
-    """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`."""
+def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
+    """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`.
+
+    These name pages, and `sections` of sources without pages if wanted.
+    """
     pieces: list[str] = []
     done = 0
     for place in sorted(places, key=lambda place: place.start):
         # Straight quotes around a section's title would be typeset as two closing ones.
-        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", text[place.start : place.end])
+        words = text[place.start : place.end] if sections else _SECTION.sub("", text[place.start : place.end])
+        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", words)
         pieces += [_escaped(text[done : place.start]), citation]
         done = place.end
     body = "".join([*pieces, _escaped(text[done:])])
@@ -79,7 +88,7 @@ def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None
     """
     command = _COMMAND.fullmatch(citation.citation)
     written = command or _BY_KEY.fullmatch(citation.citation)
-    keys = re.split(r"\s*,\s*", command["keys"].strip()) if command else _KEYS.findall(citation.citation)
+    keys = [key.strip() for key in command["keys"].split(",")] if command else _KEYS.findall(citation.citation)
     if not written or not keys or not set(keys) <= set(citation.keys):
         return None
     named = [_at(key) for key in keys]
@@ -95,24 +104,27 @@ def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None
 def convert(
     source: str,
     bibliography: str,
-    target: Format,
+    target: PandocFormat,
     *,
     csl: Path | None = None,
     bibliography_name: str = "cited",
     title: str = "",
     cited_too: Sequence[str] = (),
     notice: str = "",
+    numbered: bool = False,
+    written_out: bool = False,
 ) -> bytes:
     """Convert a manuscript and the `.bib` of its citations to a format; `title` is that of a whole paper.
 
-    `cited_too` are keys listed in the references without a citation of ours; `notice` comes first: as a comment in
-    LaTeX, as a line of text in the other formats.
+    A section titled Abstract becomes the document's abstract. `cited_too` are keys listed in the references without a
+    citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats.
 
-    LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style; with `csl` its citations and
-    references are written out, as in the other formats. Raises ExportError if pandoc fails, and InputError for an
-    unsafe style.
+    LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style, `numbered` or by author and
+    year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
+    ExportError if pandoc fails, and InputError for an unsafe style.
     """
     options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
+    source, abstract = _parted(source)
     if title := " ".join(_UNPRINTED.sub("", title).split()):
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
@@ -121,33 +133,42 @@ def convert(
         names = ("cited.bib", "section.md", "style.csl", "metadata.json")
         cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
-        text.write_text(_with_notice(source, notice, target), encoding="utf-8")
-        if cited_too:
-            metadata.write_text(json.dumps({"nocite": ", ".join(_at(key) for key in cited_too)}), encoding="utf-8")
+        text.write_text(source, encoding="utf-8")
+        fields = {"nocite": ", ".join(_at(key) for key in cited_too), "abstract": abstract}
+        if any(fields.values()):
+            given = {name: value for name, value in fields.items() if value}
+            metadata.write_text(json.dumps(given), encoding="utf-8")
             options.append(f"--metadata-file={metadata}")
-        if target == "tex" and csl is None:
-            options += ["--natbib", f"--variable=bibliography:{bibliography_name}", "--variable=biblio-style:plainnat"]
+        if target != "tex" and (description := " ".join(_UNPRINTED.sub("", notice).split())):
+            options += [
+                f"--metadata=description:{description}",
+                f"--variable=description-meta:{html.escape(description)}",
+            ]
+        if target == "tex" and csl is None and not written_out:
+            style_name, how = ("unsrtnat", "numbers") if numbered else ("plainnat", "")
+            options += ["--natbib", f"--variable=bibliography:{bibliography_name}", f"--variable=natbiboptions:{how}"]
+            options.append(f"--variable=biblio-style:{style_name}")
         else:
             options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
-            options += ["--metadata=reference-section-title:References"]
-        if csl is not None:
             # The validated text, in case the file changes meanwhile.
             style.write_text(read_style(csl), encoding="utf-8")
-            options.append(f"--csl={style}")
+            options += ["--metadata=reference-section-title:References", f"--csl={style}"]
         try:
             made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            if target == "tex":
+                latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")
+                cited_in_tex = bibliography if csl is None and not written_out else ""
+                made = with_printable_characters(latex, cited_in_tex).encode()
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
-    if target == "tex":
-        made = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1)
     comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
     return comment.encode() + made
 
 
-def _with_notice(source: str, notice: str, target: Format) -> str:
-    """The manuscript after the notice, in formats without comments that a reader would find."""
-    line = _escaped(" ".join(notice.split()))
-    return f"*{line}*\n\n{source}" if line and target != "tex" else source
+def _parted(source: str) -> tuple[str, str]:
+    """The manuscript without its abstract, and the abstract."""
+    found = _ABSTRACT.search(source)
+    return (_ABSTRACT.sub("", source, count=1), found["words"].strip()) if found else (source, "")
 
 
 def _at(key: str) -> str:
@@ -157,8 +178,9 @@ def _at(key: str) -> str:
 # In pandoc's preamble: the height to which a larger image is scaled, on whose page its caption should fit.
 _WHOLE_PAGE: Final = rb"\Gscale@div\@tempa{\textheight}"
 _ROOM_FOR_CAPTION: Final = rb"\Gscale@div\@tempa{0.8\textheight}"
-_WRITERS: Final[Mapping[Format, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
-_CITED_BY: Final[Mapping[Format, tuple[str, ...]]] = {
+_ABSTRACT = re.compile(r"(?ms)^# Abstract[ \t]*\n(?P<words>.*?)(?=^# |\Z)")
+_WRITERS: Final[Mapping[PandocFormat, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
+_CITED_BY: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
     "tex": (),
     "docx": (),
     "html": ("--mathml",),

@@ -53,13 +53,6 @@ def damaged_words(texts: Iterable[str]) -> dict[str, str]:
     return _unambiguous(found)
 
 
-def words_made_whole(texts: Iterable[str], whole: Iterable[str]) -> dict[str, str]:
-    """Words of `texts` that lost a ligature ("xed"), mapped to their form in an intact reading of the same pages."""
-    words, known = _words_of(texts), _words_of(whole)
-    found = ((damaged, word) for damaged, word in _with_ligature(known) if damaged in words and damaged not in known)
-    return _unambiguous(found)
-
-
 def _words_of(texts: Iterable[str]) -> set[str]:
     return {word.casefold() for text in texts for word in _WORD.findall(text)}
 
@@ -113,12 +106,12 @@ class Hyphens:
     def __init__(self, lines: Iterable[str]) -> None:
         self._words: Counter[str] = Counter()
         for line in lines:
-            self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"\S+-$", "", line.rstrip())))
+            self._words.update(word.casefold() for word in _WORD.findall(re.sub(r"(?<!\S)\S+-$", "", line.rstrip())))
 
     def join(self, left: str, right: str) -> str:
         """Join two lines of one paragraph."""
         # Only the end is examined, since the paragraph grows line by line.
-        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", left[-_LONGEST_WORD:])  # bounded: 80 characters
         tail = re.match(r"[^\W\d_]+(?:-[^\W\d_]+)*", right)
         if head is None or tail is None:
             tight = left.endswith(_TIGHT) and right[:1].isalnum()

@@ -112,7 +112,8 @@ def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
     return {
         index
         for index, text in headings
-        if (match := re.fullmatch(r"(.*\D)[\s.]+\d{1,3}", text)) and match.group(1).strip(" .").casefold() in titles
+        if (match := re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", text))
+        and match.group(1).strip(" .").casefold() in titles
     }
 
 

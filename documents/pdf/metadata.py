@@ -5,12 +5,12 @@ It is read from the raw bytes: the parser exposes neither, and fails on files wi
 
 from __future__ import annotations
 
-import html
 import re
 
+from ...text.normalize import unescape_html
 from .dehyphenation import plain
 
-_XMP = re.compile(rb"<dc:title>(.{0,2000}?)</dc:title>", re.DOTALL)
+_XMP = re.compile(rb"<dc:title>((?:[^<]|<(?!/?dc:title>)){0,2000}+)</dc:title>")
 _INFORMATION = re.compile(rb"/Info\s+(\d+)\s+(\d+)\s+R")
 _TITLE = re.compile(rb"/Title\s*(\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\)){0,2000}\)|<[0-9A-Fa-f\s]{0,4000}>)", re.DOTALL)
 _NO_TITLE = re.compile(
@@ -68,4 +68,4 @@ def _from_xmp(data: bytes) -> str:
     found = _XMP.search(data)
     if found is None:
         return ""
-    return html.unescape(re.sub(r"<[^>]*>", " ", found.group(1).decode("utf-8", "ignore")))
+    return unescape_html(re.sub(r"<[^>]*>", " ", found.group(1).decode("utf-8", "ignore")))  # bounded: 2,000 characters

@@ -68,7 +68,7 @@ def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "asse
 
 
 async def assemble(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished paper: one text, one reference list, no repeated sentence."""
+    """The finished paper: one text, one reference list."""
     result = await rendered_paper(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     return {"text": result["text"], "result": result}
@@ -77,7 +77,7 @@ async def assemble(state: SectionState, runtime: Runtime[Any], session: Session)
 async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
     """The paper's record in the citation style of the settings; makes no model call.
 
-    Of two equal sentences the one written first stays; citation numbers follow the order in the paper.
+    Citation numbers follow the order in the paper.
     """
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:

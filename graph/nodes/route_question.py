@@ -39,9 +39,8 @@ from ..state_conversion import (
     windows_from,
 )
 
-# Evidence is thin below this number of pieces or papers: without a chat model the agent then continues.
-_ENOUGH = {"survey": (4, 2), "one_paper": (2, 1)}
-_MOST_CHUNKS = 15
+_MOST_CHUNKS = 12
+_CHUNKS_OF_A_NEED = 8
 
 
 async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -151,20 +150,14 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
 def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
     """True when the agent continues: it is allowed to, and a need is not met, or a survey meets it only thinly.
 
-    Without a chat model it has nothing to add to evidence that is not thin.
+    Without a chat model it has nothing to add.
     """
-    if state.get("single_shot") or session.settings.max_search_iterations == 0:
+    if state.get("single_shot") or session.settings.max_search_iterations == 0 or "agent" in session.extractive:
         return False
-    if "agent" not in session.extractive:
-        survey = state["route"]["track"] == "survey"
-        needs = coverage(needs_of(state), found["evidence"], found["queries"])
-        enough = session.settings.enough_findings if survey else 0
-        return any(item.status != "met" or len(item.evidence) < enough for item in needs)
-    pieces, papers = _ENOUGH[state["route"]["track"]]
-    chunks = {record["chunk_id"]: record["key"] for record in found["evidence"]}
-    strong = any(record["llm_score"] >= session.settings.answer_threshold for record in found["evidence"])
-    named = state["route"]["track"] == "one_paper"
-    return not (strong or named) or len(chunks) < pieces or len(set(chunks.values())) < papers
+    survey = state["route"]["track"] == "survey"
+    needs = coverage(needs_of(state), found["evidence"], found["queries"])
+    enough = session.settings.enough_findings if survey else 0
+    return any(item.status != "met" or len(item.evidence) < enough for item in needs)
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
@@ -186,9 +179,10 @@ async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Sessio
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
-    if "reader" in session.extractive:
-        proposed = replace(proposed, hits=max(_MOST_CHUNKS, 2 * session.settings.answer_sources))
-    return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval, asked=purpose.text)
+    asked = purpose.text
+    if "reader" in session.extractive:  # each passage is judged for the part of the question that found it
+        proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
+    return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked)
 
 
 def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:

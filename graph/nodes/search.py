@@ -73,7 +73,8 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     purpose = await asyncio.to_thread(purpose_of, state)
     titles = await near_titles(session, purpose.text)
     needs = await roles.needs.needs(brief, titles)
-    needs = await asyncio.to_thread(rules_of(brief).searchable_needs, needs)
+    if "agent" not in session.extractive:  # otherwise each is named by the author's own paragraph
+        needs = await asyncio.to_thread(rules_of(brief).searchable_needs, needs)
     # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
     before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
@@ -96,7 +97,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})
     update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
-    update["searching"] = session.settings.max_search_iterations > 0
+    update["searching"] = session.settings.max_search_iterations > 0 and "agent" not in session.extractive
     if "written" in state:
         update["offered"] = await _offered(state, update, purpose, session)
     return update

@@ -15,7 +15,7 @@ from ...citations.checks.absence import absence_findings
 from ...citations.checks.findings import FindingRecord, for_writer, sentence_spans_of
 from ...citations.checks.support_findings import cited_claims, support_findings
 from ...citations.csl_styles import style_file
-from ...citations.user_citations import with_literal_markers
+from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...config import CitationStyle
 from ...documents.subprocesses import in_thread
 from ...plurals import counted
@@ -59,6 +59,9 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     A replacement stays only when it is better: sentence by sentence, or as a whole when the whole draft was rewritten.
     A repair that changed nothing is not requested again: the same request has the same answer.
     """
+    if "writer" in session.extractive:  # the author's own words and verbatim quotes: nothing is claimed of a source
+        runtime.stream_writer(progress("checked", "own words and verbatim quotes; nothing was judged"))
+        return {"findings": [], "repairing": False}
     brief, warnings = await brief_of(state, session)
     draft = draft_of(state)
     own = await asyncio.to_thread(_check_findings, draft, brief)
@@ -218,10 +221,13 @@ def _counted(findings: Sequence[Finding]) -> str:
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
-    """The draft with its markers in one form; words of the user that a model repeats are not markers of its own."""
+    """The draft with its markers in one form; words of the user or of a quote are not markers of the model."""
     return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, session)))
 
 
 def _with_literals(text: str, brief: Brief, session: Session) -> str:
     # Without a chat model the user's words were already separated from markers when the text was composed.
-    return text if "writer" in session.extractive else with_literal_markers(text, brief.experiment.words())
+    if "writer" in session.extractive:
+        return text
+    passages = [passage for source in brief.citable for passage in source.passages]
+    return with_literal_quotes(with_literal_markers(text, brief.experiment.words()), passages)

@@ -6,15 +6,13 @@ from ...models.embeddings.protocol import EmbeddingModel
 from ...models.embeddings.reranker import Reranker
 from ..notices import NOTICE
 from ..protocols import AnswerRoles, Roles
-from .answerer import ExtractiveAnswerer
-from .chunk_readings import ChunkwiseReader
 from .judge_and_summarizer import ExtractiveJudge, ExtractiveSummarizer
-from .planners import ExtractiveNeeds, ExtractivePlanner, QuestionPlanner
-from .readers import ExtractiveReader, QuestionReader
+from .needs import ExtractiveNeeds, NoFurtherSearch
+from .readers import QuestionReader, StatementReader
 from .relevance import Relevance
 from .rewriter import ExtractiveRewriter
 from .sentence_vectors import SentenceVectors
-from .writer import ExtractiveWriter
+from .writer import ExtractiveAnswerer, ExtractiveWriter
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
@@ -24,15 +22,15 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     relevance = Relevance(embedding, reranker)
     return Roles(
         needs=ExtractiveNeeds(),
-        reader=ChunkwiseReader(ExtractiveReader(vectors), whole=False),
-        planner=ExtractivePlanner(),
+        reader=StatementReader(vectors, relevance),
+        planner=NoFurtherSearch(),
         writer=ExtractiveWriter(vectors),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=AnswerRoles(
-            ChunkwiseReader(QuestionReader(vectors, relevance), whole=True),
-            QuestionPlanner(),
-            ExtractiveAnswerer(vectors, relevance),
+            QuestionReader(vectors, relevance),
+            NoFurtherSearch(),
+            ExtractiveAnswerer(vectors),
             ExtractiveRewriter(),
         ),
         notice=NOTICE,

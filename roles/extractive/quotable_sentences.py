@@ -1,4 +1,4 @@
-"""Selects sentences of a source that can be quoted: they state a finding and stand without their neighbours.
+"""Selects sentences of a source that can be quoted: they stand without their neighbours.
 
 The rules were derived from what careless selection takes out of real papers: pointers to figures, plans, sentences
 that depend on the previous one, half a citation, a line of a table. A passage is quoted whole or not at all, so the
@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...documents.quote_display import ELLIPSIS, without_pointers
 from ...text.sentences import sentence_spans
 
-MIN_WORDS = 10
-MAX_WORDS = 30
-MAX_ATTRIBUTED = 45  # of a sentence quoted whole because cutting it would drop a qualifying clause
-_FEWEST_ATTRIBUTED = 8
+MIN_WORDS = 8
+MAX_WORDS = 45
+_FEWEST_LETTERS = 0.65  # of the words
 _LONGEST_CITATION = 300  # characters, at the end of a sentence
 
 # Openings that depend on the previous sentence, or that only guide the reader.
@@ -61,18 +59,17 @@ _UNFIT = re.compile(
           (?:this|these)\ \w+|those\ (?!of\b|with\b|from\b|in\b)\w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
           the\ (?:paper|study|authors?|present|current|reviewers?|manuscript|following|same|two|three|latter|former|resulting|proposed|other|remaining|previous|first|second|third|last|next))\b
     | \[@|@[\w:]|\\|\[\d|\[[A-Z]|https?:|www\.|doi|[\[\]{}$|`<>=~^•†‡§]|\*\*|__
+    | \b(?:like\ this|as\ follows|the\ following|works)$
     | \.\.\.|…|["“”«»„]|\?|!|;\ and\ \d|^\W
     """,
     re.VERBOSE,
 )
 
-# What authors say about themselves: nobody else can say it.
-_FIRST_PERSON = re.compile(r"\b(?:we|We|our|Our|us|ours|ourselves)\b")
 _PLAN = re.compile(
     r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
     r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
 )
-_TRAILING_CITATIONS = re.compile(
+_TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
     r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
 )
 _VERB = re.compile(
@@ -82,14 +79,7 @@ _VERB = re.compile(
 _CAPTION = re.compile(
     r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
 )
-# Reports of how the data was processed; they say nothing outside their own paper.
-PROCEDURE = re.compile(
-    r"\b(?:was|were)\s(?:\w+ly\s|then\s|also\s)?(?:performed|chosen|computed|used|calculated|obtained|applied|conducted|"
-    r"trained|tested|evaluated|extracted|collected|downloaded|selected|generated|developed|removed|filtered|fitted|"
-    r"implemented|carried|measured|analy[sz]ed|estimated|normali[sz]ed|run|set|added|assigned|built|constructed|"
-    r"considered|excluded|included|defined|determined|assessed|compared|created|mapped|processed|randomly|split|averaged)\b"
-)
-# Openings and words that are acceptable when the sentence is attributed to its authors.
+# Openings and words that are acceptable, since the sentence is shown as its authors'.
 _EXISTS = re.compile(
     r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
 )
@@ -109,12 +99,11 @@ class QuotablePassage:
     end: int
 
 
-def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[QuotablePassage]:
-    """The quotable sentences of a chunk, in order; `attributed` as in `is_quotable`."""
+def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
+    """The quotable sentences of a chunk, in order."""
     passages = []
     for start, end in sentence_spans(chunk_text):
-        sentence = chunk_text[start:end]
-        body = sentence.rstrip()
+        body = chunk_text[start:end].rstrip()
         trailing = _TRAILING_CITATIONS.search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]
@@ -123,41 +112,30 @@ def quotable_passages(chunk_text: str, *, attributed: bool = False) -> list[Quot
         else:
             continue
         body = body.rstrip(" .")
-        if "\n\n" not in body and is_quotable(" ".join(body.split()), attributed=attributed):
+        if "\n\n" not in body and is_quotable(" ".join(body.split())):
             passages.append(QuotablePassage(body, start, start + len(body)))
     return passages
 
 
-def is_quotable(sentence: str, *, attributed: bool = False) -> bool:
-    """True when a sentence (on one line, without its full stop) can be quoted in another paper.
+def is_quotable(sentence: str) -> bool:
+    """True when a sentence (on one line, without its full stop) says something by itself, out of its paper.
 
-    One that is `attributed` to its authors may also say what they did and found themselves, give values, and point to
-    figures in brackets, which are shown as an ellipsis.
+    Authors may say what they did and found, and give values; a sentence must not depend on its neighbours.
     """
-    words = sentence.split()
-    if attributed:
-        sentence = _as_judged(sentence)
-        words = sentence.split() if len(words) > MAX_ATTRIBUTED else words
-    fewest, most = (_FEWEST_ATTRIBUTED, MAX_ATTRIBUTED) if attributed else (MIN_WORDS, MAX_WORDS)
-    if not fewest <= len(words) <= most:
+    plain = _without_values(sentence)
+    words = plain.split()
+    if not MIN_WORDS <= len(words) <= MAX_WORDS or not plain[0].isupper():
         return False
-    if not sentence[0].isupper() or _LEANING.match(sentence) or _UNFIT.search(sentence):
+    if any(rule.match(plain) for rule in (_LEANING, _CAPTION)) or _UNFIT.search(plain) or _PLAN.search(plain):
         return False
-    if _CAPTION.match(sentence) or (attributed and _PLAN.search(sentence)):
+    if plain.count("(") != plain.count(")") or plain.count("*") % 2 or plain.count("_") % 2:
         return False
-    if not attributed and (_FIRST_PERSON.search(sentence) or PROCEDURE.search(sentence)):
-        return False
-    if sentence.count("(") != sentence.count(")") or sentence.count("*") % 2 or sentence.count("_") % 2:
-        return False
-    letters = _WORD.findall(sentence)
-    if len(letters) < (0.65 if attributed else 0.8) * len(words) or not _VERB.search(" ".join(words[1:])):
-        return False
-    return sum(character.isdigit() for character in sentence) <= (24 if attributed else 12)
+    letters = _WORD.findall(plain)
+    return len(letters) >= _FEWEST_LETTERS * len(words) and bool(_VERB.search(" ".join(words[1:])))
 
 
-def _as_judged(sentence: str) -> str:
-    """An attributed sentence without what it may contain: pointers, values, quoted words, an opening such as "All"."""
-    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", without_pointers(sentence).replace(ELLIPSIS, ""))))
-    plain = _EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain
-    plain = " ".join(plain.split())
+def _without_values(sentence: str) -> str:
+    """A sentence without what it may contain: signs before values, quoted words, an opening such as "All"."""
+    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", sentence)))
+    plain = " ".join((_EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain).split())
     return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain

@@ -23,9 +23,9 @@ from ...text.normalize import is_latin
 # Weights of the cross-encoder's log-odds and of the bundled embedding's cosine, around the point where both are even.
 _COSINE_WEIGHT: Final = 30.0
 _COSINE_EVEN: Final = 0.70
-# The point of even odds that a passage is relevant to a question, and the slope around it.
-EVEN: Final = -3.0
-_SPREAD: Final = 2.0
+# The point of even odds that a passage is near to a question or one of its parts, and the slope around it.
+EVEN: Final = -5.0
+_SPREAD: Final = 5.0
 _SURE: Final = 1e-6
 _KEPT: Final = 20_000
 
@@ -49,11 +49,15 @@ class Relevance:
 
     async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
         """Log-odds that each text is relevant to the question, [n]; `cosines` are those of the same texts, [n]."""
-        judged = np.array(await asyncio.to_thread(self._judged, question, texts), dtype=np.float64)
+        judged = await self.cross_odds(question, texts)
         if not self._bundled:
             return judged
         weighed: NDArray[np.float64] = judged + _COSINE_WEIGHT * (np.asarray(cosines, dtype=np.float64) - _COSINE_EVEN)
         return weighed
+
+    async def cross_odds(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Log-odds by the cross-encoder alone that each text answers the query, [n]."""
+        return np.array(await asyncio.to_thread(self._judged, query, texts), dtype=np.float64)
 
     def _judged(self, question: str, texts: Sequence[str]) -> list[float]:
         missing = [text for text in dict.fromkeys(texts) if (question, text) not in self._scores]
@@ -67,12 +71,6 @@ class Relevance:
         return found
 
 
-def odds_of(score: float) -> float:
-    """The log-odds of a score of `as_score`."""
-    plain = min(max(score, _SURE), 1 - _SURE)
-    return float(EVEN + _SPREAD * np.log(plain / (1 - plain)))
-
-
-def as_score(odds: float) -> float:
+def as_score(odds: float, even: float = EVEN, spread: float = _SPREAD) -> float:
     """Log-odds as the score of a reading, 0-1: 0.5 at even odds."""
-    return float(1 / (1 + np.exp(-(odds - EVEN) / _SPREAD)))
+    return float(1 / (1 + np.exp(-(odds - even) / spread)))

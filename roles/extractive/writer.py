@@ -1,168 +1,202 @@
-"""Writes a section without a chat model: the experiment's own statements, with quotations from matching sources."""
+"""Writes sections and answers without a chat model: the author's own paragraphs, and passages near to them as lists.
+
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, its score and the statement that
+it is near to; what no passage is near to is listed at the end.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
-import numpy as np
-
-from ...experiment import SectionKind
-from ...models.embeddings.protocol import Vectors
+from ...documents.marker_escaping import as_text
 from ...models.journal.streaming import TextListener
-from ...text.normalize import one_line, plain_wording
+from ...plurals import counted
+from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
-from ..inputs import SectionBrief, Source
-from ..protocols import Draft, FailingSentence, QuoteSpan
-from .draft_blocks import blocks_of, cites
-from .paper_outline import share_of
-from .quotable_sentences import QuotablePassage, quotable_passages
-from .section_outlines import OUTLINES, Paragraph, paragraphs
+from ..inputs import AnswerBrief, Brief, SectionBrief, Source
+from ..needs import NeedCoverage
+from ..protocols import Draft, FailingSentence
+from .section_outlines import outline, used_and_left_out
 from .sentence_vectors import SentenceVectors
-from .source_matching import Match, Quotable, candidate_matches, choose
-from .templates import source_sentences
-from .themes import Theme, experiment_themes, themes_in, vocabulary
 
-# Statements that sources are sought for; a section takes a handful of sources, and a real one has fewer statements.
-_MOST_MATCHED: Final = 400
+_OF_A_NEED: Final = 3
+_OF_A_QUESTION: Final = 8  # that has no parts
+_OF_A_PAPER: Final = 2  # for one need
+_USED_BEFORE: Final = 0.15  # of score, for each earlier passage of the same paper in the text
+_LABEL: Final = 12  # words of a statement where a passage names it
+_NEAR: Final = 0.5  # score from which a passage is listed under a statement
+_PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
+EVIDENCE: Final = "*Evidence in your library, not judged:*"
+NOTHING_NEAR: Final = "*Nothing near in your library to:*"
+_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]*; score \d\.\d\d(?=; near to )")
+_MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
-class ExtractiveWriter:
+class _Repairless:
+    """The part of a writer that repairs drafts: own words and verbatim quotes need no repair."""
+
+    async def repair(
+        self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
+    ) -> Draft:
+        """The draft, unchanged."""
+        return draft
+
+    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """No replacements."""
+        return [None for _ in failing]
+
+
+class ExtractiveWriter(_Repairless):
     """Implements `SectionWriter`; the same brief always gives the same draft."""
+
+    def __init__(self, vectors: SentenceVectors) -> None:
+        self._passages = _Passages(vectors)
+
+    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+        """The section; notes name what of the experiment is left out, and that few papers are near."""
+        chosen = _Choice(brief.sources)
+        needs = {item.need.text: item for item in brief.needs}
+        blocks: list[str] = []
+        far: list[str] = []
+        for paragraph in outline(brief.kind, brief.experiment):
+            blocks.append(paragraph.text)
+            need = needs.pop(paragraph.about, None)
+            if need is None:
+                continue
+            if listed := await self._passages.listed(need, chosen.take(need, least=_NEAR)):
+                blocks += [EVIDENCE, listed]
+            else:
+                far.append(need.need.text)
+        for least, need in product((_NEAR, 0.0), needs.values()):
+            # The subject of the paper brings in papers where the statements found few.
+            if listed := await self._passages.listed(need, chosen.take_new(need, _PAPERS, least)):
+                blocks += [f"*Evidence in your library near to {_quoted(need.need.text)}, not judged:*", listed]
+        if far:
+            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
+        notes = [*used_and_left_out(brief.kind, brief.experiment), *_few(brief.kind, len(chosen.papers))]
+        return Draft("\n\n".join(blocks), notes=tuple(notes))
+
+
+class ExtractiveAnswerer(_Repairless):
+    """Implements `AnswerWriter`: the passages nearest to each part of the question, and what was searched."""
+
+    def __init__(self, vectors: SentenceVectors) -> None:
+        self._passages = _Passages(vectors)
+
+    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
+        """The passages by need, nearest first; empty when nothing is near."""
+        chosen = _Choice(brief.sources, brief.most_papers)
+        blocks: list[str] = []
+        far: list[str] = []
+        # A part of the question names passages better than the whole, which takes what is left.
+        most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
+        for need in [*brief.needs[1:], *brief.needs[:1]]:
+            listed = await self._passages.listed(need, chosen.take(need, most), "the question")
+            if not listed:
+                far.append(need.need.text)
+                continue
+            head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
+            blocks += [f"*Passages near to {head}, not judged:*" if len(brief.needs) > 1 else EVIDENCE, listed]
+        if not blocks:
+            return Draft("")
+        if far := [text for text in far if text != brief.needs[0].need.text]:
+            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
+        searches = dict.fromkeys(query for item in brief.needs for query in item.need.queries)
+        blocks += ["*Searched:*", "\n".join(f"- {_quoted(query)}" for query in searches)]
+        return Draft("\n\n".join(blocks))
+
+
+class _Choice:
+    """Takes passages need by need, with as many papers as possible."""
+
+    def __init__(self, sources: Sequence[Source], most_papers: int | None = None) -> None:
+        self._sources = {source.evidence.id: source for source in sources}
+        self._most = most_papers
+        self._taken: set[str] = set()
+        self.papers: Counter[str] = Counter()
+
+    def take(self, need: NeedCoverage, most: int = _OF_A_NEED, least: float = 0.0) -> list[Source]:
+        """The best passages of a need, papers taken from before later; one taken before only if all were."""
+        near = [source for source in self._near(need) if source.evidence.llm_score >= least]
+        left = [source for source in near if source.evidence.id not in self._taken]
+        found: list[Source] = []
+        here: Counter[str] = Counter()
+        while left and len(found) < most:
+            best = max(left, key=self._worth)
+            left.remove(best)
+            key = best.paper.key
+            full = self._most is not None and key not in self.papers and len(self.papers) >= self._most
+            if here[key] >= _OF_A_PAPER or full:
+                continue
+            found.append(best)
+            self._taken.add(best.evidence.id)
+            here[key] += 1
+            self.papers[key] += 1
+        return sorted(found, key=lambda source: -source.evidence.llm_score) or near[:1]
+
+    def take_new(self, need: NeedCoverage, papers: int, least: float) -> list[Source]:
+        """Passages of papers that nothing was taken from, best first, until there are this many papers."""
+        found: list[Source] = []
+        for source in self._near(need):
+            if source.evidence.llm_score >= least and source.paper.key not in self.papers and len(self.papers) < papers:
+                found.append(source)
+                self._taken.add(source.evidence.id)
+                self.papers[source.paper.key] += 1
+        return found
+
+    def _near(self, need: NeedCoverage) -> list[Source]:
+        return [self._sources[name] for name in need.evidence if name in self._sources]
+
+    def _worth(self, source: Source) -> float:
+        return source.evidence.llm_score - _USED_BEFORE * self.papers[source.paper.key]
+
+
+class _Passages:
+    """Shows passages as list items."""
 
     def __init__(self, vectors: SentenceVectors) -> None:
         self._vectors = vectors
 
-    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
-        """The section, with a note when fewer papers fit than the section should cite."""
-        outline, plan = OUTLINES[brief.kind], _plan(brief)
-        statements = [statement for paragraph in plan for statement in paragraph]
-        themes = await asyncio.to_thread(_themes, brief)
-        said = one_line(" ".join(section.text for section in brief.earlier or ()))
-        pairs = await asyncio.to_thread(_passages_on, brief.sources, themes, said)
-        matched = [number for number, statement in enumerate(statements) if statement.about][:_MOST_MATCHED]
-        chosen: list[Match] = []
-        if pairs and matched:
-            quotables = await self._near_topic(brief, pairs)
-            cosines = await self._cosines([statements[number].about for number in matched], quotables)
-            found = candidate_matches(
-                [statements[number].about for number in matched],
-                quotables,
-                cosines,
-                themes,
-                outline.preferred,
-                brief.experiment.model_dump_json(),
-                outline.stricter,
-            )
-            chosen = choose(found, outline.limits, wanted_papers=max(1, outline.wanted_papers))
-        placed = [(matched[match.fact], match) for match in chosen]
-        return Draft(
-            _compose(plan, placed),
-            quotes=tuple(
-                QuoteSpan(
-                    match.quotable.source.evidence.id,
-                    match.quotable.passage.start,
-                    match.quotable.passage.end,
-                )
-                for match in chosen
-            ),
-            notes=_shortfall(brief.kind, chosen),
-        )
+    async def listed(self, need: NeedCoverage, sources: Sequence[Source], whole: str = "this statement") -> str:
+        """A list of the passages of a need; empty without one."""
+        return "\n".join([await self._item(source, need.need.text, whole) for source in sources])
 
-    async def repair(
-        self, brief: SectionBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
-        """The draft without the quotations that fail; the experiment's own statements stay."""
-        paragraphs_kept = (
-            " ".join(sentence.text for sentence in block.sentences if not (sentence.fails and cites(sentence.text)))
-            for block in blocks_of(draft.text, failing)
-        )
-        return Draft("\n\n".join(filter(None, paragraphs_kept)), quotes=draft.quotes, notes=draft.notes)
+    async def _item(self, source: Source, statement: str, whole: str) -> str:
+        evidence = source.evidence
+        page = "" if evidence.page is None else f", page {evidence.page}"
+        section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
+        near = await self._nearest(evidence.quote, statement)
+        near_to = _quoted(near) if near else whole
+        place = as_text(f"{section}{page}; score {evidence.llm_score:.2f}; near to {near_to}")
+        return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], {place}"
 
-    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """Removes the quotations that fail; the experiment's own statements stay."""
-        return ["" if item.as_a_whole and cites(item.text) else None for item in failing]
-
-    async def _near_topic(
-        self, brief: SectionBrief, pairs: Sequence[tuple[Source, QuotablePassage, tuple[Theme, ...]]]
-    ) -> list[Quotable]:
-        rows = await self._vectors.of([passage.text for _, passage, _ in pairs])
-        experiment = brief.experiment
-        topics = [experiment.paper_concept.title, experiment.hypothesis.description, experiment.summary]
-        topic_rows = [await self._vectors.of_query(topic) for topic in topics if topic.strip()]
-        # Near to two of the three is enough: a method paper need not mention the findings.
-        nearness = (
-            np.sort(rows @ np.array(topic_rows).T, axis=1)[:, -2:].mean(axis=1) if topic_rows else np.ones(len(rows))
-        )
-        return [
-            Quotable(source, passage, found, float(nearness[number]))
-            for number, (source, passage, found) in enumerate(pairs)
-        ]
-
-    async def _cosines(self, facts: Sequence[str], quotables: Sequence[Quotable]) -> Vectors:
-        rows = await self._vectors.of([quotable.passage.text for quotable in quotables])
-        asked = np.array([await self._vectors.of_query(fact) for fact in facts], dtype=np.float32)
-        cosines: Vectors = asked @ rows.T
-        return cosines
+    async def _nearest(self, quote: str, statement: str) -> str:
+        """The sentence of a statement that a quote is nearest to; empty for a statement of one sentence."""
+        sentences = [statement[start:end] for start, end in sentence_spans(statement)]
+        if len(sentences) <= 1:
+            return ""
+        (row,) = await self._vectors.of([quote])
+        cosines = [float(row @ await self._vectors.of_query(sentence)) for sentence in sentences]
+        return sentences[cosines.index(max(cosines))]
 
 
-def _themes(brief: SectionBrief) -> list[Theme]:
-    return experiment_themes(brief.experiment, vocabulary([(item.paper.key, item.text) for item in brief.sources]))
+def without_details(text: str) -> str:
+    """The text with blanks in place of our own words in lists of passages, whose numbers are nobody's statements."""
+    return _DETAILS.sub(lambda found: " " * len(found[0]), text)
 
 
-def _plan(brief: SectionBrief) -> list[Paragraph]:
-    """The section's statements about the experiment; in a paper, only those that no earlier section made."""
-    if brief.earlier is None:
-        return paragraphs(brief.kind, brief.experiment)
-    said = {
-        plain_wording(section.text[start:end])
-        for section in brief.earlier
-        for start, end in sentence_spans(section.text)
-    }
-    return share_of(brief.kind, brief.experiment, said)
+def _quoted(text: str) -> str:
+    """The first words of a statement in quotation marks."""
+    words = one_line(text).replace("“", '"').replace("”", '"').split()
+    return as_text(f"“{' '.join(words[:_LABEL])}{' …' if len(words) > _LABEL else ''}”")
 
 
-def _passages_on(
-    sources: Sequence[Source], themes: Sequence[Theme], said: str
-) -> list[tuple[Source, QuotablePassage, tuple[Theme, ...]]]:
-    """The passages that mention a theme, except those already quoted in `said`."""
-    found = []
-    for source in sources:
-        for passage in quotable_passages(source.text):
-            spoken = themes_in(passage.text, themes)
-            if spoken and one_line(passage.text) not in said:
-                found.append((source, passage, tuple(spoken)))
-    return found
-
-
-def _compose(plan: Sequence[Paragraph], placed: Sequence[tuple[int, Match]]) -> str:
-    sentences = source_sentences([match for _, match in placed])
-    beside: dict[int, list[str]] = {}
-    for (number, _), sentence in zip(placed, sentences, strict=True):
-        beside.setdefault(number, []).append(sentence)
-    texts: list[str] = []
-    number = 0
-    for paragraph in plan:
-        parts: list[str] = []
-        for statement in paragraph:
-            if statement.block:
-                texts += [" ".join(parts), statement.text]
-                parts = []
-            elif statement.text:
-                parts.append(statement.text)
-            parts += beside.get(number, [])
-            number += 1
-        texts.append(" ".join(parts))
-    return "\n\n".join(text for text in texts if text)
-
-
-def _shortfall(kind: SectionKind, chosen: Sequence[Match]) -> tuple[str, ...]:
-    papers = {match.quotable.source.paper.key for match in chosen}
-    wanted = OUTLINES[kind].wanted_papers
-    if len(papers) >= wanted:
-        return ()
-    count = (
-        "No paper fits" if not papers else "Only 1 paper fits" if len(papers) == 1 else f"Only {len(papers)} papers fit"
-    )
-    return (f"{count} this {kind} closely enough to be quoted; no source was added for show.",)
+def _few(kind: str, papers: int) -> list[str]:
+    if papers >= _PAPERS:
+        return []
+    near = counted(papers, "paper") if papers else "no paper"
+    return [f"Passages near to this {kind} were found in {near} of your library."]

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
+from markupsafe import Markup
 
 from ...api.usage_record import usage_by_day, usage_total
 from ...errors import InputError
 from ...graph.session import Session
+from ...runs.edited_record import edited_record
 from ...runs.publication_notices import with_notices
 from ...runs.result_files import ResultFiles, stem_of
 from ...runs.result_record import stored
@@ -23,7 +25,7 @@ from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page
-from .html import page
+from .html import markdown, page
 from .run_view import RunView, run_view
 
 router = APIRouter(include_in_schema=False)
@@ -74,6 +76,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
     context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record, state.session)}
     context |= await asyncio.to_thread(_sentences_of, record, state)
+    context["own_version"] = await _own_version(record, state) if context["edited_files"] else ""
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
 
 
@@ -114,6 +117,12 @@ def _shown_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
     """A figure with its address; a PDF is offered as a file, since browsers show none as an image."""
     file = figure["file"]
     return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
+
+
+async def _own_version(record: RunRecord, state: ServerState) -> Markup:
+    """The user's version as one text."""
+    text = await asyncio.to_thread(load_editable, state.session.home, record.thread_id)
+    return markdown((await edited_record(text, state.session))["text"])
 
 
 def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Signing in: a browser gives the token once and gets a cookie for it."""
+"""Signing in and out: a browser gives the token once and gets a session, which its cookie names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from ...stores.sign_in_sessions import MAX_AGE
 from ..guard import SIGN_IN
 from ..server_state import StateOf
-from ..tokens import COOKIE, MAX_AGE
+from ..tokens import COOKIE
 from .html import page
 
 router = APIRouter(include_in_schema=False)
@@ -24,7 +25,7 @@ def sign_in_form(request: Request, state: StateOf, next: Annotated[str, Query(ma
 
 
 @router.post(SIGN_IN)
-def sign_in(
+async def sign_in(
     request: Request,
     state: StateOf,
     token: Annotated[str, Form(max_length=1000)] = "",
@@ -35,13 +36,26 @@ def sign_in(
         return page(request, "sign_in.html", {"next": _own(next), "wrong": True}, 401)
     response = RedirectResponse(_own(next), 303)
     secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, state.tokens.cookie(), max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
+    session = await state.sessions.begin()
+    response.set_cookie(COOKIE, session, max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
     return response
 
 
 @router.post("/sign-out")
-def sign_out() -> Response:
-    """Have the browser forget the cookie."""
+async def sign_out(request: Request, state: StateOf) -> Response:
+    """End the session of this browser."""
+    await state.sessions.end(request.headers.get("cookie"))
+    return _signed_out()
+
+
+@router.post("/sign-out-everywhere")
+async def sign_out_everywhere(state: StateOf) -> Response:
+    """End the sessions of all browsers."""
+    await state.sessions.end_all()
+    return _signed_out()
+
+
+def _signed_out() -> Response:
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(COOKIE)
     return response

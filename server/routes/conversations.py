@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from ...graph.conversation_state import TurnKind
-from ...runs.conversation import delete_conversation, paused_turn
+from ...runs.conversation import paused_turn
 from ...runs.transcript import (
     conversation_record,
     conversation_summary,
@@ -19,7 +19,7 @@ from ...runs.transcript import (
 )
 from ...stores.backends import backend_of
 from ...stores.job_records import JobEntry
-from ...stores.run_records import ConversationEntry, UnknownConversationError, new_thread_id
+from ...stores.run_records import ConversationEntry, new_thread_id
 from ..job import Job
 from ..job_requests import JobCall
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
@@ -81,7 +81,7 @@ async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
 @router.post("/{thread_id}/cancel", responses=problems(404))
 async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
     """Stop the active turn, on whichever server; asking the same question again resumes it."""
-    entry = await _registered(thread_id, state)
+    entry = await state.runs.find_conversation(thread_id)
     return Stopped(id=entry.thread_id, stopped=await state.jobs.stop(entry.thread_id))
 
 
@@ -112,19 +112,12 @@ async def export_conversation(
 @router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
 async def remove_conversation(thread_id: str, state: StateOf) -> None:
     """Delete the conversation with exactly this id, if it is not active; cached model answers stay."""
-    entry = await _registered(thread_id, state)
-    if entry.thread_id != thread_id:
-        raise UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
-    await state.jobs.require_idle(entry.thread_id)
-    await delete_conversation(state.session.home, entry.thread_id)
-    await state.jobs.forget(entry.thread_id)
+    await state.runs.delete_conversation(thread_id)
 
 
 async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:
-    entry = await _registered(thread_id, call.state)
-
     def start() -> Awaitable[Job]:
-        return call.state.runs.ask(entry.thread_id, asked, kind, body.limits())
+        return call.state.runs.ask(thread_id, asked, kind, body.limits())
 
     return await call.answer(body.model_dump(), start, "conversations")
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
-from ...errors import CiteloomError
 from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..job import Job
@@ -17,7 +16,7 @@ from ..job_responses import event_stream, job_reference
 from ..problems import ServerError
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file, tidy_upload
+from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -35,12 +34,13 @@ async def add_papers(
 
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
-        stored, refused = await _stored(files, upload_id, state)
-        if not stored:
-            errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
-            raise ServerError(422, "None of the files can be added.", errors=errors)
-        order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
-        return await state.ingests.start(order)
+        async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
+            stored, refused = await _stored(files, upload_id, state)
+            if not stored:
+                errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
+                raise ServerError(422, "None of the files can be added.", errors=errors)
+            order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
+            return await state.ingests.start(order)
 
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
     mark = request_mark(request, [replace, content])
@@ -78,23 +78,17 @@ async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[lis
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []
     refused: list[dict[str, Any]] = []
-    try:
-        for file in files:
-            name = safe_name(file.filename or "")
-            reason = reason_to_refuse(name, stored)
-            if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
-                reason = "is empty"
-            if reason:
-                refused.append(refusal(name or "file", reason))
-            else:
-                stored.append(name)
-        if stored:
-            await asyncio.to_thread(state.uploads.publish, upload_id)
-    except CiteloomError:
-        await asyncio.to_thread(tidy_upload, upload_id, state.session.library, state.uploads)
-        raise
-    if not stored:
-        await asyncio.to_thread(tidy_upload, upload_id, state.session.library, state.uploads)
+    for file in files:
+        name = safe_name(file.filename or "")
+        reason = reason_to_refuse(name, stored)
+        if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
+            reason = "is empty"
+        if reason:
+            refused.append(refusal(name or "file", reason))
+        else:
+            stored.append(name)
+    if stored:
+        await asyncio.to_thread(state.uploads.publish, upload_id)
     return stored, refused
 
 

@@ -18,11 +18,12 @@ from ..lookup_jobs import require_services
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import reference_answers
 from ..server_state import ServerState, StateOf
+from ..uploaded_files import require_space
 
 router = APIRouter(prefix="/papers", tags=["papers"])
 
 
-@router.post("/by-identifier", status_code=202, response_class=Response, responses=reference_answers())
+@router.post("/by-identifier", status_code=202, response_class=Response, responses=reference_answers(507))
 async def add_by_identifier(
     body: IdentifierBody, request: Request, state: StateOf, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -31,6 +32,8 @@ async def add_by_identifier(
     The identifiers are sent to the metadata services of the server's settings.
     """
     identifiers_of(body.identifiers)
+    limit = state.session.settings.max_library_size
+    await asyncio.to_thread(require_space, state.session.home, limit, {"": 1})
     return await _started(body.model_dump(), request, state, idempotency_key)
 
 

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
+from ...ingestion.ingest import remove
 from ...tools.outline import indexed_text
 from ...tools.paper_records import listed_papers, paper_details, text_records
+from ..orders import paper_removed
 from ..request_models import Limit, Offset, Year
 from ..response_models import PaperDetails, PaperList, PaperText, problems
 from ..server_state import StateOf
-from ..uploaded_files import remove_paper
 
 router = APIRouter(prefix="/papers", tags=["papers"])
 Order = Literal["key", "title", "authors", "year", "venue", "chunks"]
@@ -56,7 +57,11 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))
 async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
-    await remove_paper(state.session.library, key, state.uploads)
+    library, removed = state.session.library, paper_removed(key)
+    await state.orders.find(lambda: library.paper(key), removed)
+    async with state.orders.on(removed, removed):
+        await remove(library, key)
+        await state.orders.end(removed)
 
 
 def _shown(record: dict[str, Any]) -> dict[str, Any]:

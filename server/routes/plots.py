@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, UploadFile
@@ -28,5 +29,6 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     They are deleted with the last run that shows them, or after a day if there is none.
     """
     given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
-    upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
+    async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
+        upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
     return PlotUpload.model_validate({"id": upload_id, "files": names, "refused": refused})

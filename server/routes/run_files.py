@@ -16,7 +16,9 @@ from ...runs.result_files import ResultFiles, UnknownFileError, stem_of
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
 from ...stores.backends import backend_of
+from ...stores.run_records import RunRecord
 from ..attachments import attachment, file_records
+from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
 from ..response_models import Responses, problems
 from ..server_state import ServerState, StateOf
@@ -44,13 +46,16 @@ async def get_file(
     run_id: str, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
     """One file as an attachment."""
-    record = await _record(run_id, state)
+    record = _finished(await state.runs.find_run(run_id))
     stem = stem_of(record)
     if name.startswith(f"{stem}.edited."):
-        text = await asyncio.to_thread(load_editable, state.session.home, run_id)
+        with conflicts(run_deleted(run_id)):
+            text = await asyncio.to_thread(load_editable, state.session.home, record["thread_id"])
         if text.edits:
             record = await edited_record(text, state.session)
             stem = f"{stem}.edited"
+        elif await state.orders.ended_by_another(withdrawn := edit_withdrawn(record["thread_id"])):
+            raise ServerError(409, f"{withdrawn} by another request.")
     return await _file(record, stem, name, state, page_images, inline)
 
 
@@ -92,7 +97,10 @@ async def _file(
 
 async def _record(run_id: str, state: ServerState) -> StoredRecord:
     """The stored record of a finished run; raises `UnknownRunError`, and `ServerError` for an unfinished one."""
-    run = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
+    return _finished(await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id)))
+
+
+def _finished(run: RunRecord) -> StoredRecord:
     if run.status != "finished" or run.result is None:
         raise ServerError(409, f"Run {run.thread_id} is not finished and has no files.", help="Resume it first.")
     return stored(run.result)

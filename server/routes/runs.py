@@ -8,17 +8,14 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ...runs.execution import delete_run
 from ...runs.run_listing import run_details, run_summary
 from ...stores.backends import backend_of
 from ...stores.job_records import JobEntry
-from ...stores.run_records import RunRecord, UnknownRunError
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
 from ..run_jobs import Limits
-from ..server_state import ServerState, StateOf
-from ..uploaded_plots import plot_sets, tidy_plots
+from ..server_state import StateOf
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -52,24 +49,14 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
 @router.post("/{run_id}/cancel", responses=problems(404))
 async def cancel_run(run_id: str, state: StateOf) -> Stopped:
     """Stop a run, on whichever server it works; it is paused, and what was paid for is kept."""
-    run = await _registered(run_id, state)
+    run = await state.runs.find_run(run_id)
     return Stopped(id=run.thread_id, stopped=await state.jobs.stop(run.thread_id))
 
 
 @router.delete("/{run_id}", status_code=204, responses=problems(404, 409))
 async def remove_run(run_id: str, state: StateOf) -> None:
     """Delete the run with exactly this id, if it is not active; cached model answers stay."""
-    run = await _registered(run_id, state)
-    if run.thread_id != run_id:
-        raise UnknownRunError(f"There is no run {run_id!r:.200}.")
-    await state.jobs.require_idle(run.thread_id)
-    await delete_run(state.session.home, run.thread_id)
-    await asyncio.to_thread(tidy_plots, state.session.home, plot_sets(run))
-    await state.jobs.forget(run.thread_id)
-
-
-async def _registered(run_id: str, state: ServerState) -> RunRecord:
-    return await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
+    await state.runs.delete_run(run_id)
 
 
 def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:

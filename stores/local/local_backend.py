@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from filelock import FileLock
 
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
@@ -24,15 +26,18 @@ from .file_records import FileRecords
 from .file_tables import FileTables
 from .fulltext import FullText
 from .local_membership import LocalMembership
-from .local_uploads import LocalUploads
-from .lock import WriterLock, run_lock, run_under_way
+from .local_uploads import UPLOAD, LocalUploads
+from .lock import WriterLock, run_lock, run_under_way, try_acquire
 from .run_registry import RunRegister
+from .server_register import LocalJobs
 from .vector_search import Nearest
 from .vectors import VectorStore
 from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from ..library import Library
+
+_HOUR: Final = 3600.0
 
 
 class LocalStores:
@@ -100,6 +105,22 @@ class LocalBackend:
     def plots(self) -> LocalUploads:
         """Those in the folder of plots."""
         return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
+
+    def uploads(self) -> LocalUploads:
+        """Those in the folder of papers; while a server is at work, one of the last hour is not idle."""
+        server = FileLock(self._home.locks / "server.lock", thread_local=False)
+        alone = self._home.copy_of is None and try_acquire(server)
+        server.release()
+        root = (self._home.copy_of or self._home.root) / self._home.papers.name
+        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, self._unfinished)
+
+    def _unfinished(self) -> set[str]:
+        return LocalJobs(self._home.server).unfinished() if self._home.server.is_file() else set()
+
+    def forget_job(self, job_id: str) -> None:
+        """Delete its rows in the file of the server."""
+        if self._home.server.is_file():
+            LocalJobs(self._home.server).forget(job_id)
 
     def edited_sentences(self) -> EditedSentences:
         """Those in the file of runs."""

@@ -6,7 +6,10 @@ from filelock import FileLock
 
 from ...errors import ConfigurationError
 from ..home import Home
+from ..recent_endings import ENDINGS_SCHEMA, RecentEndings
 from ..server_protocols import Listener
+from ..sign_in_sessions import SESSIONS_REMEDY, SESSIONS_SCHEMA, SignInSessions
+from .file_tables import FileTables
 from .local_uploads import UPLOAD, LocalUploads
 from .lock import try_acquire
 from .server_register import LocalJobs, LocalKeys
@@ -28,7 +31,10 @@ class LocalMembership:
             raise SecondServerError(f"{home.name}: another server is at work on this folder.")
         self.jobs = LocalJobs(home.server)
         self.keys = LocalKeys(home.server)
-        self.uploads = LocalUploads(home.papers, UPLOAD)
+        self.sessions = SignInSessions(FileTables(home.server, SESSIONS_SCHEMA, SESSIONS_REMEDY))
+        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
+        self.endings = RecentEndings(FileTables(home.server, ENDINGS_SCHEMA, SESSIONS_REMEDY))
+        self.locks = None
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,22 @@ UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
 
 class LocalUploads:
-    """The uploads below `root` whose names match `ids`; those not stored again for `idle_after` seconds are idle."""
+    """The uploads below `root` whose names match `ids`.
 
-    def __init__(self, root: Path, ids: re.Pattern[str], idle_after: float = 0) -> None:
+    Those not stored again for `idle_after` seconds are idle, but not the `unfinished` ones.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        ids: re.Pattern[str],
+        idle_after: float = 0,
+        unfinished: Callable[[], set[str]] = set,
+    ) -> None:
         self._root = root
         self._ids = ids
         self._idle_after = idle_after
+        self.unfinished = unfinished
 
     def folder(self, upload: str) -> Path:
         """The folder of an upload."""
@@ -53,19 +63,34 @@ class LocalUploads:
             return sorted(file.name for file in self.folder(upload).iterdir())
         return []
 
+    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """The size of each file in bytes, by upload and name."""
+        found: dict[str, dict[str, int]] = {}
+        for upload in self._uploads() if among is None else among:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                sizes = {file.name: file.stat().st_size for file in os.scandir(self.folder(upload))}
+                found |= {upload: sizes} if sizes else {}
+        return found
+
     def remove(self, upload: str, names: Collection[str]) -> None:
         """Delete files of an upload, and its folder when nothing is left in it."""
         folder = self.folder(upload)
-        with suppress(FileNotFoundError):
-            for name in names:
-                (folder / name).unlink(missing_ok=True)
-            if not any(folder.iterdir()):
-                folder.rmdir()
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it is not empty, or gone
+            folder.rmdir()
 
     def idle(self) -> list[str]:
         """The uploads that were not stored again for that long."""
         before = time.time() - self._idle_after
+        busy = self.unfinished()
+        return sorted(
+            upload for upload, changed_at in self._uploads().items() if changed_at <= before and upload not in busy
+        )
+
+    def _uploads(self) -> dict[str, float]:
+        """When each upload was last stored, in seconds since 1970."""
         with suppress(FileNotFoundError):
-            folders = [folder for folder in self._root.iterdir() if self._ids.fullmatch(folder.name)]
-            return sorted(each.name for each in folders if each.is_dir() and each.stat().st_mtime <= before)
-        return []
+            folders = [each for each in os.scandir(self._root) if self._ids.fullmatch(each.name)]
+            return {each.name: each.stat().st_mtime for each in folders if each.is_dir(follow_symlinks=False)}
+        return {}

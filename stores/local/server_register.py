@@ -62,9 +62,6 @@ class UnregisteredJobs:
     def hand_back(self, job_id: str) -> None:
         """Do nothing: nothing was taken up."""
 
-    def forget(self, job_id: str) -> None:
-        """Do nothing: nothing was stored."""
-
 
 class LocalJobs(UnregisteredJobs):
     """The unfinished jobs in a SQLite file; blocking and thread-safe."""
@@ -85,7 +82,8 @@ class LocalJobs(UnregisteredJobs):
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
         """Delete a job that finished, failed or was stopped."""
-        self.forget(job_id)
+        with self._file.connection() as connection:
+            connection.execute("DELETE FROM jobs WHERE thread_id = ?", (job_id,))
 
     def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """The jobs that an earlier server did not end, in the order of their start."""
@@ -95,9 +93,17 @@ class LocalJobs(UnregisteredJobs):
         return [JobOrder(row["thread_id"], row["kind"], self._file.parsed(row, "request")) for row in found]
 
     def forget(self, job_id: str) -> None:
-        """Delete a job."""
+        """Delete a job, and the keys of the requests that began it."""
         with self._file.connection() as connection:
             connection.execute("DELETE FROM jobs WHERE thread_id = ?", (job_id,))
+            connection.execute(
+                "DELETE FROM keys WHERE json_valid(request) AND json_extract(request, '$.order.id') = ?", (job_id,)
+            )
+
+    def unfinished(self) -> set[str]:
+        """The ids of the jobs that work, or that the next server resumes."""
+        with self._file.connection() as connection:
+            return {str(row[0]) for row in connection.execute("SELECT thread_id FROM jobs")}
 
 
 def _settle(connection: sqlite3.Connection, file: RegisterFile, key: str, order: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ..edited_sentences import EditedSentences
 from ..home_protocols import Checkpoints
+from ..local.local_uploads import UPLOAD
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..run_records import PLOT_SET, PLOTS_KEPT
@@ -23,6 +24,7 @@ from .database_state import database_state
 from .database_tables import DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
+from .postgres_jobs import forget_job
 from .postgres_journal import LibraryJournalDatabase
 from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
 from .postgres_uploads import PostgresUploads
@@ -113,6 +115,15 @@ class PostgresBackend:
     def plots(self) -> PostgresUploads:
         """Those in the table of uploads."""
         return PostgresUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
+
+    def uploads(self) -> PostgresUploads:
+        """Those in the table of uploads."""
+        return PostgresUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
+
+    def forget_job(self, job_id: str) -> None:
+        """Delete its rows."""
+        with Database(self._url).transaction() as connection:
+            forget_job(connection, job_id)
 
     def edited_sentences(self) -> EditedSentences:
         """Those in a table."""

@@ -44,6 +44,12 @@ UPDATE server_jobs SET server = %s, moves = moves + (server NOT IN ('', %s))::in
 """
 
 
+def forget_job(connection: Any, job_id: str) -> None:
+    """Delete a job with its events and the keys of the requests that began it, unless a living server works on it."""
+    connection.execute(f"DELETE FROM server_jobs WHERE id = %s AND (ended_at IS NOT NULL OR {_GONE})", (job_id,))
+    connection.execute("DELETE FROM request_keys WHERE job::json ->> 'id' = %s", (job_id,))
+
+
 class PostgresJobs:
     """The register of jobs, as one server uses it."""
 
@@ -168,11 +174,6 @@ class PostgresJobs:
             connection.execute(
                 "UPDATE server_jobs SET server = '' WHERE server = %s AND ended_at IS NULL", (self._server,)
             )
-
-    def forget(self, job_id: str) -> None:
-        """Delete an ended job with its events."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM server_jobs WHERE id = %s AND ended_at IS NOT NULL", (job_id,))
 
     def clean(self, connection: Any) -> None:
         """Delete the jobs that ended a while ago, with their events."""

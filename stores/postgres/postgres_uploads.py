@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath, PurePosixPath
@@ -13,6 +14,11 @@ from typing import Any, Final
 
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
+_IDLE: Final = """
+SELECT u.upload, (max(u.stored_at) < now() - %s * interval '1 s' OR bool_or(j.ended_at IS NOT NULL))
+    AND NOT bool_or(j.id IS NOT NULL AND j.ended_at IS NULL)
+FROM uploads u LEFT JOIN server_jobs j ON j.id = u.upload GROUP BY u.upload
+"""
 
 
 class PostgresUploads:
@@ -76,23 +82,47 @@ class PostgresUploads:
             rows = connection.execute("SELECT DISTINCT name FROM uploads WHERE upload = %s ORDER BY 1", (upload,))
             return [row[0] for row in rows.fetchall()]
 
-    def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and the copies of all of them here."""
-        with self._connection() as connection:
-            connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
-        for name in names:
-            (self.folder(upload) / name).unlink(missing_ok=True)
-        with suppress(OSError):
-            self.folder(upload).rmdir()
-
-    def idle(self) -> list[str]:
-        """The uploads that were not stored again for that long."""
+    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """The size of each file in bytes, by upload and name."""
+        found: dict[str, dict[str, int]] = {}
         with self._connection() as connection:
             rows = connection.execute(
-                "SELECT upload FROM uploads GROUP BY upload HAVING max(stored_at) < now() - %s * interval '1 s'",
-                (self._idle_after,),
+                "SELECT upload, name, sum(octet_length(content)) FROM uploads"
+                " WHERE %s::text[] IS NULL OR upload = ANY(%s) GROUP BY upload, name",
+                (given := None if among is None else list(among), given),
             )
-            return [row[0] for row in rows.fetchall() if self._ids.fullmatch(row[0])]
+            for upload, name, size in rows.fetchall():
+                if self._ids.fullmatch(upload):
+                    found.setdefault(upload, {})[name] = int(size)
+        return found
+
+    def remove(self, upload: str, names: Collection[str]) -> None:
+        """Delete files of an upload, and the copies here of those that are not stored."""
+        with self._connection() as connection:
+            connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
+        stored = self.names(upload)
+        with suppress(OSError):
+            for file in self.folder(upload).iterdir():
+                if file.name not in stored:
+                    file.unlink()
+            self.folder(upload).rmdir()
+
+    def unfinished(self) -> set[str]:
+        """The uploads that a server works on or will resume."""
+        with self._connection() as connection:
+            rows = connection.execute("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")
+            return {row[0] for row in rows.fetchall()}
+
+    def idle(self) -> list[str]:
+        """The uploads whose job has ended or that are old enough, and old copies of deleted ones."""
+        with self._connection() as connection:
+            rows = connection.execute(_IDLE, (self._idle_after,)).fetchall()
+        before = time.time() - self._idle_after
+        found = {upload for upload, idle in rows if idle}
+        if self._root.is_dir():
+            copies = [folder for folder in self._root.iterdir() if folder.stat().st_mtime < before]
+            found |= {folder.name for folder in copies} - {upload for upload, _ in rows}
+        return sorted(upload for upload in found if self._ids.fullmatch(upload))
 
     def _fetch(self, upload: str, name: str) -> Path:
         target = self.folder(upload) / name
@@ -108,6 +138,10 @@ class PostgresUploads:
 
     def _write(self, connection: Any, upload: str, name: str, parts: int, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            for cut_off in self._root.glob(".fetched-*"):
+                if cut_off.stat().st_mtime < time.time() - _HOUR:
+                    cut_off.unlink()
         descriptor, written = tempfile.mkstemp(dir=self._root, prefix=".fetched-")
         try:
             with os.fdopen(descriptor, "wb") as file:

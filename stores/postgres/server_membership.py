@@ -23,9 +23,13 @@ from typing import Any, Final
 from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
 from ..local.local_uploads import UPLOAD
+from ..recent_endings import RecentEndings
 from ..server_protocols import Listener
+from ..sign_in_sessions import SignInSessions
+from .advisory_locks import DatabaseCallLocks
 from .database import Database, LeaseLostError, mark_of
 from .database_home import DatabaseHome
+from .database_tables import DatabaseTables
 from .postgres_jobs import PostgresJobs
 from .postgres_keys import PostgresKeys
 from .postgres_uploads import PostgresUploads
@@ -70,6 +74,10 @@ class DatabaseMembership:
         self._pool = self._database.pool(_CONNECTIONS, vectors=False)
         self.jobs = PostgresJobs(self._database, self._pool, self._channel)
         self.keys = PostgresKeys(self._database, self._pool)
+        tables = DatabaseTables(self._database, self._pool)
+        self.sessions = SignInSessions(tables)
+        self.endings = RecentEndings(tables)
+        self.locks = DatabaseCallLocks(self.home.url)
         self.uploads = PostgresUploads(partial(self._database.leased, self._pool), self.home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None

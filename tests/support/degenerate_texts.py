@@ -37,6 +37,11 @@ TEXTS: Final = tuple(_PARTS)
 
 def degenerate(name: str, length: int) -> str:
     """The text with this name, `length` characters long."""
-    before, piece, behind = _PARTS[name]
+    return repeated(_PARTS[name], length)
+
+
+def repeated(parts: tuple[str, str, str], length: int) -> str:
+    """A prefix, a piece repeated up to a length, and a suffix."""
+    before, piece, behind = parts
     inside = length - len(before) - len(behind)
     return f"{before}{(piece * (inside // len(piece) + 1))[:inside]}{behind}"

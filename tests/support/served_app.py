@@ -18,12 +18,13 @@ import pytest
 import uvicorn
 
 from citeloom.config import Settings, load_settings
+from citeloom.database_url import DatabaseUrl
 from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
 from citeloom.server.uvicorn_config import uvicorn_config
-from citeloom.stores.home import Home
+from citeloom.stores.home import find_home
 
 T = TypeVar("T")
 SSE = {"Accept": "text/event-stream"}
@@ -42,11 +43,11 @@ class Event:
 class Served:
     """A running server, and a client of its API."""
 
-    def __init__(self, settings: Settings, home: Path, options: ServerOptions) -> None:
+    def __init__(self, settings: Settings, home: Path | DatabaseUrl, options: ServerOptions) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.app = create_app(settings, Home(home), options)
+        self.app = create_app(settings, find_home(home), options)
         self._server = uvicorn.Server(uvicorn_config(self.app))
         self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
         headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}
@@ -125,7 +126,7 @@ def events_of(lines: Iterator[str]) -> Iterator[Event]:
 
 
 @contextmanager
-def served_app(home: Path, settings: dict[str, Any] | None = None, **options: Any) -> Iterator[Served]:
+def served_app(home: Path | DatabaseUrl, settings: dict[str, Any] | None = None, **options: Any) -> Iterator[Served]:
     """A server on this home until the end of the block; extractive unless the settings name a model.
 
     The settings are those of the environment, as with `serve`: a run is resumed with them.

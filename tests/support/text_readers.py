@@ -15,7 +15,15 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
 from citeloom import key_trust
-from citeloom.citations import citation_styles, edited_citations, html_escaping, markers, marking, references
+from citeloom.citations import (
+    citation_styles,
+    edited_citations,
+    html_escaping,
+    markers,
+    marking,
+    quotations,
+    references,
+)
 from citeloom.citations.checks import (
     absence,
     author_year_patterns,
@@ -33,7 +41,7 @@ from citeloom.citations.checks import (
     unicode_folding,
 )
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import files, pandoc_formats, report_html
+from citeloom.citations.export import files, latex_characters, pandoc_formats, report_html
 from citeloom.citations.marker_stream import MarkerStream
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import escaping, search_view
@@ -46,6 +54,7 @@ from citeloom.documents import (
     categories,
     chunking,
     conversion,
+    exported_text,
     figure_search,
     front_matter,
     heading_translations,
@@ -73,15 +82,12 @@ from citeloom.roles.chat import (
 )
 from citeloom.roles.chat.prompt_experiment import present_experiment
 from citeloom.roles.extractive import (
-    answerer,
-    attributable_sentences,
-    draft_blocks,
-    paper_outline,
-    planners,
+    metrics_table,
+    needs,
     quotable_sentences,
     rewriter,
     section_outlines,
-    themes,
+    writer,
 )
 from citeloom.roles.inputs import EarlierSection
 from citeloom.roles.protocols import Draft
@@ -166,10 +172,6 @@ def _given(text: str) -> object:
     return langchain_documents.read_given(langchain_documents.Given("a2020", (given,)), _bibliography(""))
 
 
-def _themed(text: str) -> object:
-    return themes.experiment_themes(experiment(text), themes.vocabulary([("a", text)]))
-
-
 def _render(style: Any) -> Reader:
     return lambda text: citation_styles.render(text, SOURCES, style)
 
@@ -210,6 +212,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "check_draft, of an experiment": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=experiment(text)
     ),
+    "check_draft, of itself": lambda text: draft_checks.check_draft(
+        Draft(text), SOURCES, kind="discussion", experiment=experiment(text)
+    ),
     "check_draft, after a section": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),
@@ -218,7 +223,12 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
-    "quoted_spans": copied_text.quoted_spans,
+    "quoted_spans": quotations.quoted_spans,
+    "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
+    "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
+    "an edited file": exported_text.without_frame,
+    "citations of an exported file": exported_text.with_keys,
+    "characters of LaTeX": lambda text: latex_characters.with_printable_characters(f"\\begin{{document}}{text}", ""),
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
     "trace_numbers": lambda text: number_tracing.trace_numbers(text, SOURCES, EXPERIMENT),
@@ -230,7 +240,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     ),
     "wording": repeated_sentences.wording,
     "repeated_findings": lambda text: repeated_sentences.repeated_findings(text, {"methods": text}),
-    "without_repeats": lambda text: repeated_sentences.without_repeats(text, {"methods": PLAIN}),
     "cited_claims": lambda text: support_findings.cited_claims(text, SOURCES),
     "pairs_of_absence": lambda text: support_findings.pairs_of_absence(text, SOURCES),
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
@@ -247,7 +256,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._corrected(f"@misc{{a,\n{text}\n}}"),
-    "a reference of pandoc": lambda text: references._readable(text, paper("x"), own_style=True),
+    "a reference of pandoc": lambda text: references._readable(text, own_style=True),
     "_escaped, for pandoc": pandoc_formats._escaped,
     "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),
     "a manuscript for pandoc": lambda text: pandoc_formats.manuscript(text, [], title=text),
@@ -257,7 +266,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 }
 
 DOCUMENTS: Final[Mapping[str, Reader]] = {
-    "blocks_of": lambda text: [draft_blocks.cites(item.text) for item in draft_blocks.blocks_of(text, [(0, 9)])],
     "parse_identifier": identifiers.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
     "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
@@ -298,7 +306,6 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "plain, of a PDF": pdf_mending.plain,
     "lost_ligatures": lambda text: pdf_mending.lost_ligatures([text]),
     "damaged_words": lambda text: pdf_mending.damaged_words([text]),
-    "words_made_whole": lambda text: pdf_mending.words_made_whole([text], [text]),
     "with_words": lambda text: pdf_mending.with_words(text, {"node": "mode"}),
     "made of a document by pandoc": conversion._without_boxes,
     "read_given": _given,
@@ -322,30 +329,22 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
     "show_passages": lambda text: prompt_passages.show_passages(text, [chunk(text)]),
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
-    "a title in an answer": lambda text: answerer._title(source(paper=paper(text))),
     "quotable_passages": quotable_sentences.quotable_passages,
-    "quotable_passages, attributed": lambda text: quotable_sentences.quotable_passages(text, attributed=True),
     "is_quotable": quotable_sentences.is_quotable,
-    "is_quotable, attributed": lambda text: quotable_sentences.is_quotable(text, attributed=True),
     "shown_quote": lambda text: quote_display.shown_quote(text, len(text) // 3, len(text) // 2),
     "without_pointers": quote_display.without_pointers,
-    "attributable_passages": attributable_sentences.attributable_passages,
-    "tells_of_doing": attributable_sentences.tells_of_doing,
     "words_of": words.words_of,
-    "experiment_themes": _themed,
-    "plans.sentences": section_outlines.sentences,
-    "plans.plain": section_outlines.plain,
-    "plans.paragraphs": lambda text: [
-        section_outlines.paragraphs(kind, experiment(text)) for kind in ("results", "discussion")
-    ],
-    "share_of": lambda text: [
-        paper_outline.share_of(kind, experiment(text), ()) for kind in ("discussion", "abstract")
-    ],
+    "field_paragraphs": section_outlines.field_paragraphs,
+    "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
+    "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
+    "without_details": writer.without_details,
+    "_quoted, of a statement": writer._quoted,
+    "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
     "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
-    "parts_of": lambda text: planners.parts_of(text[:QUESTION]),
+    "parts_of": lambda text: needs.parts_of(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {

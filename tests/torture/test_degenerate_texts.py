@@ -10,7 +10,6 @@ import pytest
 from citeloom.citations import markers
 from citeloom.citations.checks import unicode_folding
 from citeloom.documents import field_blocks
-from citeloom.roles.extractive import section_outlines
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.text_readers import READERS
 
@@ -25,19 +24,18 @@ WHOLE = (
         "replace_invalid_citations",
         "copied_runs",
         "repeated_findings",
-        "without_repeats",
         "render",
         "trace_numbers",
     ),
     *("MarkerStream", "suspicious", "flag_sources", "section_html", "chunk_paper", "describe", "parse_", "leave_out"),
-    *("front matter", "read_front", "author_names", "readable", "quotable", "attributable", "experiment_themes"),
+    *("front matter", "read_front", "author_names", "readable", "quotable"),
     *("repairing", "read_given", "readable_units"),
     "extractive_summary",  # of a paper that is parsed first, as it is by `describe`
 )
 
 
 def _cpu(name: str, text: str) -> float:
-    for kept in (unicode_folding.fold, markers._sentences, field_blocks._blocks, section_outlines.plain):
+    for kept in (unicode_folding.fold, markers._sentences, field_blocks._blocks):
         kept.cache_clear()  # which would answer what was measured before
     gc.disable()  # which goes through all that other tests have left, too, at moments of its own
     try:

@@ -18,12 +18,13 @@ from ...text.words import GENERIC_WORDS, STOP_WORDS
 from .author_mentions import folded, papers_by_author
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|‘([^’]+)’|(?<!\w)'([^']+)'(?!\w)")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|‘([^’]+)’|(?<!\w)'([^']+)'(?!\w)")  # bounded: 4,000 characters
 _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+", re.IGNORECASE)
 # A key is delimited by spaces and brackets; the second form finds one between letters of another script.
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
+_LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # words from which a title is recognised without quotes or capitals
 _NEAR = 0.88  # share of equal characters from which two titles are the same except for a typo
 _SHARED = 0.6  # of a title's words that must be in the question before it is compared
@@ -171,7 +172,11 @@ def _title_words(title: str) -> tuple[str, ...]:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Share of equal characters, 0 to 1; 0 immediately when the lengths alone rule out more than `_NEAR`."""
+    """Share of equal characters, 0 to 1; 0 immediately when the lengths alone rule out more than `_NEAR`.
+
+    The beginnings of texts longer than any title are compared, since a comparison takes quadratic time.
+    """
+    one, other = one[:_LONGEST_TITLE], other[:_LONGEST_TITLE]
     total = len(one) + len(other)
     if not total or 2 * min(len(one), len(other)) / total < _NEAR:
         return 0.0

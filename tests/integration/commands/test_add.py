@@ -176,6 +176,18 @@ def test_a_file_that_cannot_be_had_leaves_the_abstract(
     assert said in paper["why"]
 
 
+def test_a_pdf_that_cannot_be_read_is_not_kept_and_the_abstract_stays(
+    citeloom: Citeloom, home: Path, services: MetadataServer
+) -> None:
+    services.files["quails.pdf"] = b"%PDF-1.4 and nothing of the kind"
+    added = home / "added"
+    for options in ((), ("--download",)):
+        citeloom("add", QUAILS.doi, *options, "--home", home, **services.settings())
+        assert sorted(file.name for file in added.iterdir()) == ["library.bib", "lovelace2021migration.md"]
+    assert citeloom("papers", "remove", "lovelace2021migration", "--home", home).code == 0
+    assert [file.name for file in added.iterdir()] == ["library.bib"]
+
+
 def test_links_into_the_users_network_are_not_followed(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:

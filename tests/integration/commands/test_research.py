@@ -36,7 +36,7 @@ def test_the_answer_goes_to_stdout_and_all_else_to_stderr(citeloom: Citeloom, ho
         " passages to read",
         " findings from ",
         "writing the answer from ",
-        "Passages that may be relevant, but none answers the question: ",
+        "Nearest passages, not judged: ",
         "--out DIR",
     ):
         assert said in done.err
@@ -47,7 +47,7 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
     record = citeloom("research", QUESTION, "--home", home, "--json").json
     assert list(record)[:4] == ["thread_id", "question", "route", "answered"]
     assert record["question"] == QUESTION and "section" not in record
-    assert record["answered"] is False and record["outcome"] == "passages"  # quoted, and not in the question's words
+    assert record["answered"] is None and record["outcome"] == "passages"
     assert record["route"] == {"track": "survey", "papers": [], "categories": []}
     for name in ("text", "citations", "evidence", "references", "usage", "warnings", "files"):
         assert name in record
@@ -59,8 +59,8 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
 
 def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", ELSEWHERE, "--home", home)
-    assert done.code == 0 and "does not answer this question" in done.out
-    assert "References" not in done.out and "Not answered: 0 citations" in done.err
+    assert done.code == 0 and "Nothing near" in done.out and "does not answer" not in done.out
+    assert "References" not in done.out and "Nothing near: 0 citations" in done.err
     assert "Next: rephrase the question" in done.err
     record = citeloom("research", ELSEWHERE, "--home", home, "--json").json
     assert record["answered"] is False and record["citations"] == record["references"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from citeloom import Conversation, open_library, research, write_section
 from tests.integration.commands.conftest import Citeloom
 from tests.support.sample_library import EXPERIMENT
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -120,3 +122,98 @@ def test_what_is_no_result_is_wrong_input(citeloom: Citeloom, home: Path, tmp_pa
     done = citeloom("verify", file, "--home", home)
     assert done.code == 2 and str(file) in done.err
     assert citeloom("verify", tmp_path / "none.json", "--home", home).code == 2
+
+
+@pytest.fixture(scope="module")
+def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a discussion in all formats; to be copied, never written to."""
+    folder = tmp_path_factory.mktemp("exported")
+    with open_library(shutil.copytree(sample_home, folder / "home")) as library:
+        write_section(library, "discussion", EXPERIMENT, out=folder / "files", formats=["tex", "docx", "html"])
+    return folder / "files"
+
+
+def _edit(file: Path, old: str, new: str) -> bool:
+    """Replace words in a file, in a .docx in its document; whether they were there."""
+    if file.suffix == ".json":
+        record = json.loads(file.read_text("utf-8"))
+        before, record["text"] = record["text"], record["text"].replace(old, new)
+        file.write_text(json.dumps(record), "utf-8")
+        return old in before
+    if file.suffix != ".docx":
+        text = file.read_text("utf-8")
+        file.write_text(text.replace(old, new), "utf-8")
+        return old in text
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    text = parts["word/document.xml"].decode("utf-8")
+    parts["word/document.xml"] = text.replace(old, new).encode("utf-8")
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return old in text
+
+
+@pytest.mark.parametrize("suffix", ["json", "md", "tex", "docx", "html"])
+def test_the_text_of_each_format_is_checked(
+    citeloom: Citeloom, exported: Path, home: Path, suffix: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(exported, tmp_path / "files")
+    file = folder / f"discussion.{suffix}"
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 0 and "all hold" in done.err, done.out + done.err
+    record = json.loads((folder / "discussion.json").read_text("utf-8"))
+    first = record["citations"][0]
+    other = next(item["key"] for item in record["citations"] if item["key"] != first["key"])
+    by_key = {"md": "({})", "json": "({})", "tex": "{{{}}}"}.get(suffix, "#ref-{}")
+    author = next(entry for entry in record["references"] if entry["key"] == first["key"])["authors"][0].split()[-1]
+    word = next(word for word in first["quote"].split() if len(word) > 6 and word.isalpha())
+    number = next(item["text"] for item in record["numbers"] if "path" in (item["found"] or {}))
+    changes = {
+        "another key": (by_key.format(first["key"]), by_key.format(other)),
+        "a key of nobody": (by_key.format(first["key"]), by_key.format("nobody2020made")),
+        "an author": (author, "Nobodyson"),
+        "a word in a quote": (word, "penguin"),
+        "a number": (number, "77.31"),
+    }
+    if suffix == "docx":  # where a link is an attribute
+        changes["another key"] = (f"ref-{first['key']}", f"ref-{other}")
+        changes["a key of nobody"] = (f"ref-{first['key']}", "ref-nobody2020made")
+    if suffix != "json":
+        changes["a new citation"] = ("For new wearers", "As Miller (2019) showed, for new wearers")
+    for what, change in changes.items():
+        shutil.copytree(exported, folder, dirs_exist_ok=True)
+        assert _edit(file, *change), what
+        done = citeloom("verify", file, "--home", home)
+        assert done.code == 4, f"{what}: {done.err}"
+
+
+def test_an_edited_sentence_may_cite_what_the_run_found(
+    citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(exported, tmp_path / "files")
+    citation = json.loads((folder / "discussion.json").read_text("utf-8"))["citations"][0]
+    text = (folder / "discussion.md").read_text("utf-8")
+    new = f"In my own words, this was seen before: “{citation['quote']}” ({citation['key']})."
+    (folder / "discussion.md").write_text(text.replace("\n\n## References", f"\n\n{new}\n\n## References"), "utf-8")
+    done = citeloom("verify", folder / "discussion.md", "--home", home)
+    assert done.code == 0 and "1 edited sentence" in done.err, done.out
+
+
+@pytest.mark.parametrize("suffix", ["md", "tex", "docx", "html"])
+def test_the_text_of_a_paper_is_checked_with_its_abstract_and_figures(
+    citeloom: Citeloom, home: Path, tmp_path: Path, suffix: str
+) -> None:
+    for file in EXAMPLES.glob("*.*"):
+        shutil.copy(file, tmp_path)
+    formats = [] if suffix == "md" else ["--format", suffix]
+    written = citeloom("paper", tmp_path / "exp.json", "--home", home, "--out", tmp_path, "--json", *formats)
+    abstract = next(part for part in written.json["sections"] if part["section"] == "abstract")
+    file = tmp_path / f"paper.{suffix}"
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 0 and "all hold" in done.err, done.out
+    first = abstract["text"].split(". ")[0]
+    number = next(word for word in first.split() if word.isdigit())
+    assert _edit(file, first, first.replace(number, "7731"))
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 4 and "7731" in done.out, done.err

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import pypdfium2
 import pytest
 
-from citeloom import aopen_library, awrite_section, open_library, write_section
+from citeloom import aopen_library, awrite_section, open_library, write_paper, write_section
 from citeloom.citations.export import pandoc_formats
+from citeloom.citations.export.latex_engine import find_engine
 from citeloom.citations.export.pandoc_formats import ExportError
 from citeloom.config import Settings
 from citeloom.errors import InputError
@@ -20,6 +24,8 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
 from citeloom.stores.home import Home
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def test_each_format_is_written_beside_the_markdown(home: Path, experiment: dict[str, Any], tmp_path: Path) -> None:
@@ -67,3 +73,41 @@ async def test_a_format_that_fails_loses_no_other_file(
             await awrite_section(library, "discussion", experiment, out=tmp_path, formats=("docx", "tex"))
     names = sorted(path.name for path in tmp_path.glob("discussion.*"))
     assert names == [f"discussion.{name}" for name in ("bib", "evidence.html", "json", "md", "tex")]
+
+
+def test_a_paper_can_be_submitted(home: Path, tmp_path: Path) -> None:
+    given = json.loads((EXAMPLES / "exp.json").read_text("utf-8"))
+    given["reasoning"] += " As Figure 2 shows, it is so; “as Figure 1 of the other paper shows, it is not so at all”."
+    for image in EXAMPLES.glob("*.png"):
+        shutil.copy(image, tmp_path)
+    exp = tmp_path / "exp.json"
+    exp.write_text(json.dumps(given), encoding="utf-8")
+    formats = ("tex", "docx", "html", "zip", *(["pdf"] if find_engine() else []))
+    with open_library(home) as library:
+        record = write_paper(library, exp, out=tmp_path / "out", formats=formats)
+    files = {name: Path(path) for name, path in record["files"].items()}
+    tex, page = files["tex"].read_text("utf-8"), files["html"].read_text("utf-8")
+    docx = zipfile.ZipFile(files["docx"]).read("word/document.xml").decode()
+    body = tex.partition("\\begin{document}")[2]
+    assert re.search(r"\\maketitle\s+\\begin\{abstract\}\s+\w", body) and "\\section{Abstract}" not in tex
+    assert 'w:val="Abstract"' in docx and 'class="abstract"' in page
+    assert "\\citep{" in body and "in section" not in body + page + docx
+    assert body.count("\\begin{figure}") == 3 == len(set(re.findall(r"\\label\{fig:(\d)\}", body)))
+    assert "As Figure~\\ref{fig:2} shows" in body and "as Figure 1 of the other paper" in body
+    assert page.count("<figcaption") == 3 and 'w:val="ImageCaption"' in docx
+    names = {"paper.tex", "paper.bib", *(f"paper.figure-{number}.png" for number in (1, 2, 3))}
+    assert set(zipfile.ZipFile(files["zip"]).namelist()) == names
+    if "pdf" in files:
+        document = pypdfium2.PdfDocument(files["pdf"])
+        text = " ".join("\n".join(item.get_textpage().get_text_bounded() for item in document).split())
+        assert "Abstract" in text and "Figure 2: Accuracy" in text and "References" in text and "??" not in text
+
+
+def test_a_pdf_without_an_engine_is_refused_with_a_remedy(
+    home: Path, experiment: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with open_library(home) as library, pytest.raises(ExportError, match="tectonic") as refused:
+        write_section(library, "discussion", experiment, out=tmp_path, formats=("pdf", "zip"))
+    assert "texlive-xetex" in str(refused.value.help)
+    assert (tmp_path / "discussion.zip").exists() and not (tmp_path / "discussion.pdf").exists()

@@ -78,7 +78,9 @@ def test_a_section_without_a_model_keeps_all_that_the_user_wrote(home: Path, exp
     page = Path(record["files"]["html"]).read_text("utf-8")
     for shown in (tex, docx, page):
         assert "Himmelstein et al. (2017) saw the same in networks." in shown
-        assert "Extractive mode" in shown
+    # Not a paragraph that somebody would submit.
+    assert "Extractive mode" in tex.splitlines()[0] and "Extractive mode" not in docx + page.partition("<body>")[2]
+    assert "Extractive mode" in page
     assert "\\begin{itemize}" in tex and "longtable" in tex and "okafor2022ensembles}" in tex
     assert "<li>" in page and "<table" in page and "<h2" in page
     report = Path(record["files"]["evidence.html"]).read_text("utf-8")
@@ -97,13 +99,28 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     assert "![Figure 1](results.figure-1.png)" in md
     assert "{results.figure-1.png}" in tex and "{0.8\\textheight}" in tex  # a tall plot leaves room for its caption
     assert 'src="data:image/png;base64,' in " ".join(page.split())
-    for shown in (md, tex, page, docx):
+    for shown in (md, page, docx):
         assert "Figure 1. Caption of error.png" in " ".join(shown.split())
         assert "Figure 2" not in shown
+    assert "\\caption{Caption of error.png}\n\\label{fig:1}\n\\end{figure}" in tex
+    assert "is shown in Figure~\\ref{fig:1}." in tex
     assert md.count("Caption of error.png") == 1
     media = [name for name in zipfile.ZipFile(record["files"]["docx"]).namelist() if "media/" in name]
     assert len(media) == 1
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
+
+
+async def test_a_plot_that_the_writer_does_not_name_is_shown_and_noted(
+    home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0)
+    with open_session(settings, Home(home)) as session:
+        record = await awrite_section(session, "results", exp, out=tmp_path / "out", formats=("tex",))
+    await close_connections()
+    assert "Figure" not in record["text"]
+    assert [figure["number"] for figure in record["figures"]] == [1]
+    assert "Figure 1 (error.png) is shown, but the text does not mention it." in record["warnings"]
+    assert "\\label{fig:1}" in Path(record["files"]["tex"]).read_text("utf-8")
 
 
 def test_numbers_of_figures_that_the_user_mentions_stay_as_they_are(home: Path, exp: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from citeloom import open_library, write_section
+from citeloom.citations.export.latex_engine import find_engine
 from tests.support.judging_model import GOOD, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI
 from tests.support.run_fixtures import experiment
@@ -20,7 +21,7 @@ from tests.support.served_app import Served, served_app
 __all__ = ["experiment"]
 
 TEXT = f"{GOOD} {WEAK}"
-FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "html")
+FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "html", *(["pdf"] if find_engine() else []), "zip")
 
 
 @pytest.fixture
@@ -154,6 +155,9 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
         assert "My own words on ensembles" in edited[name].text and "It may help others" not in edited[name].text, name
     assert "2 sentences were edited by hand." in edited["md"].text
     assert edited["json"].json()["citations"][0]["verdict"] == "supported"
+    page = served.api.get(f"{served.url}/runs/{run}").text
+    whole = page.partition('id="own-version"')[2].partition("</details>")[0]
+    assert "My own words on ensembles" in whole and "It may help others" not in whole, "as one text"
     original = served.api.get(f"{path}/discussion.md").text
     assert "My own words" not in original and "It may help others" in original
     for position in (0, 1):

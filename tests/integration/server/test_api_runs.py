@@ -149,7 +149,7 @@ def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(
 
 async def test_a_run_of_another_process_is_named_as_such(served: Served, home: Path) -> None:
     run_id = served.post("/research", QUESTION).json()["thread_id"]
-    served.run(served.state.jobs.forget(run_id))
+    served.state.jobs.forget(run_id)
     register = RunRegister(home / "runs.sqlite")
     register.mark(run_id, "running")
     with register._file.connection() as connection:

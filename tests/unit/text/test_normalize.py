@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.text.normalize import plain_wording
+from citeloom.text.normalize import plain_wording, unescape_html
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,7 @@ def test_plain_wording_stays_as_it_is(text: str) -> None:
     once = plain_wording(text)
     assert plain_wording(once) == once
     assert bool(once) == bool(text)
+
+
+def test_a_number_of_any_length_that_names_no_character_is_a_replacement_character() -> None:
+    assert unescape_html(f"&#8211;&#0065; &#{'1' * 5_000}; &amp;") == "–A \ufffd &"

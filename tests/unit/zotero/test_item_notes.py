@@ -19,6 +19,10 @@ from citeloom.zotero.zotero_records import Annotation, ItemNote
         ("<p>unclosed <b>markup", "unclosed markup"),
         ("<table><tr><td>1</td><td>2</td></tr></table>", "1\n2"),
         ("<script>never closed", ""),
+        ("<a title='a > b'>named</a>, where p < 0.05 and a<b", "named, where p < 0.05 and a<b"),
+        ("<p title=it's>seen</p>", "seen"),
+        ("an <!-- open comment", "an <!-- open comment"),
+        (f"&lt;b&gt; &#{'1' * 5_000}; &eacute;", "<b> \ufffd é"),
         ("", ""),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 
 from citeloom.citations import render
 from citeloom.citations.csl_styles import style_file
-from citeloom.citations.export.pandoc_formats import FORMATS, Format, convert, manuscript
+from citeloom.citations.export.pandoc_formats import PANDOC_FORMATS, PandocFormat, convert, manuscript
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
 
@@ -41,7 +41,7 @@ def _source(draft: str = DRAFT) -> str:
     return manuscript(shown.text, shown.places, title="Discussion")
 
 
-def _text(data: bytes, target: Format) -> str:
+def _text(data: bytes, target: PandocFormat) -> str:
     """The words of a file, as pandoc reads them again."""
     folder = zipfile.ZipFile(BytesIO(data)).read("word/document.xml") if target == "docx" else b""
     if target == "docx":
@@ -55,7 +55,9 @@ def _text(data: bytes, target: Format) -> str:
 def test_latex_cites_every_source_from_the_bib_of_the_cited(tmp_path: Path) -> None:
     tex = convert(_source(), BIB, "tex", bibliography_name="discussion").decode()
     cited = {
-        key for group in re.findall(r"\\cite(?!text)\w*(?:\[[^\]]*\])*\{([^}]*)\}", tex) for key in group.split(",")
+        key.strip()
+        for group in re.findall(r"\\cite(?!text)\w*(?:\[[^\]]*\])*\{([^}]*)\}", tex)
+        for key in group.split(",")
     }
     assert cited == {"b2019", "a_b:2020"} == set(re.findall(r"@article\{([^,]+),", BIB))
     assert r"\bibliography{discussion}" in tex and r"\section{Discussion}" in tex
@@ -99,8 +101,8 @@ def _compiled(folder: Path, *, bibtex: bool) -> str | None:
     return run(*latex)
 
 
-@pytest.mark.parametrize("target", FORMATS)
-def test_text_that_gives_orders_stays_text(target: Format) -> None:
+@pytest.mark.parametrize("target", PANDOC_FORMATS)
+def test_text_that_gives_orders_stays_text(target: PandocFormat) -> None:
     data = convert(_source(f"{DRAFT} {HOSTILE}"), BIB, target, csl=style_file("ieee"))
     secret = Path("/etc/hostname").read_text().strip() if Path("/etc/hostname").is_file() else ""
     text = _text(data, target)
@@ -182,4 +184,13 @@ def test_the_title_of_a_paper_is_text_and_nothing_else(title: str) -> None:
     plain = " ".join(title.replace("\x00", "").split())
     assert f'<h1 class="title">{html.escape(plain, quote=False)}</h1>' in page
     assert r"\input{/etc" not in tex and "root:" not in tex and "root:" not in page
-    assert r"\title{" in tex and r"\section{Abstract}" in tex
+    assert r"\title{" in tex and re.search(r"\\begin\{abstract\}\s+Text\.\s+\\end\{abstract\}", tex)
+
+
+@pytest.mark.parametrize("csl", ["", "apa", "chicago-author-date"])
+@pytest.mark.parametrize("target", PANDOC_FORMATS)
+def test_an_article_without_a_volume_is_not_called_ahead_of_print(target: PandocFormat, csl: str) -> None:
+    bib = BIB.replace("{Networks}", "{Networks}, doi = {10.1000/net}").replace("{Graphs}", "{Graphs}, doi = {10.1/g}")
+    text = _text(convert(_source(), bib, target, csl=style_file(csl)), target)
+    assert "Networks" in text or (target == "tex" and not csl)
+    assert "ahead of print" not in text.lower() and "advance online" not in text.lower()

@@ -135,6 +135,16 @@ def test_what_was_tried_is_said_at_the_head_and_not_where_an_older_run_did_not_c
     assert "60 proposed, 2 read, 58 unreadable" in said and "3 judged, 1 not judged" in said
 
 
+def test_a_report_without_a_judge_calls_no_sentence_judged() -> None:
+    record = make_record(verdicts=("on-topic", "on-topic"))
+    record["coverage"] = {
+        "passages": {"proposed": 60, "read": 60, "unreadable": 0},
+        "sentences": {"cited": 5, "judged": 0, "unjudged": 0, "by_topic": 5},
+    }
+    said = " ".join(_read(record).words["#coverage"].split())
+    assert said.endswith("Cited sentences: 0 judged, 5 compared by topic only, 0 not judged.")
+
+
 def test_a_number_is_shown_with_the_words_around_it_and_how_common_it_is() -> None:
     record = make_record()
     place = {"path": "metrics.n_seeds", "start": None, "end": None, "how": "equal"}

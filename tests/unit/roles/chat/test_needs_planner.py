@@ -6,7 +6,7 @@ from typing import Any
 
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.needs_planner import ChatNeedsPlanner
-from citeloom.roles.extractive.planners import ExtractiveNeeds
+from citeloom.roles.extractive.needs import ExtractiveNeeds
 from citeloom.roles.inputs import AnswerBrief
 
 BRIEF = AnswerBrief("How does degree matter?", (), (), 3, 300)

@@ -11,7 +11,7 @@ from citeloom.documents import Paper
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.factory import chat_roles
 from citeloom.roles.chat.summarizer import ChatSummarizer
-from citeloom.roles.extractive.planners import ExtractiveNeeds
+from citeloom.roles.extractive.needs import ExtractiveNeeds
 from citeloom.roles.needs import Purpose
 from citeloom.roles.protocols import CitedClaim
 

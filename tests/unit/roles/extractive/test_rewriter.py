@@ -106,3 +106,15 @@ async def test_a_first_question_and_one_in_another_script_are_left_alone() -> No
     rewriter = ExtractiveRewriter()
     assert await rewriter.rewrite("What about its limits?", []) == "What about its limits?"
     assert await rewriter.rewrite("它有什么限制？", [Turn("What is a knowledge graph?", "")]) == "它有什么限制？"
+
+
+@pytest.mark.parametrize(
+    ("last", "asked", "whole"),
+    [
+        ("How do GNNs pass messages?", "What about their limits?", "What about GNNs' limits?"),
+        ("How do cells divide unevenly?", "What of their size?", "How do cells divide unevenly? What of their size?"),
+        ("What limits do GNNs that pass messages have?", "How old are they?", "How old are GNNs that pass messages?"),
+    ],
+)
+def test_a_subject_ends_before_its_verb_and_is_not_guessed(last: str, asked: str, whole: str) -> None:
+    assert stand_alone(asked, last) == whole

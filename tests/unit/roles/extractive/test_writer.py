@@ -1,16 +1,18 @@
-"""The extractive writer: the experiment leads, sources come in where they bear on it, and only then."""
+"""Without a chat model: the author's own paragraphs, the passages near to them, and nothing composed."""
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.roles.extractive.sentence_vectors import SentenceVectors
-from citeloom.roles.extractive.writer import ExtractiveWriter
-from citeloom.roles.inputs import SectionBrief, Source
-from citeloom.roles.protocols import Draft, FailingSentence
+from citeloom.roles.extractive.writer import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter, without_details
+from citeloom.roles.inputs import AnswerBrief, SectionBrief, Source
+from citeloom.roles.needs import Need, NeedCoverage
+from citeloom.roles.protocols import Draft
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(
@@ -44,79 +46,130 @@ def source(number: int, sentence: str, *, key: str, authors: tuple[str, ...] = (
     return Source(evidence, paper, text, Category.EVALUATION)
 
 
-def write(kind: SectionKind, *sources: Source) -> Draft:
+def near(text: str, *sources: Source) -> NeedCoverage:
+    return NeedCoverage(Need("N1", text, (text,)), tuple(item.evidence.id for item in sources), 1, 1, (), "open")
+
+
+def write(kind: SectionKind, *needs: NeedCoverage, sources: tuple[Source, ...] = (), **fields: Any) -> Draft:
     writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
-    return asyncio.run(writer.write(SectionBrief(kind, EXPERIMENT, sources, (), 0, 300)))
+    experiment = EXPERIMENT.model_copy(update=fields)
+    return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, needs=needs)))
+
+
+def blocks(draft: Draft) -> list[str]:
+    return draft.text.split("\n\n")
 
 
 @pytest.mark.parametrize("kind", SECTION_KINDS)
-def test_every_section_is_written_from_the_experiment_alone(kind: SectionKind) -> None:
-    draft = write(kind)
-    assert "emperature" in draft.text
+def test_every_section_has_the_authors_own_statements(kind: SectionKind) -> None:
+    assert "emperature" in write(kind).text
+
+
+def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
+    given = source(1, FITTING, key="varga2021")
+    draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
+    place = blocks(draft).index(EXPERIMENT.reasoning)
+    assert "not judged" in blocks(draft)[place + 1]
+    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50; near to this statement"
+
+
+def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> None:
+    given = source(1, FITTING, key="varga2021")
+    reasoning = "Soil dried in the sun. Temperature scaling lowered the calibration error."
+    draft = write("discussion", near(reasoning, given), sources=(given,), reasoning=reasoning)
+    assert "near to “Temperature scaling lowered the calibration error.”" in draft.text
+
+
+def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
+    draft = write("discussion", near(EXPERIMENT.reasoning))
+    assert blocks(draft)[-2] == NOTHING_NEAR
+    assert blocks(draft)[-1].startswith("- “Temperature scaling lowered the calibration error of small networks from")
     assert "[E" not in draft.text
 
 
-def test_the_facts_lead_and_the_source_follows_with_authors_and_quotation_marks() -> None:
-    draft = write("discussion", source(1, FITTING, key="varga2021"))
-    cited = re.search(r"Varga and Lind [^“]*“([^”]+)” \[E1\]\.", draft.text)
-    assert cited is not None
-    assert cited[1] == FITTING
-    assert draft.text.index("from 0.12 to 0.05") < draft.text.index("Varga")
-
-
-def test_one_author_takes_a_verb_in_the_singular() -> None:
-    draft = write("discussion", source(1, FITTING, key="solo2021", authors=("Ada Varga",)))
-    assert re.search(r"Varga (reports|writes|states|treats|adds)\b", draft.text)
-
-
-def test_a_source_that_does_not_fit_is_left_out_with_a_note() -> None:
-    draft = write("discussion", source(1, OFF_TOPIC, key="soil2017"))
-    assert "Soil" not in draft.text
-    assert draft.notes and "No paper fits" in draft.notes[0]
-
-
-def test_the_quote_span_is_that_of_the_words_shown() -> None:
-    given = source(1, FITTING, key="varga2021")
-    (span,) = write("discussion", given).quotes
-    assert given.text[span.start : span.end] == FITTING
-
-
-def test_an_abstract_cites_nothing() -> None:
-    assert "[E" not in write("abstract", source(1, FITTING, key="varga2021")).text
-
-
-def test_the_users_own_citations_are_kept_word_for_word() -> None:
-    cited = EXPERIMENT.model_copy(
-        update={"reasoning": "It fell from 0.12 to 0.05. Others saw it (Smith et al., 2020)."}
+def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() -> None:
+    given = tuple(
+        source(number, f"{FITTING} {number}", key="varga2021" if number < 4 else "lind2022") for number in range(1, 7)
     )
-    writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
-    draft = asyncio.run(writer.write(SectionBrief("discussion", cited, (), (), 0, 300)))
-    assert "It fell from 0.12 to 0.05." in draft.text
+    draft = write("discussion", near(EXPERIMENT.reasoning, *given), sources=given)
+    listed = re.findall(r"\[E(\d)\]", draft.text)
+    assert len(listed) == 3 and sum(int(number) < 4 for number in listed) <= 2
+
+
+@pytest.mark.parametrize("verdict", ["partially_supported", "Partially supported", "refuted", "inconclusive"])
+@pytest.mark.parametrize("kind", ["discussion", "conclusion", "abstract"])
+def test_verdict_and_hypothesis_are_two_statements(verdict: str, kind: SectionKind) -> None:
+    found = blocks(write(kind, verdict=verdict))
+    said = verdict.replace("_", " ").capitalize()
+    assert f"**Verdict.** {said}." in found
+    assert f"**Hypothesis.** {EXPERIMENT.hypothesis.description}" in found
+
+
+def test_paragraphs_stay_whole_and_where_this_points_to_what_was_meant() -> None:
+    reasoning = "Error fell with temperature. This was not so on new wearers."
+    summary = "Scaling helps small networks. This is cheap."
+    draft = write("discussion", reasoning=reasoning, summary=summary)
+    assert reasoning in blocks(draft) and f"**Summary.** {summary}" in blocks(draft)
+    assert f"**Conclusion.** {summary}" in blocks(write("abstract", reasoning=reasoning, summary=summary))
+
+
+def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
+    metrics = {
+        "auroc": {"gnn": "0.903 ± 0.005", "mlp": "0.871 ± 0.004"},
+        "by_set": {"train": {"f1": 0.9, "n": 12}, "test": {"f1": 0.8, "loss": None}},
+        "rate": 3.1e-4,
+        "seeds": [1, 2],
+        "done": True,
+    }
+    draft = write("results", metrics=metrics)
+    assert EXPERIMENT.results in blocks(draft)
+    for row in (
+        "| gnn | 0.903 ± 0.005 |",
+        "| mlp | 0.871 ± 0.004 |",
+        "| by set | f1 | n | loss |",
+        "| train | 0.9 | 12 |  |",
+        "| test | 0.8 |  | – |",
+        "| rate | 0.00031 |",
+        "| seeds | 1, 2 |",
+        "| done | true |",
+    ):
+        assert row in draft.text, row
+    assert draft.notes[0].startswith("The results section uses the field results, 9 metrics of exp.json")
+
+
+def test_output_is_shown_shortened_without_results_and_named_as_left_out_beside_them() -> None:
+    lines = "\n".join(f"epoch {number}" for number in range(40))
+    run = EXPERIMENT.execution_result.model_copy(update={"stdout": lines})
+    alone = write("results", results="", execution_result=run)
+    assert "epoch 0" in alone.text and "epoch 39" in alone.text and "20 lines left out" in alone.text
+    beside = write("results", execution_result=run)
+    assert "epoch" not in beside.text and "left out: stdout (40 lines)" in beside.notes[0]
+
+
+def test_the_users_own_citations_and_apparent_markers_are_kept_word_for_word() -> None:
+    draft = write("discussion", reasoning="Others saw it (Smith et al., 2020). Estradiol [E2] rose.")
     assert "Others saw it (Smith et al., 2020)." in draft.text
+    assert "[E2]" not in draft.text  # escaped until it is rendered
 
 
-def test_the_same_brief_gives_the_same_draft() -> None:
-    sources = (source(1, FITTING, key="a2021"), source(2, FITTING.replace("unseen", "absent"), key="b2022"))
-    assert write("discussion", *sources) == write("discussion", *sources)
+def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stays() -> None:
+    given = source(1, f"{FITTING} by 12 percent", key="varga2021")
+    draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
+    plain = without_details(draft.text)
+    assert len(plain) == len(draft.text) and "0.50" not in plain and "12 percent" in plain and "0.12" in plain
 
 
-def test_repair_removes_the_quotation_that_fails_and_keeps_the_facts() -> None:
-    draft = write("discussion", source(1, FITTING, key="varga2021"))
-    sentence = next(part for part in re.split(r"(?<=\.) ", draft.text) if "[E1]" in part)
-    writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
-    brief = SectionBrief("discussion", EXPERIMENT, (), (), 0, 300)
-    start = draft.text.index(sentence)
-    fact = draft.text.index("0.12")
-    failing = [(start, start + len(sentence)), (fact, fact + 4)]
-    repaired = asyncio.run(writer.repair(brief, draft, ["It is not supported.", "It cites nothing."], failing))
-    assert "[E1]" not in repaired.text
-    assert "0.12" in repaired.text
+def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
+    brief = AnswerBrief("Does scaling lower the error, and at what cost?", sources, (), 0, 300, needs=needs)
+    return asyncio.run(ExtractiveAnswerer(SentenceVectors(WordEmbedding())).write(brief)).text
 
 
-def test_sentence_repair_removes_quotations_only() -> None:
-    quotation = FailingSentence("Varga reports “that it fell” [E1].", ("It is not supported.",), as_a_whole=True)
-    number = FailingSentence("Varga reports “0.7” [E1].", ("The number 0.7 is in no source.",))
-    fact = FailingSentence("Others saw it fall.", ("It cites nothing.",), as_a_whole=True)
-    writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
-    brief = SectionBrief("discussion", EXPERIMENT, (), (), 0, 300)
-    assert asyncio.run(writer.repair_sentences(brief, [quotation, number, fact])) == ["", None, None]
+def test_a_question_gets_its_passages_by_need_and_what_was_searched() -> None:
+    given = source(1, FITTING, key="varga2021")
+    text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
+    assert "Passages near to “Does scaling lower the error”, not judged" in text and "[E1]" in text
+    assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "*Searched:*" in text
+
+
+def test_a_question_that_nothing_is_near_to_has_no_text() -> None:
+    assert answer(near("whole")) == ""

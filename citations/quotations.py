@@ -1,0 +1,102 @@
+"""Finds quotations in a text, and decides which of them repeat a passage word for word.
+
+Only how the words are set may differ: white space, emphasis, escapes, the form of quotation marks and dashes, an
+ellipsis for what was left out, and the reference numbers and keys that `shown_quote` leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from ..documents.marker_escaping import as_written
+from ..documents.quote_display import REFERENCES
+from .checks.unicode_folding import fold
+from .markers import MARKER
+
+_FEWEST_WORDS: Final = 5  # of a quotation; fewer may be a name, or a citation alone
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
+# Directional, so that the inch mark in 5" opens no quotation.
+_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
+_BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
+_OMITTED = re.compile(r"\[?(?:…|\.\.\.|\. \. \.)\]?")
+_WORD = re.compile(r"[^\W_]+")
+_SET = re.compile(r"[\s\"“”„«»'‘’*_`>|\\]+|\[(?=[^\W\d_]\])|(?<=\[[^\W\d_])\]")
+_EDGES: Final = ".,;:!?-()[]"
+
+
+def quoted_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of quotations including their marks, and of quoted lines (`> ...`); unclosed marks are ignored."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for blank in [*_BLANK_LINE.finditer(text), None]:
+        end = blank.start() if blank else len(text)
+        for pattern in (_PAIRS, _STRAIGHT, _BLOCK):
+            spans += [match.span() for match in pattern.finditer(text, start, end)]
+        start = blank.end() if blank else end
+    return sorted(spans)
+
+
+def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
+    """The quotations of at least five words that a passage has word for word."""
+    quoted = [(start, end) for start, end in quoted_spans(text) if is_quotation(text[start:end])]
+    said = list(passages) if quoted else []
+    return [span for span in quoted if any(is_verbatim(text[slice(*span)], passage) for passage in said)]
+
+
+def is_quotation(words: str) -> bool:
+    """Whether words in quotation marks are enough to be a quotation, not a name or term."""
+    return len(_WORD.findall(MARKER.sub(" ", words))) >= _FEWEST_WORDS
+
+
+def is_verbatim(quotation: str, passage: str) -> bool:
+    """Whether the parts of a quotation, between ellipses, stand in the passage in this order."""
+    return any(_in_order(_parts(quotation), said) for said in _wordings(passage))
+
+
+def _in_order(parts: Sequence[str], said: str) -> bool:
+    place = 0
+    for part in parts:
+        at = _find(part, said, place)
+        if at < 0:
+            return False
+        place = at + len(part)
+    return bool(parts)
+
+
+def _find(part: str, said: str, place: int) -> int:
+    """The position of a part that begins and ends with whole words and numbers."""
+    while (at := said.find(part, place)) >= 0:
+        end = at + len(part)
+        if not (_cuts_number(said, at) or _cuts_number(said, end)):
+            return at
+        place = at + 1
+    return -1
+
+
+def _cuts_number(said: str, at: int) -> bool:
+    """Whether the position lies inside a number such as 0.41."""
+    before, after = said[max(0, at - 2) : at], said[at : at + 2]
+    return (before[-1:].isdigit() and after[:1].isdigit()) or (
+        before[-1:] in ".," and before[:1].isdigit() and after[:1].isdigit()
+    )
+
+
+@lru_cache(maxsize=64)
+def _parts(quotation: str) -> tuple[str, ...]:
+    parts = (_bare(part).strip(_EDGES) for part in _OMITTED.split(MARKER.sub(" ", as_written(quotation))))
+    return tuple(part for part in parts if part)
+
+
+@lru_cache(maxsize=1024)
+def _wordings(passage: str) -> tuple[str, str]:
+    """The passage as it is, and without its reference numbers and keys."""
+    return _bare(passage), _bare(REFERENCES.sub("", passage))
+
+
+def _bare(words: str) -> str:
+    """The words without white space and anything that only sets them."""
+    return _SET.sub("", fold(words).text).casefold()

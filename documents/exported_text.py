@@ -1,0 +1,100 @@
+"""Reads the text of an exported file (markdown, LaTeX, Word, HTML) back, with its citations as `[@key]`."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..errors import InputError
+from .pandoc import PandocError, pandoc
+
+_READERS: Final = {".tex": "latex", ".docx": "docx", ".html": "html"}
+SUFFIXES: Final = (".md", *_READERS)
+_MOST_BYTES: Final = 50_000_000
+_SECONDS: Final = 60.0
+_MEGABYTES: Final = 1500
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
+_HEADING = re.compile(r"(?m)^#{1,6} .*$")
+_FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
+_TEMPLATE: Final = "$if(abstract)$\n$abstract$\n\n$endif$\n$body$\n"  # a Word or LaTeX abstract is metadata to pandoc
+_LATEX_FIGURE = re.compile(r"\\begin\{figure\}.*?\\end\{figure\}", re.DOTALL)
+_LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
+_IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
+_LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
+_SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
+_BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
+_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
+_AROUND = re.compile(r"\((?P<inner>[^()@]*\[@[^\[\]]*\](?:[^()]|\([^()]*\))*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedText:
+    """The text without headings and references; `labels` are what a reader sees for a linked citation, with its key."""
+
+    text: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def read_exported(file: Path) -> ExportedText:
+    """The text of an exported or edited file; blocks. Raises `InputError`."""
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{file}: is larger than {_MOST_BYTES // 1_000_000} MB.")
+        raw = file.read_bytes()
+        if file.suffix == ".md":
+            return ExportedText(without_frame(raw.decode("utf-8")))
+        return _converted(file)
+    except (OSError, UnicodeDecodeError, PandocError) as error:
+        raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+
+
+def without_frame(markdown: str) -> str:
+    """The text of a section's markdown without headings, images, comments and references."""
+    return _IMAGE.sub("", _HEADING.sub("", without_comments_and_references(markdown))).strip()
+
+
+def without_comments_and_references(markdown: str) -> str:
+    """The text of a section's markdown with its headings and images."""
+    text = markdown.replace("\r\n", "\n")
+    closed = text.rfind("-->") + len("-->")  # no comment is searched for after the last one
+    return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
+
+
+def _converted(file: Path) -> ExportedText:
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        template = Path(folder) / "template.md"
+        template.write_text(_TEMPLATE, "utf-8")
+        options = [
+            "--from",
+            _READERS[file.suffix],
+            "--to",
+            "markdown-smart",
+            "--wrap=none",
+            f"--template={template}",
+            "--",
+        ]
+        if file.suffix == ".tex":
+            # With a citation style pandoc writes citations out, in a command of its own that it does not read.
+            linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
+            linked = _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
+            file = Path(folder) / "text.tex"
+            file.write_text(linked, "utf-8")
+        markdown = pandoc([*options, str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+    return with_keys(markdown)
+
+
+def with_keys(markdown: str) -> ExportedText:
+    """The text of markdown that pandoc wrote, with `[@key]` in place of links to references."""
+    text = without_frame(_FENCED_DIV.sub("", markdown))
+    labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
+    text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
+    text = _AROUND.sub(lambda match: _group(match["inner"]), text)
+    return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
+
+
+def _group(words: str) -> str:
+    return f"[{'; '.join(f'@{key}' for key in _KEYS.findall(words))}]"

@@ -1,0 +1,107 @@
+"""Files in a home that belong to no paper and no run: named by `doctor`; those of uploads are deleted as jobs end."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..documents.notes import NOTE_ENDING
+from ..stores.backends import backend_of
+from ..stores.library import Library
+from ..stores.server_protocols import Uploads
+from .conversion_cache import ConvertedFiles
+
+Files = dict[str, dict[str, int]]  # bytes by upload and name
+_HOUR: Final = 3600.0  # until then a file may belong to what another process is adding
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanedFiles:
+    """What nothing refers to: uploaded papers and plots, and files with texts of papers or added by identifier."""
+
+    papers: Files
+    plots: Files
+    files: dict[Path, int]
+
+    @classmethod
+    def of(cls, library: Library) -> OrphanedFiles:
+        """Those of a library that no job is about to use; blocks."""
+        backend = backend_of(library.home)
+        uploads, plots = backend.uploads(), backend.plots()
+        idle = set(plots.idle())
+        unused = plots.files(idle - backend.runs().plot_sets()) if idle else {}
+        return cls(find_orphans(library, uploads, uploads.idle()), unused, dict(_unused_files(library, uploads)))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes by name."""
+        uploads = self.papers | self.plots
+        stored = {f"{upload}/{name}": size for upload, files in uploads.items() for name, size in files.items()}
+        return stored | {f"{file.parent.name}/{file.name}": size for file, size in self.files.items()}
+
+    def remove(self, library: Library) -> None:
+        """Delete them; blocks."""
+        backend = backend_of(library.home)
+        remove_orphans(library, backend.uploads(), self.papers)
+        for upload, files in self.plots.items():
+            backend.plots().remove(upload, files)
+        for file in self.files:
+            file.unlink(missing_ok=True)
+
+
+def _unused_files(library: Library, uploads: Uploads) -> Iterator[tuple[Path, int]]:
+    """Old files with converted texts, or added by identifier, that are of no paper."""
+    home, before = library.home, time.time() - _HOUR
+    converted = ConvertedFiles(home.converted)
+    sources = [Path(paper.source) for paper in library.papers() if paper.source]
+    places = [place for source in sources if (place := uploads.place_of(str(source)))]
+    here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
+    used = {*sources, *map(converted.entry, here)}
+    for file in (*home.converted.glob("*"), *home.added.resolve().glob("*")):
+        if file not in used and file.suffix != ".bib" and (found := file.stat()).st_mtime < before:
+            yield file, found.st_size
+
+
+def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
+    """The files of these uploads that belong to no paper; blocks.
+
+    Choose the uploads before: one whose job ends in between has its papers by then.
+    """
+    stored = uploads.files(among)
+    owned = _owned(library, uploads, stored)
+    found = {
+        upload: {name: size for name, size in files.items() if name not in owned[upload]}
+        for upload, files in stored.items()
+    }
+    return {upload: files for upload, files in found.items() if files}
+
+
+def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
+    """Delete them with their converted texts, and what an upload without files has left here; blocks."""
+    orphans = find_orphans(library, uploads, among)
+    converted = ConvertedFiles(library.home.converted)
+    for upload in {*orphans, *(set(among) - uploads.files(among).keys())}:
+        uploads.remove(upload, orphans.get(upload, ()))
+        for name in orphans.get(upload, ()):
+            converted.forget(uploads.folder(upload) / name)
+    return orphans
+
+
+def _owned(library: Library, uploads: Uploads, stored: Files) -> defaultdict[str, set[str]]:
+    """The names of the files of each upload that are papers, or notes on these."""
+    owned: defaultdict[str, set[str]] = defaultdict(set)
+    for key, record in library.records().items():
+        place = uploads.place_of(record.paper.source)
+        if place is None or place[0] not in stored:
+            continue
+        upload, name = place
+        owned[upload].add(name)
+        if record.note is not None:
+            notes = (f"{stem}{NOTE_ENDING}".lower() for stem in (key, Path(name).stem))
+            named = {other.lower(): other for other in stored[upload]}
+            owned[upload] |= set([named[note] for note in notes if note in named][:1])
+    return owned

@@ -1,0 +1,121 @@
+"""Takes orders on runs, conversations and papers one at a time, on all servers of a library.
+
+An order that comes second finds what the first one left. If that is nothing, it is answered with 409 and what happened:
+it was valid when it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from inspect import isawaitable
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+from ..models.journal.journal_database import CallLocks
+from ..runs.sentence_check import NotEditedError
+from ..stores.library import UnknownPaperError
+from ..stores.recent_endings import RecentEndings
+from ..stores.run_records import UnknownConversationError, UnknownRunError
+from .problems import ServerError
+
+T = TypeVar("T")
+# The connection of the request that is being answered.
+connection: ContextVar[str] = ContextVar("connection of the current request", default="")
+_GONE: Final = (UnknownRunError, UnknownConversationError, UnknownPaperError)
+_POLL_INTERVAL: Final = 0.05  # seconds
+_TIMEOUT: Final = 30.0  # seconds for an order on another server
+
+
+class Orders:
+    """Used from one event loop; `locks` exclude the other servers. A process that is no server has neither."""
+
+    def __init__(self, endings: RecentEndings | None = None, locks: CallLocks | None = None) -> None:
+        self._endings = endings
+        self._locks = locks
+        self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, find: Callable[[], T], ending: str) -> T:
+        """The thing that an order is about; raises `ServerError` if the `ending` was brought about just now."""
+        try:
+            return await asyncio.to_thread(find)
+        except (*_GONE, NotEditedError) as error:
+            if await self.ended_by_another(ending):
+                raise _conflict(ending) from error
+            raise
+
+    @asynccontextmanager
+    async def on(self, thing: str, ending: str) -> AsyncIterator[None]:
+        """Take an order on a thing that was found; an error that it is gone means that the `ending` came first."""
+        async with self._here.setdefault(thing, asyncio.Lock()), self._against_others(thing):
+            with conflicts(ending):
+                yield
+
+    async def end(self, ending: str) -> None:
+        """Store an ending that this request brought about."""
+        if self._endings is not None:
+            await asyncio.to_thread(self._endings.add, ending, connection.get())
+
+    async def ended_by_another(self, ending: str) -> bool:
+        """Whether another request brought an ending about a moment ago."""
+        endings = self._endings
+        return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
+
+    def close(self) -> None:
+        """Close the connection of the locks."""
+        if self._locks is not None:
+            self._locks.close()
+
+    @asynccontextmanager
+    async def _against_others(self, thing: str) -> AsyncIterator[None]:
+        if self._locks is None:
+            yield
+            return
+        key, until = f"order:{thing}", asyncio.get_running_loop().time() + _TIMEOUT
+        while not await self._take(self._locks, key):
+            if asyncio.get_running_loop().time() > until:
+                raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
+            await asyncio.sleep(_POLL_INTERVAL)
+        try:
+            yield
+        finally:
+            self._locks.give_back(key)
+
+    async def _take(self, locks: CallLocks, key: str) -> bool:
+        taken = locks.take(key)
+        return await taken if isawaitable(taken) else taken
+
+
+@contextmanager
+def conflicts(ending: str) -> Iterator[None]:
+    """Raise `ServerError` with status 409 for the error that something is gone."""
+    try:
+        yield
+    except _GONE as error:
+        raise _conflict(ending) from error
+
+
+def run_deleted(run_id: str) -> str:
+    """The ending of a run."""
+    return f"Run {run_id:.200} was deleted"
+
+
+def conversation_deleted(thread_id: str) -> str:
+    """The ending of a conversation."""
+    return f"Conversation {thread_id:.200} was deleted"
+
+
+def paper_removed(key: str) -> str:
+    """The ending of a paper."""
+    return f"Paper {key:.200} was removed"
+
+
+def edit_withdrawn(run_id: str, position: int | None = None) -> str:
+    """The ending of one edit of a run, or of any."""
+    return f"The edit of {'a sentence' if position is None else f'sentence {position}'} of run {run_id} was withdrawn"
+
+
+def _conflict(ending: str) -> ServerError:
+    return ServerError(409, f"{ending} by another request.")

@@ -1,0 +1,54 @@
+"""The figures that `make structure` prints and limits."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from bench.structure import (
+    Module,
+    find_cycles,
+    imports_below_api,
+    repeated_class_names,
+    repeated_file_names,
+    single_caller_helpers,
+)
+
+
+def module(path: str, text: str) -> Module:
+    return Module(Path(path), ast.parse(text), len(text.splitlines()))
+
+
+def test_a_cycle_over_three_modules_and_one_inside_a_function_are_found() -> None:
+    modules = [
+        module("stores/library.py", "from .backends import open"),
+        module("stores/backends.py", "from . import tables"),
+        module("stores/tables.py", "def load():\n    from .library import Library"),
+        module("stores/home.py", "from .library import Library"),
+    ]
+
+    assert find_cycles(modules) == [["stores.backends", "stores.library", "stores.tables"]]
+
+
+def test_what_a_face_imports_from_below_the_api_is_named() -> None:
+    modules = [
+        module("server/routes/papers.py", "from ...stores.library import Library\nfrom ...api import papers"),
+        module("commands/papers.py", "from ..errors import CiteloomError\nfrom .output import show"),
+        module("commands/output.py", "import json"),
+        module("stores/library.py", ""),
+        module("api/papers.py", "from ..stores.library import Library"),
+        module("errors.py", ""),
+    ]
+
+    assert imports_below_api(modules) == ["server.routes.papers -> stores.library"]
+
+
+def test_names_that_stand_twice_and_helpers_with_one_caller() -> None:
+    modules = [
+        module("api/papers.py", "class Paper: ...\ndef _load(): ...\ndef papers(): return _load()"),
+        module("stores/papers.py", "class Paper: ...\ndef _read(): ...\ndef a(): _read()\ndef b(): _read()"),
+    ]
+
+    assert repeated_class_names(modules) == ["Paper"]
+    assert repeated_file_names(modules) == ["papers.py"]
+    assert single_caller_helpers(modules) == 1

@@ -1,0 +1,72 @@
+"""Needs made by rules: what is searched for and read for holds nothing of the user's own results."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from citeloom.experiment import Experiment
+from citeloom.roles.extractive.needs import parts_of, searchable, statement_needs
+
+OWN = [
+    ("TCGA to CCLE: best 37/71 (52.1%), mean 0.44 ± 0.03 over 5 seeds.", "TCGA to CCLE"),
+    ("The hypothesis that dropout helps is refuted here.", "dropout helps"),
+    ("Partly supported: ensembles of seeds beat one network by 3.2 points (p < 0.05).", "ensembles of seeds"),
+    ("We found that our model gains 1e-3 nats, −0.2 dB and 1,234 tokens.", "model gains"),
+    ("AUROC rose from 0.81 to 0.87.", "AUROC rose from to"),
+    ("0.5 dropout", "dropout"),
+    ("The rate was 3.1e-4, and of another run None or null.", "and of another run"),
+    ("A drift of 2E-7 per step.", "per step"),
+    ("Supported.", ""),
+    ("37/71", ""),
+]
+
+
+@pytest.mark.parametrize(("field", "kept"), OWN)
+def test_numbers_verdicts_and_here_do_not_reach_a_search(field: str, kept: str) -> None:
+    text = searchable(field)
+    assert kept in text
+    assert not re.search(
+        r"(?<![\w-])\d|e-4|E-7|\bnone\b|null|refuted|supported|\bhere\b|\bour\b|\bwe\b", text, re.IGNORECASE
+    ), text
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["BERT-base with k-means++ and F1 scores", "GPT-4 and ResNet50 on CIFAR-10", "node2vec embeddings of graphs"],
+)
+def test_names_that_hold_numbers_stay(field: str) -> None:
+    assert searchable(field) == field
+
+
+EXPERIMENT = Experiment.model_validate(
+    {
+        "paper_concept": {
+            "title": "Optimizers of sparse linear models",
+            "description": "Sparse models are fitted by many optimizers. Few studies report which one was used.",
+            "open_questions": ["Is either better?"],
+        },
+        "hypothesis": {"description": "Coordinate descent reaches a lower error than gradient descent."},
+        "results": "Both reached 0.7.",
+    }
+)
+
+
+def test_every_statement_of_a_section_is_searched_for_and_one_without_a_subject_with_the_title() -> None:
+    needs = statement_needs("introduction", EXPERIMENT)
+    assert [need.text for need in needs] == [
+        "Sparse models are fitted by many optimizers. Few studies report which one was used.",
+        "Is either better?",
+        "Coordinate descent reaches a lower error than gradient descent.",
+        "Optimizers of sparse linear models",
+    ]
+    assert any("sparse linear models" in query for query in needs[1].queries)
+    assert "Sparse models are fitted by many optimizers." in needs[0].queries
+
+
+def test_a_question_is_searched_for_by_its_clauses() -> None:
+    asked = (
+        "How fast do they replicate in resting cells, where in the cell wall do they sit, and what limits their growth?"
+    )
+    assert parts_of(asked)[:2] == ["How fast do they replicate in resting cells", "where in the cell wall do they sit"]
