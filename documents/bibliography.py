@@ -16,7 +16,7 @@ from ..errors import InputError
 from .bibtex import author_names, field_value, length_of_value, readable, render_entry, uses_macros
 from .front_matter import find_doi
 from .regular_files import FileRefusedError, read_regular
-from .sandbox import Limits, SandboxError, sandboxed
+from .sandbox import CallLimits, SandboxError, sandboxed
 from .types import Paper
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _MOST_BYTES = 50_000_000  # about 50,000 entries with abstracts
 _MOST_CHARACTERS = 200_000  # per entry, with macros expanded
 _MOST_IN_ALL = 500_000_000
 _LARGE = 100_000  # characters; a larger text is parsed in a process of its own
-_LIMITS = Limits(seconds=300.0, memory=4 << 30)
+_LIMITS = CallLimits(seconds=300.0, memory=4 << 30)
 _TITLE_ENOUGH = 12  # letters and digits that a title needs to identify a paper
 
 

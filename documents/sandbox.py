@@ -23,7 +23,7 @@ _THIS: Final = "citeloom.documents.sandbox"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """What a call may use: seconds of time, and bytes of memory."""
 
     seconds: float
@@ -34,7 +34,7 @@ class SandboxError(Exception):
     """A call that ended without a result; the message is the reason."""
 
 
-def sandboxed(function: Callable[..., Any], limits: Limits, *arguments: Any) -> Any:
+def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
     """The result of `function(*arguments)`, called in a process of its own; blocks.
 
     It must be a function of a module of ours, that raises nothing and needs nothing of this process. Raises

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography
-from citeloom.documents.sandbox import Limits, SandboxError, sandboxed
+from citeloom.documents.sandbox import CallLimits, SandboxError, sandboxed
 from citeloom.errors import InputError
 
-MANY = Limits(seconds=30.0, memory=1 << 30)
+MANY = CallLimits(seconds=30.0, memory=1 << 30)
 
 
 def test_arguments_and_result_are_plain_data() -> None:
@@ -26,7 +26,7 @@ def test_what_is_printed_does_not_mix_with_the_result() -> None:
 
 def test_a_call_that_takes_too_long_is_ended() -> None:
     with pytest.raises(SandboxError, match="took longer than 1 seconds"):
-        sandboxed(time.sleep, Limits(seconds=1.0, memory=1 << 30), 600)
+        sandboxed(time.sleep, CallLimits(seconds=1.0, memory=1 << 30), 600)
 
 
 def test_a_call_that_takes_too_much_memory_is_ended() -> None:
