@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SERVER_EXTRA: Final = f"{install_hint('server')}."
 # Seconds that a thread which computes may keep the interpreter while a request waits to be answered.
 _SWITCH_INTERVAL: Final = 0.001
+_M_ARENA_MAX: Final = -8  # of glibc's malloc.h
 
 
 def register(app: typer.Typer) -> None:
@@ -54,6 +56,7 @@ def serve(
     from ..stores.backends import backend_of
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
+    _bound_arenas()
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
@@ -64,6 +67,12 @@ def serve(
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _bound_arenas() -> None:
+    """Let all threads share two of glibc's arenas; each of dozens would keep what it freed for itself."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library; on Windows `CDLL` needs a name
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:

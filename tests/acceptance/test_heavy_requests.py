@@ -236,6 +236,7 @@ def _paper(number: int) -> str:
 
 
 REQUESTS: dict[str, Callable[[Watched], None]] = {
+    "none": lambda _: time.sleep(10),  # what the machine itself takes
     "section, sample experiment": _write(lambda exp: exp.update(summary=exp["summary"] + " Again.")),
     **{f"section, {name}": _write(change) for name, change in SHAPES.items()},
     "check, 120,000 metrics": _check(SHAPES["120,000 metrics"]),
