@@ -10,7 +10,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
+SHORTENED = "_shortened"  # key of an experiment's list of what was shortened; not the user's words
 
 
 _FIGURE_NUMBER = re.compile(r"\b(?:fig\.|figures?|figs\.?)\s*\d", re.IGNORECASE)
@@ -106,7 +107,7 @@ class Experiment(_Record):
 
     def leaves(self) -> list[tuple[str, Any]]:
         """Every value with its JSON path (`metrics.auroc[2]`), in order; a list comes before its items."""
-        return list(_leaves(json.loads(self.model_dump_json()), ""))
+        return list(_leaves(json.loads(self.model_dump_json(exclude={SHORTENED})), ""))
 
     def words(self) -> str:
         """All text including field names, one paragraph per value: the user's own words."""
@@ -115,7 +116,7 @@ class Experiment(_Record):
     @cached_property
     def _words(self) -> str:
         lines: list[str] = []
-        _collect(json.loads(self.model_dump_json()), lines)
+        _collect(json.loads(self.model_dump_json(exclude={SHORTENED})), lines)
         return "\n\n".join(lines)
 
     def found_plots(self) -> list[tuple[int, Plot]]:
@@ -139,6 +140,7 @@ class Experiment(_Record):
         return [(number, plot) for number, (_, plot) in enumerate(found, 1)]
 
 
+_RECORDS = ("paper_concept", "hypothesis", "execution_result")
 _FAILED_STATES = frozenset(
     "failed failure fail error errored crashed timeout timed_out aborted killed cancelled canceled".split()
 )
@@ -188,10 +190,38 @@ def _collect(value: Any, lines: list[str]) -> None:
 
 
 class ExperimentError(InputError):
-    """`exp.json` cannot be read or lacks what the section needs."""
+    """`exp.json` cannot be read or lacks what the section needs; `issues` are its wrong fields with their faults."""
 
     default_help = "See '{command} --help' for the fields of exp.json."
 
+    def __init__(self, message: str, *, help: str | None = None, issues: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message, help=help)
+        self.issues = tuple(issues)
+
+
+# What is used of an experiment. All of it is stored with each step of a run and searched for each number of a text.
+_MOST_CHARACTERS = {
+    "paper_concept.title": 1_000,
+    "paper_concept.description": 50_000,
+    "hypothesis.description": 50_000,
+    "hypothesis.method_combination": 50_000,
+    "experimental_plan": 50_000,
+    "experiment_code": 200_000,
+    "execution_result.stdout": 100_000,
+    "execution_result.stderr": 100_000,
+    "verdict": 50_000,
+    "reasoning": 50_000,
+    "results": 50_000,
+    "summary": 50_000,
+}
+_LOGS = frozenset({"execution_result.stdout", "execution_result.stderr"})  # of which beginning and end are used
+_MOST_QUESTIONS = 200
+_MOST_PLOTS = 200
+_MOST_OF_ITEM = 2_000  # characters of a question, of a caption and of the path of a plot
+_MOST_OF_METRICS = 250_000  # characters as JSON: about 10,000 numbers with their names
+_MOST_OF_UNKNOWN = 100_000  # characters as JSON of all fields of the user's own
+_MOST_NOTICES = 50
+_CUT = "\n[...]\n"
 
 _MOST_BYTES = 50_000_000
 _MOST_DIGITS = 1_000
@@ -199,6 +229,8 @@ _MOST_BITS = 3_322  # of an integer with the maximum number of digits
 _MAX_DEPTH = 100  # levels of objects and lists
 _MOST_PROBLEMS = 10  # in one message
 _LONGEST_PATH = 120  # characters
+_LONGEST_NOTICE = 300
+_SHORTER = "Give what the text needs."
 _LONGEST_NAME = 40  # characters of an unknown field that are compared
 _ALIKE = 0.8
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -240,10 +272,150 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
     try:
-        return _without_outcome_of_failed_run(Experiment.model_validate(usual_forms(data)))
+        return within_limits(_without_outcome_of_failed_run(Experiment.model_validate(usual_forms(data))))
     except ValidationError as error:
-        issues = "; ".join(f"field {field}: {wrong}" for field, wrong in field_problems(error)[:_MOST_PROBLEMS])
-        raise ExperimentError(f"{source}: {issues}.") from error
+        problems = field_problems(error)
+        issues = "; ".join(f"field {field}: {wrong}" for field, wrong in problems[:_MOST_PROBLEMS])
+        raise ExperimentError(f"{source}: {issues}.", issues=problems) from error
+
+
+def within_limits(experiment: Experiment) -> Experiment:
+    """The experiment as far as a text can use it; `experiment_warnings` names each field that was shortened."""
+    extra = experiment.model_extra or {}
+    data = experiment.model_dump(exclude={SHORTENED})
+    notices = [*_shorten_texts(data), *_shorten_lists(data), *_shorten_trees(data, experiment)]
+    known = [*_earlier_notices(extra.get(SHORTENED)), *notices][:_MOST_NOTICES]
+    if not notices and extra.get(SHORTENED) in (None, known):
+        return experiment
+    return Experiment.model_validate({**data, SHORTENED: known})
+
+
+def _earlier_notices(given: object) -> list[str]:
+    return [line[:_LONGEST_NOTICE] for line in given if isinstance(line, str)] if isinstance(given, list) else []
+
+
+def _shorten_texts(data: dict[str, Any]) -> Iterator[str]:
+    """Cut texts over their limit, and yield a notice for each."""
+    for path, most in _MOST_CHARACTERS.items():
+        record, name = _record_of(data, path)
+        text = record[name]
+        if len(text) <= most:
+            continue
+        half = (most - len(_CUT)) // 2
+        record[name] = f"{text[:half]}{_CUT}{text[-half:]}" if path in _LOGS else text[:most]
+        part = f"first and last {half:,}" if path in _LOGS else f"first {most:,}"
+        yield f"{path}: has {len(text):,} characters, of which the {part} are used."
+
+
+def _shorten_lists(data: dict[str, Any]) -> Iterator[str]:
+    """Cut lists over their limit and the texts in them, and yield a notice for each list."""
+    for path, most in (("paper_concept.open_questions", _MOST_QUESTIONS), ("plots", _MOST_PLOTS)):
+        record, name = _record_of(data, path)
+        items = record[name]
+        if len(items) > most:
+            record[name] = items[:most]
+            yield f"{path}: has {len(items):,} entries, of which the first {most} are used."
+        texts = [_item_size(item) for item in record[name]]
+        if max(texts, default=0) > _MOST_OF_ITEM:
+            record[name] = [_shorten_item(item) for item in record[name]]
+            yield f"{path}: has an entry of {max(texts):,} characters, of which the first {_MOST_OF_ITEM:,} are used."
+
+
+def _item_size(item: str | dict[str, Any]) -> int:
+    return len(item) if isinstance(item, str) else max(len(item["path"]), len(item["caption"]))
+
+
+def _shorten_item(item: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(item, str):
+        return item[:_MOST_OF_ITEM]
+    return {**item, "path": item["path"][:_MOST_OF_ITEM], "caption": item["caption"][:_MOST_OF_ITEM]}
+
+
+def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str]:
+    """Cut metrics and unknown fields over their limit, and yield a notice for each."""
+    sizes: dict[int, int] = {}
+    if (size := _size(data["metrics"], sizes)) > _MOST_OF_METRICS:
+        data["metrics"] = _fitted(data["metrics"], _MOST_OF_METRICS, sizes)
+        yield f"metrics: {size:,} characters, of which {_MOST_OF_METRICS:,} are used, {_ORDER}."
+    unknown = {path: record[name] for path, record, name in _unknown_fields(data, experiment)}
+    if (size := _size(unknown, sizes)) > _MOST_OF_UNKNOWN:
+        kept = _fitted(unknown, _MOST_OF_UNKNOWN, sizes)
+        for path, record, name in _unknown_fields(data, experiment):
+            if path in kept:
+                record[name] = kept[path]
+            else:
+                del record[name]
+        yield f"unknown fields: {size:,} characters, of which {_MOST_OF_UNKNOWN:,} are used, {_ORDER}."
+
+
+_ORDER = "single values before long lists and texts"
+
+
+def _unknown_fields(data: dict[str, Any], experiment: Experiment) -> list[tuple[str, dict[str, Any], str]]:
+    """The unknown fields of the experiment and its records in `data`: path, record and name of each."""
+    found: list[tuple[str, _Record, dict[str, Any]]] = [("", experiment, data)]
+    found += [(f"{name}.", getattr(experiment, name), data[name]) for name in _RECORDS]
+    plots = zip(experiment.plots, data["plots"], strict=False)
+    found += [(f"plots[{n}].", plot, item) for n, (plot, item) in enumerate(plots) if isinstance(plot, Plot)]
+    return [
+        (f"{path}{name}", item, name)
+        for path, record, item in found
+        for name in record.model_extra or {}
+        if name not in (PLOT_FILE, SHORTENED) and name in item
+    ]
+
+
+def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    *parents, name = path.split(".")
+    return (data[parents[0]] if parents else data), name
+
+
+def _size(value: Any, sizes: dict[int, int]) -> int:
+    """The length of a value as JSON, roughly; the sizes of containers are added to `sizes` by their id."""
+    if isinstance(value, str):
+        return len(value) + 4
+    if isinstance(value, dict):
+        size = 2 + sum(len(str(name)) + 4 + _size(item, sizes) for name, item in value.items())
+    elif isinstance(value, list | tuple):
+        size = 2 + sum(_size(item, sizes) for item in value)
+    else:
+        return len(str(value)) + 2
+    sizes[id(value)] = size
+    return size
+
+
+def _fitted(value: Any, room: int, sizes: Mapping[int, int]) -> Any:
+    """The part of a text or container that has room: an object's single values first, then small parts before large."""
+    if isinstance(value, str):
+        return value[: max(0, room - 4)]
+    listed = not isinstance(value, dict)
+    names = list(range(len(value)) if listed else value)
+    weights = {name: _weight(value[name], sizes) + (0 if listed else len(str(name)) + 4) for name in names}
+    if not listed:
+        names.sort(key=lambda name: weights[name] if _is_long(value[name]) else 0)
+    kept: dict[Any, Any] = {}
+    left = room - 2
+    for name in names:
+        if weights[name] > left:
+            rest = left - (0 if listed else len(str(name)) + 4)
+            if _is_long(value[name]) and rest > _LEAST_PART:
+                kept[name] = _fitted(value[name], rest, sizes)
+            break
+        kept[name] = value[name]
+        left -= weights[name]
+    return list(kept.values()) if listed else {name: kept[name] for name in value if name in kept}
+
+
+_LEAST_PART = 50  # characters of a part that is not left out as a whole
+_LONG_TEXT = 200  # characters
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple) or (isinstance(value, str) and len(value) > _LONG_TEXT)
+
+
+def _weight(value: Any, sizes: Mapping[int, int]) -> int:
+    return sizes[id(value)] if isinstance(value, dict | list | tuple) else _size(value, {})
 
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
@@ -279,18 +451,22 @@ def _require_plain(data: dict[Any, Any], source: str) -> None:
         value, path, depth = waiting.pop()
         wrong = _problem_of(value, depth)
         if wrong:
-            problem, remedy = wrong
-            raise ExperimentError(f"{source}: field {_named(path)}: {problem}.", help=remedy)
+            raise _field_error(source, path, *wrong)
         if isinstance(value, dict):
             inner = [(item, f"{path}.{name}" if path else str(name), name) for name, item in value.items()]
             for _, place, name in inner:
                 if _SURROGATE.search(str(name)):
-                    raise ExperimentError(
-                        f"{source}: field {_named(place)}: {_LONE_SURROGATE[0]}.", help=_LONE_SURROGATE[1]
-                    )
+                    raise _field_error(source, place, *_LONE_SURROGATE)
             waiting += [(item, place, depth + 1) for item, place, _ in reversed(inner)]
         elif isinstance(value, list | tuple):
             waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
+
+
+def _field_error(source: str, path: str, problem: str, remedy: str) -> ExperimentError:
+    field = _named(path)
+    return ExperimentError(
+        f"{source}: field {field}: {problem}.", help=remedy, issues=[(field, f"{problem}. {remedy}")]
+    )
 
 
 def _problem_of(value: Any, depth: int) -> tuple[str, str] | None:
@@ -340,7 +516,7 @@ def missing_fields(experiment: Experiment, kind: SectionKind) -> list[tuple[str,
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
     """Paths of unknown fields that look misspelt, each with the field that was probably meant."""
     records: list[tuple[str, _Record]] = [("", experiment)]
-    records += [(f"{name}.", getattr(experiment, name)) for name in ("paper_concept", "hypothesis", "execution_result")]
+    records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
     records += [(f"plots[{n}].", plot) for n, plot in enumerate(experiment.plots) if isinstance(plot, Plot)]
     return [
         (f"{path}{name}", f"{path}{near}")
@@ -357,8 +533,10 @@ def _near(name: str, record: _Record) -> str:
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
-    """Warnings about `exp.json` itself: misspelt fields, missing images, and a failed run."""
-    warnings = [
+    """Warnings about `exp.json` itself: shortened and misspelt fields, missing images, and a failed run."""
+    shortened = _earlier_notices((experiment.model_extra or {}).get(SHORTENED))
+    warnings = [f"exp.json: {notice} {_SHORTER}" for notice in shortened]
+    warnings += [
         f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in near_fields(experiment)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import sys
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
 SERVER_EXTRA: Final = f"{install_hint('server')}."
+# Seconds that a thread which computes may keep the interpreter while a request waits to be answered.
+_SWITCH_INTERVAL: Final = 0.001
+_M_ARENA_MAX: Final = -8  # of glibc's malloc.h
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +55,8 @@ def serve(
         ) from error
     from ..stores.backends import backend_of
 
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    _bound_arenas()
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
@@ -61,6 +67,12 @@ def serve(
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _bound_arenas() -> None:
+    """Let all threads share two of glibc's arenas; each of dozens would keep what it freed for itself."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library; on Windows `CDLL` needs a name
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:

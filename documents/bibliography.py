@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .bibtex import author_names, field_value, length_of_value, readable, render_entry, uses_macros
 from .front_matter import find_doi
 from .regular_files import FileRefusedError, read_regular
+from .sandbox import CallLimits, SandboxError, sandboxed
 from .types import Paper
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywo
 _MOST_BYTES = 50_000_000  # about 50,000 entries with abstracts
 _MOST_CHARACTERS = 200_000  # per entry, with macros expanded
 _MOST_IN_ALL = 500_000_000
+_LARGE = 100_000  # characters; a larger text is parsed in a process of its own
+_LIMITS = CallLimits(seconds=300.0, memory=4 << 30)
 _TITLE_ENOUGH = 12  # letters and digits that a title needs to identify a paper
 
 
@@ -58,6 +61,19 @@ class Bibliography:
     warnings: tuple[str, ...] = ()
     # Lookup tables for matching files, built on first use: a library may have ten thousand papers.
     _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain data, from which `from_record` makes it again."""
+        refused = [[item.path, item.reason] for item in self.refused]
+        papers = [asdict(paper) for paper in self.papers.values()]
+        return {"papers": papers, "files": dict(self.files), "refused": refused, "warnings": self.warnings}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
+        """The bibliography of a record."""
+        papers = {item["key"]: _paper_from(item) for item in record["papers"]}
+        refused = tuple(Refusal(*item) for item in record["refused"])
+        return cls(papers, record["files"], refused, tuple(record["warnings"]))
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
@@ -84,6 +100,13 @@ class Bibliography:
         return found[0] if len(found) == 1 else None
 
 
+def _paper_from(record: Mapping[str, Any]) -> Paper:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    return Paper(**values)
+
+
 def _letters(title: str) -> str:
     return "".join(character for character in title.casefold() if character.isalnum())
 
@@ -107,7 +130,23 @@ def read_bibliography(path: Path) -> Bibliography:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
         warnings = (f"{path}: is not UTF-8 and was read as Latin-1.",)
-    return parse_bibliography(text, source=str(path), warnings=warnings)
+    if len(text) <= _LARGE:
+        return parse_bibliography(text, source=str(path), warnings=warnings)
+    try:
+        read = sandboxed(bibliography_record, _LIMITS, text, str(path), warnings)
+    except SandboxError as error:
+        raise InputError(f"{path}: cannot be read: reading it {error}.", help="Give it in parts.") from None
+    if "error" in read:
+        raise InputError(read["error"])
+    return Bibliography.from_record(read)
+
+
+def bibliography_record(text: str, source: str, warnings: Sequence[str]) -> dict[str, Any]:
+    """A parsed BibTeX text as plain data, or the `error` that makes it unreadable."""
+    try:
+        return parse_bibliography(text, source=source, warnings=tuple(warnings)).as_record()
+    except InputError as error:
+        return {"error": error.message}
 
 
 def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()) -> Bibliography:

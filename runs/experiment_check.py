@@ -1,22 +1,26 @@
-"""Checks an experiment before anything is written from it: wrong fields, what each section lacks, and oddities."""
+"""Checks an experiment before anything is written from it: wrong fields, what each section lacks, and its size."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
-from pydantic import ValidationError
-
+from ..documents.sandbox import CallLimits, SandboxError, sandboxed
 from ..errors import InputError
 from ..experiment import (
     SECTION_KINDS,
     Experiment,
+    ExperimentError,
     SectionKind,
     experiment_warnings,
-    field_problems,
     missing_fields,
     parse_experiment,
 )
+
+_LIMITS: Final = CallLimits(seconds=20.0, memory=1 << 30)
+_HELP: Final = "Leave out what the paper does not need, such as a complete log."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,32 @@ def check_experiment(
 
 
 def _issues(error: InputError) -> list[FieldIssue]:
-    if isinstance(error.__cause__, ValidationError):
-        return [
-            FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]}.") for field, wrong in field_problems(error.__cause__)
-        ]
-    field, _, wrong = error.message.removeprefix("experiment: field ").partition(": ")
-    if not error.message.startswith("experiment: field ") or not wrong:
+    if not isinstance(error, ExperimentError) or not error.issues:
         return [FieldIssue("", error.message.removeprefix("experiment: "))]
-    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:]} {error.help}".strip())]
+    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}.") for field, wrong in error.issues]
+
+
+def shorten_body(body: bytes) -> bytes:
+    """The JSON of a request with its `experiment` within limits, read in a process of its own; blocks.
+
+    Raises `ExperimentError` if the experiment cannot be used.
+    """
+    try:
+        result = sandboxed(shortened_body, _LIMITS, body.decode("utf-8", "surrogateescape"))
+    except SandboxError as error:
+        raise ExperimentError(f"experiment: cannot be read: reading it {error}.", help=_HELP) from None
+    if "refused" in result:
+        raise ExperimentError(**result["refused"])
+    return str(result["body"]).encode("utf-8", "surrogateescape")
+
+
+def shortened_body(body: str) -> dict[str, Any]:
+    """The `body` with its experiment within limits, or why that is `refused`; what is not JSON is returned as it is."""
+    try:
+        content = json.loads(body)
+        content["experiment"] = parse_experiment(content["experiment"]).model_dump(mode="json", exclude_unset=True)
+    except ExperimentError as error:
+        return {"refused": {"message": error.message, "help": error.help, "issues": error.issues}}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return {"body": body}  # FastAPI names what is wrong
+    return {"body": json.dumps(content)}

@@ -328,7 +328,7 @@ def _source_index(source: Source) -> _Index:
     return _Index(given)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # up to 20 MB each
 def _experiment_index(experiment: str) -> _Index:
     return _Index(list(_experiment_numbers(Experiment.model_validate_json(experiment))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
     Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
     """
     require_given(state, "experiment", PaperInput)
-    experiment = parse_experiment(state["experiment"])
+    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
     require_fields(experiment, *SECTION_KINDS)
     return {
         "section": WRITING_ORDER[0],
@@ -92,7 +93,7 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
     references = await references_of(papers, numbering, session.settings.cite_style, session)
     spent = _cost_by_section(state)
     sections = [
-        {**page_record(page, References(references.entries), session), "usage": spent[kind]}
+        {**await asyncio.to_thread(page_record, page, References(references.entries), session), "usage": spent[kind]}
         for kind, page in zip(PAPER_ORDER, pages, strict=True)
     ]
     title = finished["abstract"].brief.experiment.paper_concept.title

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
@@ -29,4 +30,5 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
     page = await layout_page(
         await finished_text(state, session), session, read=chunks_shown(state, session), before=before
     )
-    return page_record(page, await references_of(page.papers, page.shown.numbering, page.style, session), session)
+    references = await references_of(page.papers, page.shown.numbering, page.style, session)
+    return await asyncio.to_thread(page_record, page, references, session)

@@ -45,7 +45,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     """
     kind = _kind_of(state)
     require_given(state, "experiment", SectionInput)
-    experiment = parse_experiment(state["experiment"])
+    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
     require_fields(experiment, kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
@@ -70,10 +70,11 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     """Plan what has to be known for the section or the question, before anything is searched."""
     roles = await session.roles(runtime)
     brief, _ = await brief_of(state, session)
-    titles = await near_titles(session, purpose_of(state).text)
+    purpose = await asyncio.to_thread(purpose_of, state)
+    titles = await near_titles(session, purpose.text)
     needs = await roles.needs.needs(brief, titles)
     if "agent" not in session.extractive:  # otherwise each is named by the author's own paragraph
-        needs = rules_of(brief).searchable_needs(needs)
+        needs = await asyncio.to_thread(rules_of(brief).searchable_needs, needs)
     # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
     before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
@@ -84,7 +85,8 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Search for all needs together, and read the windows found in waves, best first."""
     roles = await session.roles(runtime)
-    purpose, limits = purpose_of(state), await search_limits(session, runtime, section=True)
+    purpose = await asyncio.to_thread(purpose_of, state)
+    limits = await search_limits(session, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     windows = await propose_windows(session.library, purpose.needs, Scope(), proposed, limits.retrieval)
     papers = len({window.paper.key for window in windows})

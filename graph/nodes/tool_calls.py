@@ -88,7 +88,7 @@ async def _search(
 ) -> Sequence[Searched]:
     """The results of new searches, in their order."""
     roles = await session.roles(runtime)
-    purpose = purpose_of(state)
+    purpose = await asyncio.to_thread(purpose_of, state)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)

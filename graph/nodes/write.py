@@ -129,13 +129,14 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
         found = _whole_repair_findings(before)
         messages = [for_writer(finding) for finding in found]
         draft = await roles.writer_of(brief).repair(brief, draft_of(state), messages, sentence_spans_of(found))
-        return {**again, "draft": record_of(_normalised(draft, brief, session)), "before_repair": before}
+        normalised = await asyncio.to_thread(_normalised, draft, brief, session)
+        return {**again, "draft": record_of(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_of(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
-    given = [answer and _with_literals(answer, brief, session) for answer in given]
+    given = await asyncio.to_thread(lambda: [answer and _with_literals(answer, brief, session) for answer in given])
     edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
     return {
         **again,

@@ -62,6 +62,10 @@ RERANKER: Final = BundledModel(
 
 def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
     """The bytes of a model's file; raises `WeightsError` if it is missing or not the tested version."""
+    return _checked(model, file, sha256)[1]
+
+
+def _checked(model: BundledModel, file: str, sha256: str) -> tuple[Path, bytes]:
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -76,7 +80,7 @@ def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
         raise WeightsError(
             f"{path} ({DISTRIBUTION} {found.version}): sha256 {actual[:12]}..., expected {sha256[:12]}..."
         )
-    return content
+    return path, content
 
 
 @thread_safe_cache
@@ -102,8 +106,9 @@ def load_session(model: BundledModel) -> InferenceSession:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    content = read_checked(model, "model.onnx", model.onnx_sha256)
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    # From its path: of a model given as bytes the session keeps them all, 34 MB each.
+    path, _ = _checked(model, "model.onnx", model.onnx_sha256)
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def count_tokens(text: str) -> int:

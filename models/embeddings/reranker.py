@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bundled_weights import MAX_TOKENS, RERANKER, load_session, load_tokenizer
+from .local import cores
 
 CLS: Final = "[CLS]"
 SEP: Final = "[SEP]"
+# More runs at once than cores save no time, and each takes up to 60 MB that the session keeps for good.
+_RUNS: Final = threading.Semaphore(cores())
 
 
 class Reranker:
@@ -37,6 +41,7 @@ class Reranker:
             ids = np.array([[*head, *body, separator]], dtype=np.int64)
             kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": kinds}
-            logits[position] = np.asarray(session.run(None, inputs)[0])[0, 0]
+            with _RUNS:
+                logits[position] = np.asarray(session.run(None, inputs)[0])[0, 0]
         scores: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
         return scores

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from ...runs.experiment_check import check_experiment
 from ...runs.sentence_check import check_sentence, keep_edit, load_editable, sentence_records, withdraw_edit
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..response_models import problems
 from ..server_state import StateOf
-from ..text_models import CheckedSentence, ExperimentBody, ExperimentReport, SentenceBody, SentenceList
-from ..uploaded_plots import with_uploaded_plots
+from ..text_models import CheckedSentence, SentenceBody, SentenceList
 
 router = APIRouter(tags=["writing"])
 
@@ -53,13 +50,3 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
         await state.orders.find(lambda: withdraw_edit(home, run.thread_id, position), withdrawn)
         await state.orders.end(withdrawn)
         await state.orders.end(edit_withdrawn(run.thread_id))
-
-
-@router.post("/experiments/check", responses=problems(404))
-async def check_experiment_fields(body: ExperimentBody, state: StateOf) -> ExperimentReport:
-    """What is wrong or odd in an experiment, and which fields each section still needs."""
-    home = state.session.home
-    check = await asyncio.to_thread(
-        check_experiment, body.experiment, lambda given: with_uploaded_plots(given, home, body.plot_upload)
-    )
-    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})

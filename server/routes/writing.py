@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 
-from ...experiment import SectionKind, parse_experiment
+from ...documents.subprocesses import in_thread
+from ...experiment import Experiment, ExperimentError, SectionKind, parse_experiment
+from ...runs.experiment_check import check_experiment, shorten_body
 from ...runs.fingerprint import RunKind
 from ...runs.section_request import SectionRequest
 from ..job_requests import JobCall
 from ..request_models import WritingBody
-from ..response_models import job_answers
+from ..response_models import job_answers, problems
+from ..server_state import StateOf
+from ..text_models import ExperimentBody, ExperimentReport
 from ..uploaded_plots import with_uploaded_plots
 
-router = APIRouter(tags=["writing"])
+_LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
+
+
+class ExperimentRoute(APIRoute):
+    """A route whose body has an `experiment`; a large one is shortened in a process of its own before it is parsed.
+
+    A large one that is invalid arrives empty: the route calls `_require_readable`.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, with the shortened body."""
+        answer = super().get_route_handler()
+
+        async def answer_shortened(request: Request) -> Response:
+            body = await request.body()
+            if len(body) > _LARGE:
+                try:
+                    request._body = await in_thread(shorten_body, body)  # which FastAPI parses in place of the original
+                except ExperimentError as error:
+                    request.state.refused_experiment = error
+                    request._body = b'{"experiment": {}}'
+            return await answer(request)
+
+        return answer_shortened
+
+
+router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -29,8 +63,28 @@ async def write_manuscript(body: WritingBody, call: JobCall) -> Response:
     return await _write("paper", body, call)
 
 
+@router.post("/experiments/check", responses=problems(404))
+async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> ExperimentReport:
+    """What is wrong or odd in an experiment, and which fields each section still needs."""
+
+    def with_plots(experiment: Experiment) -> Experiment:
+        _require_readable(request)
+        return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
+
+    check = await asyncio.to_thread(check_experiment, body.experiment, with_plots)
+    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})
+
+
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
+    _require_readable(call.request)
     parsed = await asyncio.to_thread(parse_experiment, body.experiment)
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
     return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(asked, body.limits()))
+
+
+def _require_readable(request: Request) -> None:
+    """Raise `ExperimentError` if the experiment of this request was refused before it was parsed."""
+    error: ExperimentError | None = getattr(request.state, "refused_experiment", None)
+    if error is not None:
+        raise error

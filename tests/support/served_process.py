@@ -29,6 +29,12 @@ class ServedProcess:
         """Where it is reached."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start it and wait until it answers."""
         arguments = ("--home", self._home, "serve", "--port", str(self.port))
