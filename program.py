@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from .section_kinds import SECTION_KINDS
+
 NAME: Final = "citeloom"
 # Placeholders in texts defined before the invocation is known: the program, and the program with its command.
 PLACEHOLDER: Final = "{citeloom}"
@@ -39,8 +41,9 @@ def install_hint(extra: str) -> str:
 
 
 def filled(text: str) -> str:
-    """`text` with each `PLACEHOLDER` replaced by the program and `COMMAND` by the given command."""
-    return text.replace(COMMAND, command(given_command() or "paper")).replace(PLACEHOLDER, program())
+    """`text` with each `PLACEHOLDER` replaced by the program and `COMMAND` by the command that writes a text."""
+    given = given_command()
+    return text.replace(COMMAND, command(given if given in SECTION_KINDS else "paper")).replace(PLACEHOLDER, program())
 
 
 def given_command() -> str:

@@ -162,13 +162,13 @@ def _experiment() -> dict[str, Any]:
     return loaded
 
 
-def _write(change: Change) -> Callable[[Watched], None]:
+def _write(change: Change, path: str = "/sections/discussion") -> Callable[[Watched], None]:
     def work(server: Watched) -> None:
         experiment = _experiment()
         change(experiment)
         body = {"experiment": experiment}
         assert len(json.dumps(body)) < 4 * 2**20
-        server.until_end("runs", server.post("/sections/discussion", body)["id"])
+        server.until_end("runs", server.post(path, body)["id"])
 
     return work
 
@@ -246,6 +246,7 @@ REQUESTS: dict[str, Callable[[Watched], None]] = {
     "chat, 1,990 messages": _chat(_turns(1990, 1_800)),
     "chat, two messages of 1.8 MB": _chat(_turns(2, 1_800_000)),
     ".bib of 4 MB": lambda server: _upload({"a.md": _paper(1000), "a.bib": _bibliography(4_000_000)})(server),
+    "paper, 120,000 metrics": _write(SHAPES["120,000 metrics"], "/manuscripts"),
     "200 files": lambda server: _upload({f"ensemble{n}.md": _paper(n) for n in range(200)})(server),
 }
 

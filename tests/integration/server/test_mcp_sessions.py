@@ -158,7 +158,8 @@ def test_a_client_all_of_whose_sessions_are_at_work_is_told_to_wait(
         assert initialize(client_at("127.0.0.7")).status_code == 200
         release.set()
         assert all(b"isError" in answer.read() for answer in answers)
-    assert initialize(client).status_code == 200
+    # A session is idle a moment after its answer was sent.
+    assert any(initialize(client).status_code == 200 for _ in range(200))
 
 
 def test_a_session_that_its_client_ends_makes_room(client_at: Callable[[str], httpx.Client]) -> None:
