@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from .api.streaming import astream_paper, astream_research, astream_section
     from .api.writing import awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
-    from .config import Settings
     from .errors import CiteloomError
     from .experiment import load_experiment
     from .graph.paper_graph import build_paper_graph
     from .graph.research_graph import build_research_graph
     from .graph.section_graph import build_section_graph
+    from .settings.config import Settings
 
 _HOMES = {
     "CiteloomError": "citeloom.errors",
     "Conversation": "citeloom.api.conversation",
-    "Settings": "citeloom.config",
+    "Settings": "citeloom.settings.config",
     "aadd": "citeloom.api.paper_lookup",
     "acontradictions": "citeloom.api.library",
     "add": "citeloom.api.paper_lookup",

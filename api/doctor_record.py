@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..config import Settings
 from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
 from ..ingestion.tesseract import find_ocr, tesseract_version
-from ..key_trust import shown_address
-from ..metadata_settings import MetadataSettings
 from ..runs.publication_notices import retraction_problems
+from ..settings.config import Settings
+from ..settings.key_trust import shown_address
+from ..settings.service_settings import MetadataSettings
 from ..stores.library import Library
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from ..config import RetrievalMode, Settings, load_settings
-from ..database_url import home_of
 from ..errors import ConfigurationError
 from ..graph.session import Session, create_session
+from ..settings.addresses import parse_home
+from ..settings.config import RetrievalMode, Settings, load_settings
 from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
 from ..tools.figure_records import listed_figures
@@ -81,7 +81,7 @@ def open_library(
     Raises `InputError` when home, store or settings cannot be used.
     """
     used = settings or load_settings()
-    found = configured_home(used, None if home is None else home_of(home))
+    found = configured_home(used, None if home is None else parse_home(home))
     readable = readable_home(found, lambda _: None, library=True, records=True)
     return create_session(used, readable, chat_model, embeddings)
 

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ..config import Price
 from ..models.journal.pricing import total_cost
 from ..models.journal.records import Spending, Usage
+from ..settings.config import Price
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> dict[str, Any]:

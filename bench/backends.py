@@ -17,11 +17,10 @@ from statistics import mean, median
 from typing import Any
 
 from bench.retrieval import DEPTH, MOST_QUERIES, SETS, _ndcg, _recall, _Remembering, fill, load
-from citeloom.database_url import home_of
+from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
 from citeloom.tools.retrieval import Retrieval, retrieve
-from citeloom.vectors_url import vectors_of
 
 STAGES = {"BM25": Retrieval("bm25"), "vectors": Retrieval("dense"), "as usual": Retrieval()}
 
@@ -70,9 +69,9 @@ async def on_sets(
 
         embedding = _Remembering()
         with tempfile.TemporaryDirectory() as folder:
-            homes = {"folder": Home(Path(folder)), "PostgreSQL": find_home(home_of(address()))}
+            homes = {"folder": Home(Path(folder)), "PostgreSQL": find_home(parse_home(address()))}
             if milvus is not None:
-                homes["PostgreSQL and Milvus"] = find_home(home_of(address()), vectors=vectors_of(milvus()))
+                homes["PostgreSQL and Milvus"] = find_home(parse_home(address()), vectors=parse_vectors(milvus()))
             opened = {store: Library.open(home, embedding) for store, home in homes.items()}
             for library in opened.values():
                 await fill(library, given.documents)
@@ -85,7 +84,7 @@ async def on_sets(
 async def on_library(homes: list[str]) -> None:
     """Compare homes that hold the same library, with the papers' titles and sentences as queries."""
     embedding = _Remembering()
-    opened = {str(home_of(home)): Library.open(find_home(home_of(home)), embedding) for home in homes}
+    opened = {str(parse_home(home)): Library.open(find_home(parse_home(home)), embedding) for home in homes}
     first = next(iter(opened.values()))
     queries = [paper.title for paper in first.papers()]
     queries += [

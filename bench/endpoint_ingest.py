@@ -22,12 +22,12 @@ from chromadb.config import Settings as ChromaSettings
 from bench.measure import Row, alternate, row_of
 from bench.papers import Material
 from bench.server import serving
-from citeloom.config import Settings
 from citeloom.documents import Chunk
 from citeloom.graph.session import open_session
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_weights import count_tokens
 from citeloom.models.embeddings.remote import BATCH, BATCHES_AT_ONCE
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 
 PAPERS, WORDS, SECTIONS = 200, 5_000, 8

@@ -21,12 +21,12 @@ from pathlib import Path
 from bench.bare import BareClient, Stage
 from bench.measure import Row, alternate, row_of
 from bench.server import ROOT, SEARCHES, serving, stages
-from citeloom.config import Settings
 from citeloom.experiment import Experiment
 from citeloom.graph.default_queries import default_queries
 from citeloom.graph.session import Session, open_session
 from citeloom.roles.extractive.needs import section_needs
 from citeloom.roles.needs import Purpose
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.tools.evidence_search import read_in_waves, search_evidence
 from citeloom.tools.scope import Scope

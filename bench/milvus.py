@@ -19,9 +19,9 @@ import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
 
-from citeloom.database_url import home_of
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
 from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
@@ -32,7 +32,6 @@ from citeloom.stores.milvus.word_weights import WordCounts, chunk_vector, fields
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.postgres.bm25 import analyze
-from citeloom.vectors_url import vectors_of
 
 CHUNKS = 50  # of a paper
 TERMS = 200  # of a chunk, nearly those of 400 tokens
@@ -218,7 +217,7 @@ def searches(library: Library, client: Any, collection: str) -> None:
 
 
 def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> None:
-    home = find_home(home_of(database), vectors=vectors_of(vectors))
+    home = find_home(parse_home(database), vectors=parse_vectors(vectors))
     library = Library.open(home, LocalEmbedding())
     library.finish_staged()
     changes = [change(number) for number in range(papers)]

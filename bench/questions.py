@@ -15,12 +15,12 @@ from pathlib import Path
 
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
-from citeloom.config import Settings
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.roles.extractive.factory import extractive_roles
 from citeloom.roles.extractive.needs import parts_of
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import EvidenceReader
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.window_search import WindowLimits, propose_windows

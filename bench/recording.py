@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from citeloom.config import RoleName
 from citeloom.documents.windows import Window
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.session import Session
@@ -21,6 +20,7 @@ from citeloom.roles.inputs import AnswerBrief
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
 from citeloom.runs.research import ResearchRequest
+from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
 
 

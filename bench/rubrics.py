@@ -16,10 +16,10 @@ from typing import Any
 
 from bench.papers import ROOT
 from citeloom.api.library import ingest, open_library
-from citeloom.config import Settings
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.research import ResearchRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 
 OTHER_FIELDS = (

@@ -23,10 +23,10 @@ import pytest
 from pgvector.psycopg import register_vector
 
 from bench.measure import Row, Timed, alternate, row_of
-from citeloom.database_url import home_of
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
 from citeloom.models.embeddings.protocol import Vector
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
@@ -74,7 +74,7 @@ async def measure(rounds: int) -> list[Row]:
 def _made() -> Iterator[_Made]:
     with ExitStack() as stack:
         url = stack.enter_context(new_schema(stack.enter_context(running_server())))
-        library = Library.open(find_home(home_of(url)), WordEmbedding())
+        library = Library.open(find_home(parse_home(url)), WordEmbedding())
         stack.callback(library.close)
         library.finish_staged()
         library.catalog.stage([paper(number) for number in range(PAPERS)])

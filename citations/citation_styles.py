@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..config import CitationStyle
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
 from ..roles.inputs import Source
 from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
+from ..settings.config import CitationStyle
 from .checks.foreign_citations import NEEDED
 from .markers import marker_groups, normalise_markers, sentences
 from .marking import Mark

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..config import CitationStyle
 from ..documents import Evidence
 from ..documents.marker_escaping import as_text, as_written
+from ..settings.config import CitationStyle
 from ..text.words import STOP_WORDS
 from .checks.foreign_citations import NEEDED
 from .citation_styles import show_group

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from ..config import CitationStyle
 from ..roles.inputs import Source
+from ..settings.config import CitationStyle
 from .checks.unicode_folding import fold
 from .citation_styles import show_group
 from .markers import marker_groups, normalise_markers

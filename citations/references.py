@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from ..config import CitationStyle
 from ..documents import Paper
 from ..documents.pandoc import PandocError, pandoc
 from ..errors import InputError
+from ..settings.config import CitationStyle
 from ..text.normalize import unescape_html
 from .citation_styles import quoted_section
 from .csl_styles import read_style

@@ -19,9 +19,9 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..documents.identifiers import Identifier
     from ..metadata.adding import Found
+    from ..settings.config import Settings
 
 _SAID: Final = {
     "added": "added with its PDF",

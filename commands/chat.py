@@ -18,7 +18,7 @@ from .research import StyleOption
 from .sections import ModelOption, UrlOption
 
 if TYPE_CHECKING:
-    from ..config import Settings
+    from ..settings.config import Settings
     from ..stores.home import Home
 
 HISTORY = "chat_history"

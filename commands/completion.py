@@ -52,7 +52,7 @@ def _conversations(home: Home) -> Iterable[str]:
 
 def _completed(ctx: typer.Context, incomplete: str, names: Callable[[Home], Iterable[str]]) -> list[str]:
     """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
-    from ..config import load_settings
+    from ..settings.config import load_settings
     from ..stores.home import configured_home
 
     outer = ctx.find_root().params.get("home")

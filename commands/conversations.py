@@ -18,7 +18,7 @@ from .runs import when
 from .sections import ForceOption
 
 if TYPE_CHECKING:
-    from ..config import Settings
+    from ..settings.config import Settings
     from ..stores.home import Home
     from ..stores.home_protocols import Conversations
 

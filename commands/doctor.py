@@ -16,8 +16,8 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..ingestion.doctor import Problem
+    from ..settings.config import Settings
     from ..stores.library import Library
 
 

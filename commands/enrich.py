@@ -17,9 +17,9 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result, result_json
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..graph.session import Session
     from ..metadata.enriching import Enrichment
+    from ..settings.config import Settings
 
 OfflineOption = Annotated[
     bool, typer.Option("--offline", help="Send nothing: use only answers that are in the cache, of any age.")

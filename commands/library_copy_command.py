@@ -52,19 +52,18 @@ def copy(
     papers' own files stay where they are. An interrupted copy continues when
     the command is given again. A home that holds anything else is refused.
     """
-    from ..database_url import DatabaseUrl, home_of
     from ..errors import InputError
     from ..ingestion.home_copy import copy_home
     from ..ingestion.library_copy import copy_library
+    from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
     from ..stores.home import find_home
     from ..stores.library import Library
     from ..stores.local.read_only_copy import readable_home
-    from ..vectors_url import vectors_of
 
     settings, found = resolve(home, to_copy=True)
     here_in_folder = not isinstance(found.address, DatabaseUrl)
-    vectors = vectors_of(to_vectors) or (settings.vectors if here_in_folder else None)
-    address = home_of(to)
+    vectors = parse_vectors(to_vectors) or (settings.vectors if here_in_folder else None)
+    address = parse_home(to)
     in_database = isinstance(address, DatabaseUrl)
     if to_vectors and not in_database:
         raise InputError(f"--to-vectors: the other home, {to}, is a folder.", help="Milvus searches a database only.")

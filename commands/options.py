@@ -15,8 +15,8 @@ from ..program import command
 from .output import named_home, notice
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..graph.session import Session
+    from ..settings.config import Settings
     from ..stores.home import Home
 
 HomeOption = Annotated[
@@ -83,7 +83,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
 
     `to_copy` allows a folder beside CITELOOM_VECTORS, which then is that of the copy.
     """
-    from ..config import load_settings
+    from ..settings.config import load_settings
     from ..stores.home import configured_home
 
     given = _before_command[0] if home is None and _before_command else home
@@ -100,7 +100,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
 
 def command_here(arguments: str) -> str:
     """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
-    from ..key_trust import shown_address
+    from ..settings.key_trust import shown_address
 
     return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
 

@@ -29,12 +29,12 @@ from .run_report import end_incomplete, report_run
 from .several_values import require_no_value
 
 if TYPE_CHECKING:
-    from ..config import Settings
     from ..graph.session import Session
     from ..runs.fingerprint import RunKind
     from ..runs.result_record import ResultRecord
     from ..runs.section_request import SectionRequest
     from ..runs.service import Output
+    from ..settings.config import Settings
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
 ExpOption = Annotated[

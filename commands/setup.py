@@ -36,7 +36,7 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..key_trust import user_configuration
+    from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
@@ -53,8 +53,8 @@ def setup(
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
     """Address and model: as given, else found, else asked for."""
-    from ..config import OPENAI_BASE_URL
     from ..models.http.local_servers import USUAL_PORTS, FoundServer, find_servers, models_at
+    from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
         found = [FoundServer("server", base_url, (model,) if model else models_at(base_url))]
@@ -91,8 +91,8 @@ def _asked(what: str, names: list[str]) -> int:
 
 async def _try(model: str, url: str) -> None:
     """Make one small call; raises `InputError` if it fails."""
-    from ..config import load_settings
     from ..models.factory import chat_identity, chat_model
+    from ..settings.config import load_settings
 
     settings = load_settings(chat_model=model, chat_base_url=url)
     try:

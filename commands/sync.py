@@ -16,7 +16,7 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..config import Settings
+    from ..settings.config import Settings
     from ..stores.home import Home
     from ..zotero.sync import SyncReport
     from ..zotero.zotero_source import ZoteroReading, ZoteroRequest

@@ -24,8 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from ..config import Settings, load_settings
-from ..key_trust import CONTEXT
+from ..settings.config import Settings, load_settings
+from ..settings.key_trust import CONTEXT
 from .input_check import GraphInputError, require_known
 
 

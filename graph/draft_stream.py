@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..citations.marker_stream import Cited, MarkerStream
-from ..config import CitationStyle
 from ..documents.marker_escaping import as_written
 from ..roles.inputs import Source
 from ..roles.protocols import Draft
+from ..settings.config import CitationStyle
 
 
 class StreamWriter(Protocol):

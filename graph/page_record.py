@@ -20,11 +20,11 @@ from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
 from ..citations.references import Reference, References, build_references
 from ..citations.user_citations import OwnCitation
-from ..config import CitationStyle
 from ..documents import Evidence, Paper
 from ..documents.subprocesses import in_thread
 from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import Source
+from ..settings.config import CitationStyle
 from .completeness import coverage_of, coverage_warnings, tried_of
 from .finished_text import FinishedText
 from .role_inputs import load_read_chunks, visible_evidence

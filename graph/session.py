@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
-from ..config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
@@ -27,6 +26,7 @@ from ..models.journal.pricing import total_cost
 from ..models.journal.records import RunScope, Usage
 from ..prompts import PromptLibrary
 from ..roles.notices import ANSWER_NOTICE, NOTICE
+from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..config import RoleName
 from ..models.chat_caller import ChatCaller
 from ..models.factory import caller_for, chat_caller
 from ..models.journal.budget import Budget
@@ -13,6 +12,7 @@ from ..models.journal.records import RunScope
 from ..roles.chat.factory import chat_roles
 from ..roles.extractive.factory import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles
+from ..settings.config import RoleName
 from ..tools.tool_schemas import TOOL_SPECS
 from .session import ROLE_NAMES, Session
 

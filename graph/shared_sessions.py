@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from langgraph.runtime import Runtime
 
-from ..config import Settings
+from ..settings.config import Settings
 from ..stores.home import Home, configured_home
 from .context import settings_of
 from .session import LATEST_RUNS, Session, create_session

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import Settings
 from ..documents.markdown import ParsedPaper
 from ..documents.pdf import PdfRefusedError, PdfText
 from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
 from ..documents.pdf.parsed import parsed_pdf
 from ..documents.subprocesses import OutOfTimeError, run
+from ..settings.config import Settings
 from .conversion_cache import ConvertedFiles
 from .tesseract import ocr_of
 

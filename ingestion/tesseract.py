@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from ..config import Settings
 from ..documents.pdf.ocr import Ocr
 from ..documents.subprocesses import OutOfTimeError, run
 from ..errors import InputError
 from ..program import install_hint
+from ..settings.config import Settings
 
 _SECONDS: Final = 20.0
 _PACKAGES: Final = ("pypdfium2", "PIL")

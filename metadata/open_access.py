@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from ..errors import InputError
-from ..key_trust import host_of
 from ..models.http.failures import (
     BrokenAnswerError,
     RedirectedError,
@@ -18,6 +17,7 @@ from ..models.http.failures import (
     retry_after,
 )
 from ..models.http.response_body import ACCEPTED_ENCODING
+from ..settings.key_trust import host_of
 from .service_client import read_body, same_host
 
 if TYPE_CHECKING:

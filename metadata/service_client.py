@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ..errors import CiteloomError
-from ..key_trust import host_of
 from ..models.http.clock import Clock, SystemClock
 from ..models.http.failures import (
     BrokenAnswerError,
@@ -26,6 +25,7 @@ from ..models.http.failures import (
 )
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
 from ..models.http.retry import CallFailedError, Limiter
+from ..settings.key_trust import host_of
 from ..stores.metadata_records import Answer
 from ..stores.metadata_store import MetadataStore
 

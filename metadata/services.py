@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..config import Settings
 from ..documents import Paper
 from ..documents.identifiers import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
-from ..key_trust import host_of
-from ..metadata_settings import MetadataService
 from ..models.http.clock import Clock, SystemClock
 from ..program import NAME
+from ..settings.config import Settings
+from ..settings.key_trust import host_of
+from ..settings.service_settings import MetadataService
 from ..stores.metadata_store import MetadataStore
 from .crossref import NAME as CROSSREF
 from .crossref import crossref_candidates, crossref_notices, crossref_work

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..config import RoleName, Settings
+from ..settings.config import RoleName, Settings
 from .concurrency import gather_all
 from .context_size import ContextSize, asked_size
 from .journal.journal import Journal

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..config import RoleName, Settings
+from ..settings.config import RoleName, Settings
 from .context_size import ContextSize
 from .http.endpoint_address import check_url, limiter_for
 from .http.model_identity import ModelIdentity, endpoint_name

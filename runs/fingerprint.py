@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from ..config import RoleName, Settings
 from ..experiment import Experiment, SectionKind
-from ..key_trust import shown_address
+from ..settings.config import RoleName, Settings
+from ..settings.key_trust import shown_address
 
 # One section, or a whole paper.
 RunKind = SectionKind | Literal["paper"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict, cast
 
 from ..citations.html_escaping import inert_record
-from ..config import CitationStyle
 from ..experiment import SectionKind
+from ..settings.config import CitationStyle
 
 if TYPE_CHECKING:
     from ..citations.checks.findings import FindingRecord

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final, cast
 
-from ..config import EXTRACTIVE, Settings, load_settings
 from ..errors import ConfigurationError, InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
-from ..key_trust import DEFAULT, RUN, same_endpoint, shown_address
+from ..settings.config import EXTRACTIVE, Settings, load_settings
+from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
 from ..stores.run_records import RunRecord
 from .execution import same_run

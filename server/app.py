@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from ..config import Settings
+from ..settings.config import Settings
 from ..stores.home import Home
 from .guard import Guard
 from .lifespan import served

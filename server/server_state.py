@@ -11,10 +11,10 @@ from typing import Annotated, Final
 
 from fastapi import Depends, FastAPI, Request
 
-from ..config import Settings
 from ..errors import CiteloomError
 from ..graph.session import Session, create_session
 from ..runs.conversation import expired_conversations
+from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.server_protocols import Membership, Uploads

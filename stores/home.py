@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..database_url import DatabaseUrl, HomeAddress
 from ..errors import ConfigurationError, InputError
-from ..key_trust import FLAG, is_own
-from ..vectors_url import VectorsUrl
+from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl
+from ..settings.key_trust import FLAG, is_own
 from .local.home_safety import UnsafeHomeError, require_own, require_plain_files
 
 if TYPE_CHECKING:
-    from ..config import Settings
+    from ..settings.config import Settings
 
 HOME_NAME = ".citeloom"
 _REMEDY = "Choose a writable folder with --home or CITELOOM_HOME."

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..config import RetrievalMode
 from ..documents import Evidence, EvidenceSpan
 from ..roles.protocols import PassageFinding
+from ..settings.config import RetrievalMode
 from .duplicate_findings import Words, first_same
 from .retrieval import Retrieval
 from .window_search import WindowLimits

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ..config import RetrievalMode
 from ..documents import Chunk
 from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
+from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from .figure_records import figure_of
 from .paper_search import matching_sentence, statuses_of

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Settings
 from ..documents.atomic_write import replace_file
 from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
@@ -28,6 +27,7 @@ from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.pdf_subprocess import PdfReading
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
+from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from .attachment_files import FilePlaces

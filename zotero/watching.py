@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ..config import Settings
 from ..models.http.clock import Clock
+from ..settings.config import Settings
 from ..stores.home import Home
 from .sync import SyncReport
 from .sync_state import read_state

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..config import Settings
 from ..errors import ConfigurationError, InputError
-from ..key_trust import is_own
+from ..settings.config import Settings
+from ..settings.key_trust import is_own
 from .collection_choice import choose_library
 from .local_api import ADDRESS, LocalApi, NotAvailableError
 from .zotero_database import DATABASE, ZoteroDatabase

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...config import LOCAL_EMBEDDING, Settings
 from ...errors import CiteloomError, InputError
+from ...settings.config import LOCAL_EMBEDDING, Settings
 from ...stores.home import Home
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...config import Settings
 from ...errors import CiteloomError
 from ...plurals import counted
+from ...settings.config import Settings
 from ...stores.backends import backend_of
 from ...stores.home import Home
 from ..conversations import forget_expired

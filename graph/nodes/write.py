@@ -19,11 +19,11 @@ from ...citations.csl_styles import style_file
 from ...citations.markers import normalise_markers
 from ...citations.references import build_references
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
-from ...config import CitationStyle
 from ...documents.subprocesses import in_thread
 from ...plurals import counted
 from ...roles.inputs import Brief, Source
 from ...roles.protocols import Draft, VerdictLabel
+from ...settings.config import CitationStyle
 from ..best_sentences import placed_in, settle
 from ..draft_stream import DraftEventStream
 from ..events import progress

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from ...config import Settings
 from ...errors import CiteloomError
+from ...settings.config import Settings
 from ..concurrency import gather_all
 from ..http.endpoint_address import check_url, limiter_for
 from ..http.failures import BrokenAnswerError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ...config import OPENAI_BASE_URL, Settings
 from ...errors import ConfigurationError
-from ...key_trust import shown_address
+from ...settings.config import OPENAI_BASE_URL, Settings
+from ...settings.key_trust import shown_address
 from ..singleton import thread_safe_cache
 from .model_identity import ModelIdentity
 from .retry import Limiter

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Final
 
-from ...config import OPENAI_BASE_URL
+from ...settings.config import OPENAI_BASE_URL
 
 USUAL_PORTS: Final[Mapping[str, int]] = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 _OPENAI_MODEL: Final = "gpt-4.1-mini"

@@ -21,9 +21,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...config import Price, Settings
 from ...errors import ConfigurationError, PausedError
 from ...plurals import counted
+from ...settings.config import Price, Settings
 from ..http.failures import FailureKind
 from ..http.retry import CallFailedError
 from . import spending_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ...config import Price
+from ...settings.config import Price
 from .records import Spending
 
 _MILLION: Final = 1_000_000

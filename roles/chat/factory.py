@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...config import RoleName
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import OF_A_TURN, Room
 from ...prompts import PromptLibrary
+from ...settings.config import RoleName
 from ..protocols import AnswerRoles, NeedsPlanner, Roles
 from .answerer import ChatAnswerer
 from .contradiction_judge import ChatContradictionJudge

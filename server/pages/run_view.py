@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from ...api.usage_record import usage_total
 from ...citations.export.files import section_title
-from ...config import Price
 from ...models.journal.records import Spending
 from ...runs.run_listing import run_summary
+from ...settings.config import Price
 from ...stores.home import Home
 from ...stores.job_records import JobEntry
 from ...stores.run_records import RunHead, RunRecord

@@ -9,8 +9,8 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from ...api.doctor_record import library_counts, settings_in_force
-from ...config import Settings
-from ...key_trust import DEFAULT
+from ...settings.config import Settings
+from ...settings.key_trust import DEFAULT
 from ..server_state import StateOf
 from .html import page
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from ...api.library import asearch
-from ...config import RetrievalMode
+from ...settings.config import RetrievalMode
 from ...tools.paper_search import papers_by_summary, papers_by_text, year_range
 from ...tools.scope import require_words
 from ..request_models import PaperKey, Year

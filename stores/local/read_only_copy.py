@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ...database_url import DatabaseUrl
 from ...errors import InputError
+from ...settings.addresses import DatabaseUrl
 from ..home import Home
 
 _FOLDERS: Final = ("chroma", "fulltext")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
-from ...vectors_url import VectorsUrl
+from ...settings.addresses import VectorsUrl
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import CiteloomError
 from ...plurals import counted
-from ...vectors_url import VectorsUrl
+from ...settings.addresses import VectorsUrl
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..postgres.database import Database

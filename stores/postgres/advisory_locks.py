@@ -13,8 +13,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
-from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
+from ...settings.addresses import DatabaseUrl
 from .database import Database, application_name
 
 _POLL_SECONDS: Final = 0.2

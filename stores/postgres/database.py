@@ -13,9 +13,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
+from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError, strip_nul
 

@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...database_url import DatabaseUrl
 from ...errors import ConfigurationError, InputError
-from ...vectors_url import VectorsUrl
+from ...settings.addresses import DatabaseUrl, VectorsUrl
 from ..home import Home
 
 

@@ -14,8 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from ...database_url import DatabaseUrl
 from ...errors import InputError
+from ...settings.addresses import DatabaseUrl
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import dict_row
 
-from ...database_url import DatabaseUrl
+from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ..checkpoint_ids import NEWEST, continue_after
 from ..safe_msgpack import UNREADABLE, PlainSerializer, as_current

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ...database_url import DatabaseUrl
 from ...models.journal.journal_database import JournalConnection
+from ...settings.addresses import DatabaseUrl
 from .advisory_locks import DatabaseCallLocks
 from .database import ConnectionLostError, Database, DatabaseError, LeaseLostError
 

@@ -20,8 +20,8 @@ import time
 from functools import partial
 from typing import Any, Final
 
-from ...database_url import DatabaseUrl
 from ...errors import CiteloomError
+from ...settings.addresses import DatabaseUrl
 from ..local.local_uploads import UPLOAD
 from ..recent_endings import RecentEndings
 from ..server_protocols import Listener

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.errors import CiteloomError
 from citeloom.experiment import SECTION_KINDS, load_experiment
 from citeloom.graph.session import Session
@@ -29,6 +28,7 @@ from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.library import Library
 from tests.support.adversary import FOREIGN_KEYS, Adversary, honest_verdicts
 from tests.support.openai_server import FakeOpenAI, Json, Raw

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.documents import Category
 from citeloom.experiment import SECTION_KINDS, load_experiment
 from citeloom.graph.session import Session
@@ -19,6 +18,7 @@ from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.openai_server import FakeOpenAI

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.documents.quote_display import shown_quote
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.research import ResearchRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.questions import LabelledQuestion, labelled_questions

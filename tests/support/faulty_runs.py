@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from citeloom.config import Settings
 from citeloom.errors import PausedError
 from citeloom.experiment import SECTION_KINDS, load_experiment
 from citeloom.graph.session import Session
@@ -24,6 +23,7 @@ from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.run_registry import RunRegister

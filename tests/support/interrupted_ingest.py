@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from citeloom.database_url import home_of
 from citeloom.ingestion import indexing
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.fulltext import FullText
@@ -68,7 +68,7 @@ def main(home: str, papers: str, together: int, action: str, event: str, number:
     postgres_catalog.write_postings = interrupted_postings  # type: ignore[assignment]
     embedding = WordEmbedding()
     embedding.at_once = 1 if together == 1 else sys.maxsize  # one group, which reaches the writer as one batch
-    library = Library.open(find_home(home_of(home)), embedding)
+    library = Library.open(find_home(parse_home(home)), embedding)
     asyncio.run(ingest(library, [Path(papers)], on_event=lambda told: stop(type(told).__name__)))
     library.close()
 

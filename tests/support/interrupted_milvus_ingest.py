@@ -16,13 +16,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from citeloom.database_url import home_of
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog
 from citeloom.stores.milvus.milvus_rows import MilvusRows
-from citeloom.vectors_url import vectors_of
 from tests.support.word_embedding import WordEmbedding
 
 STEPS: dict[str, Any] = {
@@ -35,7 +34,7 @@ STEPS: dict[str, Any] = {
 
 
 def main(home: str, vectors: str, papers: str, step: str) -> None:
-    library = Library.open(find_home(home_of(home), vectors=vectors_of(vectors)), WordEmbedding())
+    library = Library.open(find_home(parse_home(home), vectors=parse_vectors(vectors)), WordEmbedding())
 
     def die(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from citeloom.database_url import DatabaseUrl
+from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.home import Home, find_home
 from tests.support.folder_state import contents
 

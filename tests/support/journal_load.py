@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from citeloom.config import Price
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from citeloom.settings.config import Price
 from tests.support.cli_process import ROOT
 from tests.support.journal_calls import once
 

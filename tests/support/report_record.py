@@ -7,10 +7,10 @@ from typing import Any
 from citeloom.citations.checks.support_findings import support_findings
 from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import marks_of
-from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.inputs import Source
 from citeloom.roles.protocols import Verdict, VerdictLabel
+from citeloom.settings.config import CitationStyle
 
 BEFORE = "Earlier work looked at networks only. "
 QUOTE = "Node degree explains most of the edges."

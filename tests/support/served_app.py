@@ -17,13 +17,13 @@ import httpx
 import pytest
 import uvicorn
 
-from citeloom.config import Settings, load_settings
-from citeloom.database_url import DatabaseUrl
 from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
 from citeloom.server.uvicorn_config import uvicorn_config
+from citeloom.settings.addresses import DatabaseUrl
+from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.home import find_home
 
 T = TypeVar("T")

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CachedAnswer, CallRecord, CallResult, Hold, RunScope
+from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.postgres.database import ConnectionLostError
@@ -76,7 +76,7 @@ class Worker:
 
 
 def main(address: str, seed: int, calls: int, out: Path, most: int | None) -> bool:
-    home = find_home(home_of(address))
+    home = find_home(parse_home(address))
     assert isinstance(home.address, DatabaseUrl)
     keys = [f"call-{number}" for number in range(calls)]
     random.Random(seed).shuffle(keys)

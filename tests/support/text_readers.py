@@ -14,7 +14,6 @@ from typing import Any, Final
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
-from citeloom import key_trust
 from citeloom.citations import (
     citation_styles,
     edited_citations,
@@ -92,6 +91,7 @@ from citeloom.roles.extractive import (
 )
 from citeloom.roles.inputs import EarlierSection
 from citeloom.roles.protocols import Draft
+from citeloom.settings import key_trust
 from citeloom.text import normalize, question_subject, sentences, words
 from citeloom.tools import contradiction_candidates, scope
 from citeloom.tools.questions import author_mentions, paper_mentions, routing, unique_terms, validation

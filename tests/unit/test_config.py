@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.config import ambient_key, load_settings
 from citeloom.errors import ConfigurationError
+from citeloom.settings.config import ambient_key, load_settings
 
 
 @pytest.mark.parametrize("key", ["sk-sécret", "sk-secret two", "sk-secret\ntwo", "sk-secret\x00"])

@@ -11,10 +11,10 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from citeloom import ingest, open_library, search
-from citeloom.config import Settings
 from citeloom.documents import Chunk
 from citeloom.errors import ConfigurationError, InputError
 from citeloom.graph.session import Session
+from citeloom.settings.config import Settings
 
 BIB = "@article{ada2020, title={Looms and Engines}, author={Lovelace, Ada}, year={2020}, doi={10.1234/loom}}\n"
 

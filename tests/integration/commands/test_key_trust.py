@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.config import OPENAI_BASE_URL, load_settings
 from citeloom.errors import ConfigurationError
 from citeloom.graph.context import SectionContext, settings_of
-from citeloom.key_trust import is_loopback, shown_address, user_configuration
 from citeloom.models.factory import chat_model
 from citeloom.runs.fingerprint import settings_of_run
+from citeloom.settings.config import OPENAI_BASE_URL, load_settings
+from citeloom.settings.key_trust import is_loopback, shown_address, user_configuration
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 

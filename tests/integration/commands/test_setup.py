@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.models.http.local_servers import find_servers
+from citeloom.settings.config import load_settings
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
-from citeloom.config import Settings
 from citeloom.graph.session import LATEST_RUNS, open_session
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 
 SETTINGS = Settings(chat_model="fake", chat_base_url="http://127.0.0.1:1/v1", max_calls=5, context_tokens=8_000)

@@ -14,7 +14,6 @@ from typing import TextIO
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.documents.pdf.ocr import Ocr, read_scanned
 from citeloom.documents.pdf.page_scan import grey_page
 from citeloom.errors import InputError
@@ -22,6 +21,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.pdf_subprocess import PdfReading
 from citeloom.ingestion.rebuild import rebuild
 from citeloom.ingestion.tesseract import find_ocr
+from citeloom.settings.config import load_settings
 from citeloom.stores.library import Library
 from tests.support import cli_process
 from tests.support.late_timer import expire_after

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.errors import CiteloomError, PausedError
 from citeloom.graph.conversation_graph import NothingToImproveError
 from citeloom.graph.conversation_state import RECALLED
@@ -20,6 +19,7 @@ from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.roles.chat.prompt_format import tokens_of
 from citeloom.runs.conversation import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.conversation_registry import ConversationRegister
 from citeloom.stores.run_records import UnknownConversationError

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from citeloom import aingest, aopen_library, aresearch, awrite_section
-from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import public_record, save_section
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.browser import browser, chromium
 from tests.support.openai_server import FakeOpenAI

@@ -16,13 +16,13 @@ from citeloom import aopen_library, awrite_section, open_library, write_paper, w
 from citeloom.citations.export import pandoc_formats
 from citeloom.citations.export.latex_engine import find_engine
 from citeloom.citations.export.pandoc_formats import ExportError
-from citeloom.config import Settings
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

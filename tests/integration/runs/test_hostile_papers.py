@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from citeloom import aingest, aopen_library
-from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library
 from tests.support.openai_server import FakeOpenAI

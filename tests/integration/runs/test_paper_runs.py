@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from citeloom import open_library, write_paper
-from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import delete_run, run_request, state_values
 from citeloom.runs.output_files import save
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json

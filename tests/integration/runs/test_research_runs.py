@@ -13,13 +13,13 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 import citeloom
-from citeloom.config import Settings
 from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.graph.research_graph import build_research_graph, research_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.research import ResearchRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences

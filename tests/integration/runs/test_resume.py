@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.errors import PausedError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.lock import run_lock
 from citeloom.stores.local.run_registry import RunRegister

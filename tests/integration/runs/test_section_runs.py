@@ -18,7 +18,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from starlette.requests import Request
 from starlette.responses import Response
 
-from citeloom.config import Settings
 from citeloom.experiment import SECTION_KINDS, parse_experiment
 from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.session import Session, open_session
@@ -26,6 +25,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.checkpoints import open_checkpoints
 from tests.support.older_runs import found_before_needs, section_before_needs

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from citeloom.config import Settings
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunResult, run_request
 from citeloom.runs.section_request import SectionRequest
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json

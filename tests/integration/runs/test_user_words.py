@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from citeloom import awrite_paper, awrite_section, open_library, write_section
-from citeloom.config import Settings
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.openai_server import FakeOpenAI, completion
 from tests.support.protocol_answers import envelope

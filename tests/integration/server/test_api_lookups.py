@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import citeloom
-from citeloom.config import load_settings
 from citeloom.errors import InputError
+from citeloom.settings.config import load_settings
 from tests.integration.commands.test_add import QUAILS
 from tests.integration.commands.test_enrich import SEEDS
 from tests.support.metadata_server import Fault, MetadataServer

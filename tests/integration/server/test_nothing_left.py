@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from citeloom import aingest, aopen_library
 from citeloom.cli import app
-from citeloom.database_url import DatabaseUrl
 from citeloom.ingestion.doctor import examine
 from citeloom.runs.conversation import delete_conversation
+from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.job_records import JobOrder

@@ -12,7 +12,7 @@ import pytest
 
 from citeloom.api.library import open_library
 from citeloom.api.zotero_sync import async_zotero
-from citeloom.config import load_settings
+from citeloom.settings.config import load_settings
 from tests.support.made_zotero import MadeZotero, page_of
 from tests.support.served_app import Served, served_app
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from citeloom.config import RetrievalMode
 from citeloom.documents import Category
 from citeloom.documents.windows import Window
 from citeloom.errors import InputError
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import PassageFinding
+from citeloom.settings.config import RetrievalMode
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import search_evidence
 from citeloom.tools.found_evidence import EvidenceLimits

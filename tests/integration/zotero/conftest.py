@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import Settings, load_settings
+from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero.sync import SyncReport, sync_reading
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero

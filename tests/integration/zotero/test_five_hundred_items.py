@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from citeloom.config import Settings, load_settings
 from citeloom.errors import CiteloomError
 from citeloom.ingestion.events import Stored
+from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero import sync as sync_module
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from citeloom.config import Settings, load_settings
 from citeloom.models.http.clock import SystemClock
+from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero.sync import SyncReport, sync_reading
 from citeloom.zotero.watching import watch_zotero

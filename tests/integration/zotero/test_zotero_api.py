@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.errors import CiteloomError
+from citeloom.settings.config import load_settings
 from citeloom.zotero.local_api import LocalApi
 from citeloom.zotero.zotero_records import ZoteroError, ZoteroLibrary
 from citeloom.zotero.zotero_source import ZoteroRequest, open_source, read_zotero

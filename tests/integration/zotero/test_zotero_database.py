@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.errors import CiteloomError
+from citeloom.settings.config import load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero.zotero_database import ZoteroDatabase
 from citeloom.zotero.zotero_records import ZoteroError, ZoteroLibrary

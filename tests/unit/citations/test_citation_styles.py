@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citeloom.citations.citation_styles import render
-from citeloom.config import CitationStyle
 from citeloom.roles.protocols import Verdict
+from citeloom.settings.config import CitationStyle
 from tests.support.citation_samples import make_source
 
 SOURCES = (

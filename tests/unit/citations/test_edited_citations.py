@@ -6,9 +6,9 @@ import pytest
 
 from citeloom.citations.citation_styles import render
 from citeloom.citations.edited_citations import CitableEvidence
-from citeloom.config import CitationStyle
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.inputs import Source
+from citeloom.settings.config import CitationStyle
 
 STYLES: tuple[CitationStyle, ...] = ("key", "pandoc", "latex", "numeric", "key-page")
 WORDS = {

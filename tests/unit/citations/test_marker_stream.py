@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from citeloom.citations.citation_styles import render
 from citeloom.citations.marker_stream import Cited, MarkerStream
-from citeloom.config import CitationStyle
+from citeloom.settings.config import CitationStyle
 from tests.support.citation_samples import make_source
 
 SOURCES = [

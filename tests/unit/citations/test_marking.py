@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from citeloom.citations.checks.findings import Finding, Rule
 from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import MARKS, leave_out, marked_sentences, marks_of
-from citeloom.config import CitationStyle
+from citeloom.settings.config import CitationStyle
 from tests.support.citation_samples import make_source
 
 SOURCES = [make_source("E1", "a2020", page=4), make_source("E2", "b2019"), make_source("E3", "c2018")]

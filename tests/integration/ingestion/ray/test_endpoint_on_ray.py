@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.graph.session import open_session
 from citeloom.ingestion import ray_jobs
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.settings.config import load_settings
 from citeloom.stores.home import Home
 from tests.support.library_contents import without_seconds
 from tests.support.many_papers import write_papers

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.errors import InputError
 from citeloom.ingestion import ray_jobs, ray_stages, ray_tasks
 from citeloom.ingestion.events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
@@ -21,6 +20,7 @@ from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ray_cluster import RayRequest
 from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from tests.support.library_contents import converted, require_equal, without_seconds
@@ -302,7 +302,7 @@ async def test_a_worker_without_citeloom_is_named(
 async def test_a_home_in_a_database_equals_one_in_a_folder(libraries: Libraries, tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 10)
     with running_server() as server, new_schema(server) as url:
-        database = Library.open(find_home(home_of(url)).prepare(), LocalEmbedding())
+        database = Library.open(find_home(parse_home(url)).prepare(), LocalEmbedding())
         on_ray = await ingest(database, [papers], ray=RAY)
         here = await ingest(libraries[0], [papers])
         assert without_seconds(here) == without_seconds(on_ray)

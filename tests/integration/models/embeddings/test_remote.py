@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from citeloom.config import Settings
 from citeloom.errors import ConfigurationError
 from citeloom.models.embeddings.remote import BATCH, embedding_for, endpoint_embedding
 from citeloom.models.http.failures import EndpointLostError, EndpointRefusedError
@@ -19,6 +18,7 @@ from citeloom.models.journal.billing_context import bill_to
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
+from citeloom.settings.config import Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Raw, Status
 from tests.support.protocol_answers import EMBEDDING_DIMENSIONS, embedding

@@ -16,7 +16,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from citeloom.config import Settings
 from citeloom.errors import CiteloomError, ConfigurationError
 from citeloom.models.factory import caller_for, chat_caller, chat_identity, chat_model
 from citeloom.models.http.client import close_connections
@@ -25,6 +24,7 @@ from citeloom.models.http.retry import Limiter
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
 from citeloom.models.journaled_chat import JournaledChat
+from citeloom.settings.config import Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Raw, Status
 from tests.support.protocol_answers import envelope

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from citeloom.config import Price, Settings
 from citeloom.errors import ConfigurationError
 from citeloom.models import prompt_tokens
 from citeloom.models.factory import chat_caller
@@ -18,6 +17,7 @@ from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedEr
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 from citeloom.models.journaled_chat import JournaledChat
+from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.protocol_answers import envelope

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from citeloom.config import Settings
 from citeloom.models.embeddings.remote import endpoint_embedding
 from citeloom.models.factory import chat_caller
 from citeloom.models.journal import schema
@@ -25,6 +24,7 @@ from citeloom.models.journal.maintenance import Selection, prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
 from citeloom.models.journaled_chat import JournaledChat
+from citeloom.settings.config import Settings
 from citeloom.sqlite import DamagedFileError
 from tests.support.cli_process import ROOT
 from tests.support.fake_clock import FakeClock
@@ -199,7 +199,7 @@ ASKING = """
 import asyncio, sys
 from pathlib import Path
 from langchain_core.messages import HumanMessage
-from citeloom.config import Settings
+from citeloom.settings.config import Settings
 from citeloom.models.http.client import close_connections
 from citeloom.models.factory import chat_caller
 from citeloom.models.journal.journal import Journal

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from citeloom.config import Price, Settings
 from citeloom.errors import CiteloomError
 from citeloom.models.embeddings.remote import JournaledEmbedding, endpoint_embedding
 from citeloom.models.factory import chat_caller
@@ -26,6 +25,7 @@ from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedEr
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 from citeloom.models.journaled_chat import JournaledChat
+from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile_server import (
     HOLD,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from tests.integration.stores.postgres.conftest import postgres, url
@@ -35,7 +35,7 @@ def model() -> Iterator[FakeOpenAI]:
 @pytest.fixture
 def library(url: str) -> str:
     """The address of the library with its papers."""
-    opened = Library.open(find_home(home_of(url)), LocalEmbedding())
+    opened = Library.open(find_home(parse_home(url)), LocalEmbedding())
     try:
         report = asyncio.run(ingest(opened, [SAMPLES / f"{key}.md" for key in THREE], bib=SAMPLES / "library.bib"))
     finally:

@@ -10,9 +10,9 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from citeloom.config import Settings
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
+from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 
 TOKEN = "a token of sixteen and more"

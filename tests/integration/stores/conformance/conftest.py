@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
+from citeloom.settings.addresses import parse_home, vectors_url
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
-from citeloom.vectors_url import vectors_url
 from tests.support.milvus_lite import require_milvus_lite
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
@@ -37,7 +36,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         require_milvus_lite()
         vectors = vectors_url(str(tmp_path / "vectors.db"))
     with new_schema(request.getfixturevalue("postgres")) as url:
-        yield find_home(home_of(url), vectors=vectors).prepare()
+        yield find_home(parse_home(url), vectors=vectors).prepare()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from citeloom.database_url import DatabaseUrl
+from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend
@@ -14,12 +14,12 @@ from tests.support.cli_process import ROOT
 
 HOLDER = """
 import asyncio, sys
-from citeloom.database_url import home_of
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 
 async def main():
-    backend = backend_of(find_home(home_of(sys.argv[1])))
+    backend = backend_of(find_home(parse_home(sys.argv[1])))
     async with backend.writer_lock().held(), backend.run_lock("run-1"):
         print("held", flush=True)
         sys.stdin.readline()

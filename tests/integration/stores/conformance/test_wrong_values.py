@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pytest
 
-from citeloom.database_url import DatabaseUrl
 from citeloom.errors import WRONG_INPUT, CiteloomError
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
 from citeloom.models.journal.records import RunScope
+from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.job_records import EventBatch, JobOrder

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
+from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
-from citeloom.vectors_url import vectors_of
 from tests.support.milvus_lite import MilvusServer
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
@@ -42,7 +41,7 @@ def milvus(tmp_path: Path) -> Iterator[MilvusServer]:
 
 @pytest.fixture
 def home(url: str, milvus: MilvusServer) -> Home:
-    return find_home(home_of(url), vectors=vectors_of(milvus.url)).prepare()
+    return find_home(parse_home(url), vectors=parse_vectors(milvus.url)).prepare()
 
 
 @pytest.fixture

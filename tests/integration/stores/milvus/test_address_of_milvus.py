@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.errors import ConfigurationError
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_connection import MilvusError, MilvusUnavailableError
-from citeloom.vectors_url import vectors_of
 from tests.support.cli_process import ROOT, run
 from tests.support.library_fixtures import papers
 from tests.support.milvus_lite import MilvusServer
@@ -24,13 +23,13 @@ __all__ = ["papers"]
 UNREACHABLE = "http://ada:s3cr3t@127.0.0.1:9"
 SEARCHING = """
 import os, sys
-from citeloom.database_url import home_of
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
-from citeloom.vectors_url import vectors_of
+from citeloom.settings.addresses import parse_vectors
 from tests.support.word_embedding import WordEmbedding
 
-library = Library.open(find_home(home_of(sys.argv[1]), vectors=vectors_of(sys.argv[2])), WordEmbedding())
+library = Library.open(find_home(parse_home(sys.argv[1]), vectors=parse_vectors(sys.argv[2])), WordEmbedding())
 rows = library._stores._rows()
 before = rows.missing()
 child = os.fork()
@@ -41,7 +40,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def with_milvus(url: str, vectors: str | Path) -> Home:
-    return find_home(home_of(url), vectors=vectors_of(str(vectors))).prepare()
+    return find_home(parse_home(url), vectors=parse_vectors(str(vectors))).prepare()
 
 
 def test_a_folder_cannot_name_milvus(url: str, tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_a_library_searched_in_milvus_is_not_opened_without_it(url: str, milvus:
     library.finish_staged()
     library.close()
     with pytest.raises(ConfigurationError, match="is searched in Milvus") as refused:
-        Library.open(find_home(home_of(url)), WordEmbedding())
+        Library.open(find_home(parse_home(url)), WordEmbedding())
     assert "CITELOOM_VECTORS" in refused.value.help
 
 

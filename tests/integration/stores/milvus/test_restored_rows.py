@@ -10,12 +10,12 @@ import pytest
 
 from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import VectorsUrl
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_connection import MilvusConnection
 from citeloom.stores.milvus.milvus_rows import CHUNKS, MilvusRows
 from citeloom.stores.search_records import VectorStoreError
-from citeloom.vectors_url import VectorsUrl
 from tests.support.library_fixtures import paper_text, papers
 from tests.support.milvus_lite import MilvusServer
 from tests.support.word_embedding import WordEmbedding

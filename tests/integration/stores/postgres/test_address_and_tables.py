@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from citeloom.config import load_settings
-from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import CiteloomError, ConfigurationError, InputError
+from citeloom.settings.addresses import DatabaseUrl, parse_home
+from citeloom.settings.config import load_settings
 from citeloom.stores.home import find_home
 from citeloom.stores.local.home_safety import UnsafeHomeError
 from citeloom.stores.postgres import migrations
@@ -79,11 +79,11 @@ def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPat
     assert done.code == 2 and "names this database as the home" in done.errors[0]
     assert not leaks(done.out + done.err)
     with pytest.raises(UnsafeHomeError):
-        find_home(home_of(UNREACHABLE), by_user=False)
+        find_home(parse_home(UNREACHABLE), by_user=False)
 
 
 def test_what_needs_a_folder_says_so(url: str) -> None:
-    home = find_home(home_of(url))
+    home = find_home(parse_home(url))
     assert isinstance(home, DatabaseHome)
     for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "metadata", "figures"):
         with pytest.raises(NotAFolderError, match="a library in PostgreSQL has no"):
@@ -91,7 +91,7 @@ def test_what_needs_a_folder_says_so(url: str) -> None:
 
 
 def test_a_database_without_a_library_says_so(url: str) -> None:
-    home = find_home(home_of(url))
+    home = find_home(parse_home(url))
     assert not home.exists()
     with pytest.raises(InputError, match="holds no library"):
         home.require_library()
@@ -100,14 +100,14 @@ def test_a_database_without_a_library_says_so(url: str) -> None:
 
 
 def test_a_library_in_another_schema_of_the_search_path_is_another_library(url: str) -> None:
-    find_home(home_of(url)).prepare()
+    find_home(parse_home(url)).prepare()
     with psycopg.connect(url, autocommit=True) as connection:
         (outer,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
         inner = f"{outer}_Inner"
         connection.execute(f'CREATE SCHEMA "{inner}"')
         try:
             own = f'{url.partition("options=")[0]}options={quote(f"""-csearch_path="{inner}",{outer},public""")}'
-            home = find_home(home_of(own))
+            home = find_home(parse_home(own))
             assert not home.exists()
             home.prepare()
             query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s"
@@ -118,7 +118,7 @@ def test_a_library_in_another_schema_of_the_search_path_is_another_library(url: 
 
 
 def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
-    home = find_home(home_of(url)).prepare()
+    home = find_home(parse_home(url)).prepare()
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO schema_versions VALUES (9999)")
     migrations.forget_prepared()
@@ -128,8 +128,8 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     script = (
-        "import sys\nfrom citeloom.database_url import home_of\nfrom citeloom.stores.home import find_home\n"
-        "sys.stdin.readline()\nfind_home(home_of(sys.argv[1])).prepare()\n"
+        "import sys\nfrom citeloom.settings.addresses import parse_home\nfrom citeloom.stores.home import find_home\n"
+        "sys.stdin.readline()\nfind_home(parse_home(sys.argv[1])).prepare()\n"
     )
     started = [
         subprocess.Popen([sys.executable, "-c", script, url], stdin=subprocess.PIPE, text=True, cwd=ROOT)
@@ -144,7 +144,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg_pool", None)
     require_extra.cache_clear()
     with pytest.raises(ConfigurationError, match="psycopg_pool") as missing:
-        find_home(home_of(UNREACHABLE)).prepare()
+        find_home(parse_home(UNREACHABLE)).prepare()
     assert "-e '.[postgres]'" in missing.value.help
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import CiteloomError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.postgres.database import Database
@@ -25,7 +25,7 @@ SECRET = "s3cr3t"
 
 @pytest.fixture
 async def library(url: str, papers: Path) -> Library:
-    library = Library.open(find_home(home_of(url)), WordEmbedding())
+    library = Library.open(find_home(parse_home(url)), WordEmbedding())
     await ingest(library, [papers])
     return library
 
@@ -86,7 +86,7 @@ def test_what_is_damaged_is_named(url: str, library: Library, damage: str, topic
     ],
 )
 def test_no_error_of_a_connection_shows_the_password(silent: int, address: str) -> None:
-    url = home_of(address.format(secret=SECRET, silent=silent))
+    url = parse_home(address.format(secret=SECRET, silent=silent))
     assert isinstance(url, DatabaseUrl)
     with pytest.raises(CiteloomError) as failed:
         Database(url).connect()

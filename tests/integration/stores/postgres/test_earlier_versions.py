@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.documents import Paper, text_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
@@ -55,7 +55,7 @@ async def fail() -> CallResult:
 
 def earlier(url: str, version: int) -> None:
     """A database as this version left it."""
-    address = home_of(url)
+    address = parse_home(url)
     assert isinstance(address, DatabaseUrl)
     vector = WordEmbedding().vector(TEXT)
     filled = ROWS.format(
@@ -75,7 +75,7 @@ def earlier(url: str, version: int) -> None:
 @pytest.mark.parametrize("version", range(1, LATEST + 1))
 async def test_a_database_of_each_version_opens(url: str, version: int) -> None:
     earlier(url, version)
-    library = Library.open(find_home(home_of(url)), WordEmbedding())
+    library = Library.open(find_home(parse_home(url)), WordEmbedding())
     with psycopg.connect(url) as connection:
         assert migrations.version_of(connection) == LATEST
     assert [paper.title for paper in library.papers()] == ["Looms"]
@@ -104,7 +104,7 @@ def program(name: str) -> str:
 async def test_a_backup_restores_everything(url: str, postgres: str, papers: Path, tmp_path: Path) -> None:
     """As docs/scaling.md says: pg_dump of the schema, psql into an empty database."""
     dump, restore = program("pg_dump"), program("psql")
-    library = Library.open(find_home(home_of(url)), WordEmbedding())
+    library = Library.open(find_home(parse_home(url)), WordEmbedding())
     await ingest(library, [papers])
     with psycopg.connect(url) as connection:
         (schema,) = connection.execute("SELECT current_schema()").fetchone()
@@ -117,7 +117,7 @@ async def test_a_backup_restores_everything(url: str, postgres: str, papers: Pat
     try:
         run(restore, "--quiet", "--set=ON_ERROR_STOP=1", f"--file={backup}", postgres)
         migrations.forget_prepared()
-        restored = Library.open(find_home(home_of(url)), WordEmbedding())
+        restored = Library.open(find_home(parse_home(url)), WordEmbedding())
         assert restored.version() == version
         assert restored.nearest_ids(np.asarray(WordEmbedding().vector("looms")), 5) == hits
         assert [finding for finding in examine(restored) if finding.level == "problem"] == []

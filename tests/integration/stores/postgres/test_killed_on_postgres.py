@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from tests.support.cli_process import ROOT, Finished, environment, finish, run
@@ -45,7 +45,7 @@ async def test_a_killed_ingest_leaves_whole_papers_only(
     killed = subprocess.run([*command, str(number)], check=False)
     assert killed.returncode == -signal.SIGKILL
     embedding = WordEmbedding()
-    library = Library.open(find_home(home_of(url)), embedding)
+    library = Library.open(find_home(parse_home(url)), embedding)
     before = len(library.papers())
     assert before == {"Words": number - 1 if together == 1 else 0, "Staged": 1, "Stored": 1}.get(event, 0)
     assert [finding for finding in examine(library) if finding.level == "problem"] == []

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from citeloom.database_url import home_of
 from citeloom.ingestion.home_copy import copy_home
 from citeloom.ingestion.ingest import ingest
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
@@ -43,7 +43,7 @@ WRITES: dict[str, tuple[str, Write]] = {
 
 @pytest.fixture
 def library(url: str) -> Iterator[Library]:
-    opened = Library.open(find_home(home_of(url)), WordEmbedding())
+    opened = Library.open(find_home(parse_home(url)), WordEmbedding())
     yield opened
     opened.close()
 

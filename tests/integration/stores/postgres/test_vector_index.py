@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.documents import Category
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change
@@ -32,7 +32,7 @@ def library(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     """A library in which more than a hundred chunks are searched through the index."""
     for module in ("postgres_catalog", "postgres_vectors"):
         monkeypatch.setattr(f"citeloom.stores.postgres.{module}.EXACT_LIMIT", 100)
-    opened = Library.open(find_home(home_of(url)), WordEmbedding())
+    opened = Library.open(find_home(parse_home(url)), WordEmbedding())
     opened.finish_staged()
     yield opened
     opened.close()

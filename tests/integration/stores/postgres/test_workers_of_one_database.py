@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from citeloom.database_url import DatabaseUrl, home_of
 from citeloom.errors import PausedError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
+from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.home_protocols import Backend
@@ -38,7 +38,7 @@ CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s"
 
 @pytest.fixture
 def backend(url: str) -> Backend:
-    return backend_of(find_home(home_of(url)).prepare())
+    return backend_of(find_home(parse_home(url)).prepare())
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_no_answer_is_paid_for_twice(
 
 
 def test_after_one_lost_connection_no_other_of_its_pool_fails(url: str) -> None:
-    address = home_of(url)
+    address = parse_home(url)
     assert isinstance(address, DatabaseUrl)
     database = Database(address)
     pool = database.pool(3, vectors=False)
@@ -178,7 +178,7 @@ async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Backend) -> N
 async def test_an_ingest_that_loses_the_database_leaves_whole_papers_only(
     url: str, papers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = Library.open(find_home(home_of(url)), WordEmbedding())
+    library = Library.open(find_home(parse_home(url)), WordEmbedding())
     write = postgres_catalog.write_postings
 
     def losing(cursor: Any, chunks: Any) -> None:

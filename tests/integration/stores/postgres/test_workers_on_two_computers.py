@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.database_url import home_of
 from citeloom.models.journal.records import Spending
+from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from tests.support.call_workers import CallWorkers, call_workers
@@ -34,7 +34,7 @@ def cut_in_the_middle(host: Host, workers: CallWorkers, after: int) -> None:
 
 
 async def spending(url: str) -> list[Spending]:
-    with backend_of(find_home(home_of(url))).open_journal() as journal:
+    with backend_of(find_home(parse_home(url))).open_journal() as journal:
         return await journal.spending()
 
 

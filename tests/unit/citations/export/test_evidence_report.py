@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from citeloom.citations.export.evidence_report import VERDICTS, evidence_report
 from citeloom.citations.export.report_images import ReportFigure, ReportImages
-from citeloom.config import CitationStyle
+from citeloom.settings.config import CitationStyle
 from tests.support.report_record import AFTER, BEFORE, QUERIES, QUOTE, make_record
 
 HOSTILE = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.config import Price, load_settings
 from citeloom.models.journal.pricing import total_cost
 from citeloom.models.journal.records import Spending, Usage
+from citeloom.settings.config import Price, load_settings
 
 PRICES = {"big": Price(input=10.0, output=30.0), "small": Price(input=1.0), "free": Price(input=0.0)}
 

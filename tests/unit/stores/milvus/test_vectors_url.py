@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.config import load_settings
 from citeloom.errors import ConfigurationError, InputError
-from citeloom.vectors_url import VectorsUrl, vectors_of, vectors_url
+from citeloom.settings.addresses import VectorsUrl, parse_vectors, vectors_url
+from citeloom.settings.config import load_settings
 
 
 def test_a_server_is_named_with_user_password_and_database() -> None:
@@ -30,7 +30,7 @@ def test_a_file_of_milvus_lite_ends_in_db(tmp_path: Path) -> None:
 )
 def test_another_value_is_refused_without_being_shown(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"vectors: expected an address") as refused:
-        vectors_of(text)
+        parse_vectors(text)
     assert "s3cr3t" not in str(refused.value)
     if text:
         monkeypatch.setenv("CITELOOM_VECTORS", text)

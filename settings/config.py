@@ -33,8 +33,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from .database_url import DatabaseUrl, home_address
-from .errors import ConfigurationError
+from ..errors import ConfigurationError
+from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
     DEFAULT,
     DOTENV,
@@ -50,9 +50,8 @@ from .key_trust import (
     require_trusted,
     user_configuration,
 )
-from .metadata_settings import MetadataService, MetadataSettings, ZoteroSettings
-from .settings_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
-from .vectors_url import VectorsUrl, vectors_url
+from .service_settings import MetadataService, MetadataSettings, ZoteroSettings
+from .setting_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 OcrMode = Literal["off", "auto"]

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from .errors import ConfigurationError
+from ..errors import ConfigurationError
 
 FLAG: Final = "flag"
 ENVIRONMENT: Final = "environment"

@@ -10,7 +10,7 @@ from dotenv import dotenv_values
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, PydanticBaseSettingsSource, TomlConfigSettingsSource
 from pydantic_settings.sources.utils import parse_env_vars
 
-from .errors import ConfigurationError
+from ..errors import ConfigurationError
 from .key_trust import FLAG, is_own
 
 ORIGINS: Final = "origins of the settings"  # no variable or line of a file can have this name

@@ -1,0 +1,1 @@
+"""Settings: their fields and sources, addresses of databases, and which key may be sent where."""
