@@ -11,6 +11,14 @@ from .needs import NeedCoverage
 
 
 @dataclass(frozen=True, slots=True)
+class PaperCard:
+    """What a screener sees of a paper; never evidence."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class PassageSentence:
     """A sentence of a source as shown: `chunk.text[start:end]` of chunk `chunk_id`, without markup in `text`.
 

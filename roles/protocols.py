@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from ..documents import Chunk, Paper
 from ..models.journal.streaming import TextListener
-from .inputs import AnswerBrief, Brief, SectionBrief, Source, Turn
+from .inputs import AnswerBrief, Brief, PaperCard, SectionBrief, Source, Turn
 from .needs import Need, Purpose
 
 if TYPE_CHECKING:
@@ -159,6 +159,14 @@ class NeedsPlanner(Protocol):
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """At least one need; `papers` are titles in the library near to the question or section."""
+        ...
+
+
+class PaperScreener(Protocol):
+    """Reads the cards of papers, and names those that may hold what has to be known."""
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
+        """The keys of the papers that may bear on each need, by its id, most promising first."""
         ...
 
 

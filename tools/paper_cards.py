@@ -1,0 +1,126 @@
+"""Cards of papers: what a person would want to know before opening a paper, in at most 150 tokens.
+
+A card is read by a screener, which names the papers that may bear on a question. It is made by rules from what the
+library holds of a paper (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card
+is never evidence and never quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from ..documents import Category, Paper
+from ..documents.strip_markup import plain_text
+from ..roles.inputs import PaperCard
+from ..stores.library import Library
+from ..text.sentences import sentence_spans
+
+# The first that matches the title, else the abstract, names the kind of study.
+_KINDS: Final = tuple(
+    (kind, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
+    for kind, pattern in (
+        ("systematic review or meta-analysis", r"meta-analys[ie]s|systematic(?:ally)? review\w*"),
+        ("review", r"reviews?|survey of|perspective|overview|opportunities|quick guide|quick tips|introduction to"),
+        ("randomised trial", r"randomi[sz]ed|placebo|double-blind"),
+        ("software or resource", r"packages?|toolkit|software|web ?server|database|atlas|platform|pipeline|tutorial"),
+        ("cohort or patient study", r"cohort|patients|participants|survival|diagnos\w+|case-control|cross-sectional"),
+        ("simulation or theory", r"simulat\w+|we prove|theorem|theoretical|mathematical model|in silico"),
+        ("method", r"algorithms?|methods?|estimators?|framework|classifiers?|neural networks?|inference"),
+        ("experiment", r"we measured|experiments?|assays?|mice|strains?|cells?"),
+    )
+)
+_SAMPLE: Final = re.compile(
+    r"\bn\s?=\s?\d[\d,]*|\b(?:\d{1,3}(?:,\d{3})+|\d+)\s(?:[a-z-]+\s){0,3}"
+    r"(?:patients|participants|children|adults|women|men|subjects|individuals|people|students|families|households"
+    r"|samples|tumou?rs|genomes|genes|strains|isolates|mice|rats|species|cells|sites|images|papers|articles|studies"
+    r"|trials|preprints|manuscripts|novels|stocks|countries|hospitals|datasets|data sets|sequences|networks)\b"
+)
+_AIM: Final = re.compile(
+    r"\b(?:we|this (?:paper|study|article|review|work|tutorial)|here)\b[^.]{0,60}?"
+    r"\b(?:present|introduce|propose|develop|describe|review|examine|investigate|study|aim|compare|survey|discuss)",
+    re.IGNORECASE,
+)
+_OUTCOME: Final = re.compile(
+    r"\b(?:we (?:find|found|show|showed|demonstrate|observe|conclude|report|identif)|results?|suggest|reveal|outperform"
+    r"|increas|decreas|significant|findings|conclu)",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = 260  # characters
+_SECTIONS: Final = 6
+_SECTION: Final = 45  # characters
+_SAMPLES: Final = 3
+_METHOD_CHUNKS: Final = 2  # whose numbers of subjects are read
+_NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category.CONCLUSION})
+_STANDARD: Final = re.compile(
+    r"(?:materials? and )?methods?|results?(?: and discussion)?|discussions?|background|introduction|conclusions?"
+    r"|abstract|references|acknowledge?ments?|supporting information|author \w+|funding|competing interests?",
+    re.IGNORECASE,
+)
+
+
+def make_cards(library: Library, keys: Collection[str] | None = None) -> list[PaperCard]:
+    """The cards of these papers, or of all, in the order of their keys; blocks."""
+    return [_make_card(library, paper) for paper in library.papers() if keys is None or paper.key in keys]
+
+
+def _make_card(library: Library, paper: Paper) -> PaperCard:
+    abstract = plain_text(paper.abstract or library.summary(paper.key))
+    sentences = [" ".join(abstract[start:end].split()) for start, end in sentence_spans(abstract)]
+    lines = [
+        f"{paper.title} ({paper.year or 'n.d.'}). {_kind_of_study(paper.title, abstract)}"
+        f"{'; '.join(['', *_samples(library, paper.key, abstract)])}",
+        *_telling_sentences(sentences),
+    ]
+    if scope := _scope(library, paper.key):
+        lines.append(f"Parts: {'; '.join(scope)}")
+    return PaperCard(paper.key, "\n".join(lines))
+
+
+def _kind_of_study(title: str, abstract: str) -> str:
+    return next((kind for text in (title, abstract) for kind, pattern in _KINDS if pattern.search(text)), "study")
+
+
+def _samples(library: Library, key: str, abstract: str) -> list[str]:
+    """How many subjects of which kind, as the abstract has them, else the beginning of the methods."""
+    found = [match.group() for match in _SAMPLE.finditer(abstract)]
+    if not found:
+        rows = [row.id for row in library.catalog.chunk_rows(keys=[key]) if row.category is Category.METHOD]
+        found = [
+            match.group()
+            for chunk in library.chunks(rows[:_METHOD_CHUNKS])
+            for match in _SAMPLE.finditer(plain_text(chunk.text))
+        ]
+    return list(dict.fromkeys(found))[:_SAMPLES]
+
+
+def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
+    """What was done and what came out: a sentence each, else the first and the last."""
+    if not sentences:
+        return
+    aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
+    outcomes = [text for text in sentences if text != aim and _OUTCOME.search(text)]
+    yield _shortened(aim, _SENTENCE)
+    if outcome := (outcomes[-1:] or [text for text in sentences[-1:] if text != aim]):
+        yield _shortened(outcome[0], _SENTENCE)
+
+
+def _scope(library: Library, key: str) -> list[str]:
+    """The main headings that say something of the paper's subject."""
+    sections = [section for section in library.sections(key) if section.searchable and section.title]
+    named = [section for section in sections if not _STANDARD.fullmatch(section.title.strip(" .:0123456789"))]
+    if not named:
+        return []
+    top = sorted({section.level for section in named})[:2]
+    titles = [
+        _shortened(plain_text(section.title), _SECTION)
+        for section in named
+        if section.level in top and section.category not in _NO_SCOPE
+    ]
+    return list(dict.fromkeys(titles))[:_SECTIONS]
+
+
+def _shortened(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most].rsplit(' ', 1)[0]} ..."
