@@ -17,18 +17,21 @@ from ..roles.inputs import PaperCard
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
 
-# The first that matches the title, else the abstract, names the kind of study.
+# Named only where title or abstract leaves no doubt: a wrong kind of study misleads more than none.
 _KINDS: Final = tuple(
-    (kind, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE))
+    (kind, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
     for kind, pattern in (
-        ("systematic review or meta-analysis", r"meta-analys[ie]s|systematic(?:ally)? review\w*"),
-        ("review", r"reviews?|survey of|perspective|overview|opportunities|quick guide|quick tips|introduction to"),
-        ("randomised trial", r"randomi[sz]ed|placebo|double-blind"),
-        ("software or resource", r"packages?|toolkit|software|web ?server|database|atlas|platform|pipeline|tutorial"),
-        ("cohort or patient study", r"cohort|patients|participants|survival|diagnos\w+|case-control|cross-sectional"),
-        ("simulation or theory", r"simulat\w+|we prove|theorem|theoretical|mathematical model|in silico"),
-        ("method", r"algorithms?|methods?|estimators?|framework|classifiers?|neural networks?|inference"),
-        ("experiment", r"we measured|experiments?|assays?|mice|strains?|cells?"),
+        ("systematic review or meta-analysis", r"\bmeta-analys[ie]s\b|\bsystematic(?:ally)? review"),
+        ("review", r"\b(?:in )?this review\b|\bwe review\b|\bliterature review\b|^ten (?:quick|simple)|^a quick guide"),
+        (
+            "randomised trial",
+            r"\bwere randomly (?:assigned|allocated)\b|\bdouble-blind\b|\brandomi[sz]ed (?:controlled )?trial of\b",
+        ),
+        (
+            "software",
+            r"\b(?:R|Python) package\b|\btoolkit\b|\bopen[- ]source (?:software|framework|tool)\b|\btutorial\b",
+        ),
+        ("simulation", r"\bsimulation study\b|\bin silico\b|\bcomputational model of\b"),
     )
 )
 _SAMPLE: Final = re.compile(
@@ -47,15 +50,16 @@ _OUTCOME: Final = re.compile(
     r"|increas|decreas|significant|findings|conclu)",
     re.IGNORECASE,
 )
-_SENTENCE: Final = 260  # characters
-_SECTIONS: Final = 6
+_SENTENCE: Final = 230  # characters
+_SECTIONS: Final = 5
 _SECTION: Final = 45  # characters
 _SAMPLES: Final = 3
 _METHOD_CHUNKS: Final = 2  # whose numbers of subjects are read
 _NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category.CONCLUSION})
 _STANDARD: Final = re.compile(
     r"(?:materials? and )?methods?|results?(?: and discussion)?|discussions?|background|introduction|conclusions?"
-    r"|abstract|references|acknowledge?ments?|supporting information|author \w+|funding|competing interests?",
+    r"|abstract|references|acknowledge?ments?|supporting information|author \w+|funding|competing interests?|findings"
+    r"|.*\b(?:supplement\w*|appendix|figure legends|data availability|code availability)\b.*",
     re.IGNORECASE,
 )
 
@@ -69,17 +73,18 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
     abstract = plain_text(paper.abstract or library.summary(paper.key))
     sentences = [" ".join(abstract[start:end].split()) for start, end in sentence_spans(abstract)]
     lines = [
-        f"{paper.title} ({paper.year or 'n.d.'}). {_kind_of_study(paper.title, abstract)}"
-        f"{'; '.join(['', *_samples(library, paper.key, abstract)])}",
+        f"{paper.title} ({paper.year or 'n.d.'})",
         *_telling_sentences(sentences),
     ]
+    if design := [*_kind_of_study(paper.title, abstract), *_samples(library, paper.key, abstract)]:
+        lines.append(f"Design: {'; '.join(design)}")
     if scope := _scope(library, paper.key):
         lines.append(f"Parts: {'; '.join(scope)}")
     return PaperCard(paper.key, "\n".join(lines))
 
 
-def _kind_of_study(title: str, abstract: str) -> str:
-    return next((kind for text in (title, abstract) for kind, pattern in _KINDS if pattern.search(text)), "study")
+def _kind_of_study(title: str, abstract: str) -> list[str]:
+    return [kind for kind, pattern in _KINDS if pattern.search(title) or pattern.search(abstract)][:1]
 
 
 def _samples(library: Library, key: str, abstract: str) -> list[str]:
@@ -109,15 +114,13 @@ def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
 def _scope(library: Library, key: str) -> list[str]:
     """The main headings that say something of the paper's subject."""
     sections = [section for section in library.sections(key) if section.searchable and section.title]
-    named = [section for section in sections if not _STANDARD.fullmatch(section.title.strip(" .:0123456789"))]
-    if not named:
-        return []
-    top = sorted({section.level for section in named})[:2]
-    titles = [
-        _shortened(plain_text(section.title), _SECTION)
-        for section in named
-        if section.level in top and section.category not in _NO_SCOPE
+    named = [
+        section
+        for section in sections
+        if section.category not in _NO_SCOPE and not _STANDARD.fullmatch(section.title.strip(" .:0123456789"))
     ]
+    top = sorted({section.level for section in named})[:2]
+    titles = [_shortened(plain_text(section.title), _SECTION) for section in named if section.level in top]
     return list(dict.fromkeys(titles))[:_SECTIONS]
 
 
