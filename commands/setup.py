@@ -109,7 +109,7 @@ async def _try(model: str, url: str) -> None:
 
 def write_settings(file: Path, values: dict[str, str]) -> None:
     """Set values in a TOML file; all other lines stay as they are."""
-    from ..documents.atomic_write import replace_file
+    from ..documents.safe_files import replace_file
 
     try:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []

@@ -113,8 +113,8 @@ async def section(shell: Shell, argument: str) -> Outcome:
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
     """Rebuild the index from the files of the papers."""
-    from ...ingestion.pdf_subprocess import PdfReading
-    from ...ingestion.rebuild import rebuild
+    from ...ingestion.doctor import rebuild
+    from ...ingestion.reading import PdfReading
 
     session = await shell.session()
     settings = session.settings
