@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...api.usage_record import usage_total
+from ...api.spending import usage_total
 from ...citations.export.files import section_title
 from ...models.journal.records import Spending
 from ...runs.run_listing import run_summary

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
-from ...api.usage_record import usage_by_day, usage_total
+from ...api.spending import usage_by_day, usage_total
 from ...errors import InputError
 from ...graph.session import Session
 from ...runs.edited_record import edited_record
