@@ -11,13 +11,22 @@ from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
+from ..text.question_subject import subject_of
 from ..tools.questions.validation import plain_question
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 from .events import stream_events
 from .running import RunOptions, output_to, run
 
-__all__ = ["ResearchOptions", "ResearchRequest", "aresearch", "astream_research", "plain_question", "research"]
+__all__ = [
+    "ResearchOptions",
+    "ResearchRequest",
+    "aresearch",
+    "astream_research",
+    "plain_question",
+    "research",
+    "subject_of",
+]
 
 
 class ResearchOptions(RunOptions, total=False):

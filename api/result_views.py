@@ -16,12 +16,14 @@ from ..citations.html_escaping import inert
 from ..citations.numbered_references import numbered_list
 from ..graph.completeness import all_unreadable, coverage_line, coverage_warnings, tried_of
 from ..runs.result_record import ResultRecord, UsageRecord
+from ..stores.library import Library
 from ..tools.cited_figures import cited_figures
 
 __all__ = [
     "DOUBTFUL",
     "VERDICTS",
     "Card",
+    "Library",
     "Link",
     "ReportView",
     "ResultRecord",

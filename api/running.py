@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
@@ -9,11 +10,14 @@ from typing import TypedDict
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..graph.events import OnEvent
 from ..graph.session import Session
+from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
 from ..runs.section_request import RunRequest, SectionRequest
 from ..runs.service import Output, SavedRun, run_and_save
+from ..stores.backends import backend_of
+from ..stores.run_records import RunRecord
 from .arguments import formats_of
 
 __all__ = [
@@ -23,14 +27,24 @@ __all__ = [
     "ResearchRequest",
     "ResultRecord",
     "RunOptions",
+    "RunRecord",
     "RunRequest",
     "SavedRun",
     "SectionRequest",
+    "begin_run",
     "output_to",
     "run",
     "run_and_save",
     "run_request",
 ]
+
+
+async def begin_run(request: RunRequest, session: Session) -> RunRecord:
+    """Register a request as a new run, or find the run that it repeats; raises `InputError` for a wrong request."""
+    await request.require_valid(session, ignore)
+    await session.require_papers()
+    register = await asyncio.to_thread(backend_of(session.home).runs)
+    return await asyncio.to_thread(register_run, request, session, register, ignore)
 
 
 class OutputOptions(TypedDict, total=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph.session import Session, create_session
+from ..models.http.failures import EndpointUnreachableError
 from ..models.journal.journal_database import CallLocks
 from ..runs.execution import RunUnderWayError
 from ..stores.backends import backend_of
@@ -30,6 +31,7 @@ __all__ = [
     "CallLocks",
     "ConnectionLostError",
     "DatabaseError",
+    "EndpointUnreachableError",
     "EventBatch",
     "EventPage",
     "JobEntry",

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..citations.export.figures import image_problem, image_type, with_plot_files, without_plot_files
+from ..citations.export.figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..citations.export.pandoc_formats import Format
 from ..experiment import (
     SECTION_KINDS,
@@ -23,12 +23,19 @@ from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.fingerprint import RunKind
 from ..runs.result_record import ResultRecord
 from ..runs.section_request import SectionRequest
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.run_records import PLOT_SET, PLOTS_KEPT
+from ..stores.server_protocols import Uploads
 from .arguments import ArgumentError, library_first, require_writable, section_kind
 from .blocking import blocking
 from .events import stream_events
 from .running import OutputOptions, RunOptions, output_to, run
 
 __all__ = [
+    "MOST_BYTES",
+    "PLOTS_KEPT",
+    "PLOT_SET",
     "Experiment",
     "ExperimentError",
     "astream_paper",
@@ -39,7 +46,9 @@ __all__ = [
     "image_problem",
     "image_type",
     "load_section_request",
+    "named_plot_sets",
     "parse_experiment",
+    "plot_files",
     "shorten_body",
     "with_plot_files",
     "without_plot_files",
@@ -146,6 +155,16 @@ def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> S
     experiment = with_plot_files(load_experiment(file), file.parent)
     require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(file))
     return SectionRequest(kind, experiment, str(file), fresh)
+
+
+def plot_files(home: Home) -> Uploads:
+    """The uploaded images of plots, by set."""
+    return backend_of(home).plots()
+
+
+def named_plot_sets(home: Home) -> set[str]:
+    """The sets of uploaded plots that runs name; blocks."""
+    return backend_of(home).runs().plot_sets()
 
 
 async def _write(

@@ -149,5 +149,5 @@ def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
             max=option.most,
             show_default=option.default or item.default is not None,
         )
-        annotation = Annotated.__class_getitem__((types[item.name], given))  # type: ignore[attr-defined]  # made here
+        annotation: Any = Annotated[types[item.name], given]
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
