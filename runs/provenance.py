@@ -11,8 +11,8 @@ from typing import Any
 from ..documents import Evidence
 from ..documents.quote_display import shown_quote
 from ..documents.zotero_link import NO_LINK, zotero_link
+from ..drafts.evidence_sources import sources_for
 from ..errors import InputError
-from ..graph.role_inputs import sources_for
 from ..stores.library import Library
 
 
