@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..documents import Chunk, Evidence, Paper, text_hash
-from ..documents.numbered_sentences import readable_units
+from ..documents.passages import readable_units
 from ..errors import InputError
 from ..roles.inputs import PassageSentence, Source
 from ..stores.library import Library

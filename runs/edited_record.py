@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.markers import sentences
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..drafts.evidence_sources import sources_for
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText
 from ...drafts.page_record import RenderedPage, paper_record, render_page
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields

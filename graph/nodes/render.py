@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, page_record, page_references, render_page
 from ...plurals import counted

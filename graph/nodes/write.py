@@ -17,7 +17,7 @@ from ...citations.checks.support_findings import cited_claims, support_findings
 from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...drafts.page_record import complete_papers, page_references
 from ...drafts.sentence_repair import (
     IDLE,
