@@ -14,7 +14,7 @@ from ..citations.export.report_html import (
 from ..citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
 from ..citations.html_escaping import inert
 from ..citations.numbered_references import numbered_list
-from ..graph.completeness import all_unreadable, coverage_line, coverage_warnings, tried_of
+from ..drafts.completeness import all_unreadable, coverage_line, coverage_warnings, attempts
 from ..runs.result_record import ResultRecord, UsageRecord
 from ..stores.library import Library
 from ..tools.cited_figures import cited_figures
@@ -44,6 +44,6 @@ __all__ = [
     "section_title",
     "shown_text",
     "standing_apart",
-    "tried_of",
+    "attempts",
     "zotero_html",
 ]
