@@ -14,7 +14,7 @@ from ..citations.export.report_html import (
 from ..citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
 from ..citations.html_escaping import inert
 from ..citations.numbered_references import numbered_list
-from ..drafts.completeness import all_unreadable, coverage_line, coverage_warnings, attempts
+from ..drafts.completeness import all_unreadable, attempts, coverage_line, coverage_warnings
 from ..runs.result_record import ResultRecord, UsageRecord
 from ..stores.library import Library
 from ..tools.cited_figures import cited_figures
@@ -30,6 +30,7 @@ __all__ = [
     "SearchHit",
     "UsageRecord",
     "all_unreadable",
+    "attempts",
     "cited_figures",
     "commonness",
     "coverage_line",
@@ -44,6 +45,5 @@ __all__ = [
     "section_title",
     "shown_text",
     "standing_apart",
-    "attempts",
     "zotero_html",
 ]

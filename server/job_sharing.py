@@ -156,7 +156,7 @@ def _note_end(job: Job, events: Sequence[tuple[str, str]]) -> None:
             job.problem = json.loads(data)
 
 
-class LocalJobs(Protocol):
+class RunningJobs(Protocol):
     """The jobs of this server, as `JobRecovery` uses them."""
 
     changes: JobChanges
@@ -182,7 +182,7 @@ class JobRecovery:
 
     def __init__(
         self,
-        jobs: LocalJobs,
+        jobs: RunningJobs,
         register: ServerJobs,
         resume: Callable[[JobOrder], Awaitable[object]],
         lost: asyncio.Event,

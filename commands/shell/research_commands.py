@@ -153,7 +153,7 @@ class Stages(RunProgress):
 
 
 def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
-    from ...api.result_views import coverage_warnings, attempts
+    from ...api.result_views import attempts, coverage_warnings
 
     for text in coverage_warnings(*attempts(record["coverage"])):
         display.warning(text)
