@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..citations.markers import marker_ids, normalise_markers
 from ..plurals import counted
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from .state import ResearchState
 
 # "passages": passages near to the question, which no model has judged; it is neither answered nor not answered.

@@ -15,7 +15,7 @@ from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..roles.chat.prompt_answer_sources import turn_tokens
+from ..roles.chat.prompt_format import turn_tokens
 from .state import QueryRecord, TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited

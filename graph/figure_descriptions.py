@@ -14,7 +14,7 @@ from ..models.http.user_errors import is_refused_content
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..roles.chat.figure_describer import FigureDescriber
+    from ..roles.chat.summarizer import FigureDescriber
 
 
 async def describe_papers(
@@ -58,7 +58,7 @@ async def describe_papers(
 
 def _describer(session: Session, run: str) -> FigureDescriber:
     from ..models.factory import chat_caller
-    from ..roles.chat.figure_describer import FigureDescriber
+    from ..roles.chat.summarizer import FigureDescriber
 
     settings = session.settings
     budget, scope = session.budget(run), session.scope(run)

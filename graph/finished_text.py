@@ -14,8 +14,7 @@ from ..citations.checks.draft_checks import check_draft, replace_invalid_citatio
 from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.marking import MarkedSentence, leave_out, marked_sentences
-from ..roles.inputs import Brief, Source
-from ..roles.protocols import Draft, Verdict
+from ..roles.protocols import Brief, Draft, Source, Verdict
 from .role_inputs import brief_of, draft_of, with_chosen_quotes
 from .session import Session
 from .state import RunState

@@ -23,7 +23,7 @@ from ..citations.user_citations import OwnCitation
 from ..documents import Evidence, Paper
 from ..documents.subprocesses import in_thread
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from ..settings.config import CitationStyle
 from .completeness import coverage_of, coverage_warnings, tried_of
 from .finished_text import FinishedText

@@ -14,8 +14,17 @@ from ..documents.numbered_sentences import readable_units
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..plurals import counted
-from ..roles.inputs import AnswerBrief, Brief, EarlierSection, PassageSentence, SectionBrief, Source, Turn
-from ..roles.protocols import Draft, QuoteSpan
+from ..roles.protocols import (
+    AnswerBrief,
+    Brief,
+    Draft,
+    EarlierSection,
+    PassageSentence,
+    QuoteSpan,
+    SectionBrief,
+    Source,
+    Turn,
+)
 from ..stores.library import Library
 from ..text.sentences import leans_back
 from ..tools.need_coverage import STRONG

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from ..roles.needs import Need, Purpose
+from ..roles.protocols import Need, Purpose
 from ..tools.scope import Scope
 from ..tools.tool_schemas import SearchEvidence, ToolRequest
 from .repeated_queries import answered_before

@@ -25,7 +25,7 @@ from ..models.journal.journal import Journal
 from ..models.journal.pricing import total_cost
 from ..models.journal.records import RunScope, Usage
 from ..prompts import PromptLibrary
-from ..roles.notices import ANSWER_NOTICE, NOTICE
+from ..roles.protocols import ANSWER_NOTICE, NOTICE
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
 
-    from ..roles.inputs import Brief
-    from ..roles.protocols import Roles
+    from ..roles.protocols import Brief, Roles
     from ..tools.found_evidence import EvidenceLimits
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")

@@ -15,9 +15,8 @@ from ..citations.references import Place
 from ..citations.user_citations import OwnCitation, left_to_other_sections, own_citations, with_own_statements
 from ..documents import Paper
 from ..experiment import experiment_warnings
-from ..roles.extractive.needs import section_needs
-from ..roles.inputs import AnswerBrief, Brief, SectionBrief, Source
-from ..roles.needs import Need
+from ..roles.extractive.statement_needs import section_needs
+from ..roles.protocols import AnswerBrief, Brief, Need, SectionBrief, Source
 from .answer_record import ALL_LEFT_OUT, as_answer, cites, nothing_found, outcome_of
 from .needs_filter import without_own_results
 from .state import ResearchState, RunState

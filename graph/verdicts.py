@@ -8,8 +8,7 @@ from dataclasses import replace
 from ..citations.checks.support_findings import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
 from ..citations.markers import marker_ids
 from ..documents import text_hash
-from ..roles.inputs import Source
-from ..roles.protocols import DecidingSpan, SupportJudge, Verdict
+from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict
 from .sentence_repairs import Failing
 from .state import EditRecord, RunState, VerdictRecord
 

@@ -21,8 +21,7 @@ from ..graph.role_inputs import sources_for
 from ..graph.session import Session
 from ..graph.verdicts import still_placed, verdicts_of
 from ..plurals import counted
-from ..roles.inputs import SectionBrief
-from ..roles.protocols import DecidingSpan, Draft, Verdict
+from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Verdict
 from .editable_text import EditableSection, EditableText
 from .provenance import provenance
 from .result_record import StoredRecord, stored

@@ -25,8 +25,7 @@ from ..graph.session import Session
 from ..graph.state import VerdictRecord
 from ..graph.verdicts import record_of_verdict, verdicts_of
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import Source
-from ..roles.protocols import Draft
+from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import EditedSentence

@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 
 from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
-from ...roles.needs import Purpose
+from ...roles.protocols import Purpose
 from ...tools.evidence_search import best_fitting, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows

@@ -21,8 +21,7 @@ from ...citations.references import build_references
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.subprocesses import in_thread
 from ...plurals import counted
-from ...roles.inputs import Brief, Source
-from ...roles.protocols import Draft, VerdictLabel
+from ...roles.protocols import Brief, Draft, Source, VerdictLabel
 from ...settings.config import CitationStyle
 from ..best_sentences import placed_in, settle
 from ..draft_stream import DraftEventStream

@@ -22,10 +22,12 @@ from citeloom.documents import (
 from citeloom.graph import sentence_repairs
 from citeloom.models.http import response_body, response_validation, sse
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
-from citeloom.roles.chat import judge, judge_output, prompt_passages, reader
-from citeloom.roles.extractive import needs as section_needs
-from citeloom.roles.needs import Need, NeedCoverage
-from citeloom.roles.protocols import CitedClaim
+from citeloom.roles.chat import chat_reader as reader
+from citeloom.roles.chat import judges as judge
+from citeloom.roles.chat import judges as judge_output
+from citeloom.roles.chat import prompt_format as prompt_passages
+from citeloom.roles.extractive import statement_needs as section_needs
+from citeloom.roles.protocols import CitedClaim, Need, NeedCoverage
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
 
 Reader = Callable[[str], object]
