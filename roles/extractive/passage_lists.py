@@ -18,7 +18,7 @@ from ...plurals import counted
 from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
-from .extractive_roles import SentenceVectors
+from .extractive_readers import SentenceVectors
 from .section_outlines import outline, used_and_left_out
 
 _OF_A_NEED: Final = 3

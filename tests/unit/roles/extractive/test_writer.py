@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
-from citeloom.roles.extractive.extractive_roles import SentenceVectors
+from citeloom.roles.extractive.extractive_readers import SentenceVectors
 from citeloom.roles.extractive.passage_details import without_details
 from citeloom.roles.extractive.passage_lists import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
