@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.extractive.statement_needs import parts_of
 from citeloom.roles.protocols import EvidenceReader, Need, Purpose

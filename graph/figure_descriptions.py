@@ -10,7 +10,7 @@ from ..documents.figures import PaperFigure
 from ..errors import CiteloomError, ConfigurationError
 from ..ingestion.describing import DescribeReport, FigureRefusedError, describe_figures
 from ..ingestion.events import Described
-from ..models.http.user_errors import is_refused_content
+from ..models.http.failures import is_refused_content
 from .session import Session
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def describe_papers(
 
 
 def _describer(session: Session, run: str) -> FigureDescriber:
-    from ..models.factory import chat_caller
+    from ..models.journaled_chat import chat_caller
     from ..roles.chat.summarizer import FigureDescriber
 
     settings = session.settings

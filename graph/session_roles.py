@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..models.chat_caller import ChatCaller
-from ..models.factory import caller_for, chat_caller
 from ..models.journal.budget import Budget
 from ..models.journal.records import RunScope
+from ..models.journaled_chat import caller_for, chat_caller
 from ..roles.chat.chat_roles import chat_roles
 from ..roles.extractive.extractive_roles import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles

@@ -19,7 +19,7 @@ from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper
 from ..documents.regular_files import FileRefusedError, read_regular, require_regular
 from ..documents.subprocesses import in_thread
-from ..models.embeddings.local import LocalEmbedding
+from ..models.embeddings.bundled_models import LocalEmbedding
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from .conversion_cache import ConvertedFiles
 from .folder_walk import printable

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from ...documents import Chunk
 from ...documents.windows import Window
 from ...models.concurrency import gather_all
-from ...models.embeddings.bundled_weights import EMBEDDER
+from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from ...models.embeddings.reranker import Reranker
 from ...text.normalize import is_latin
 from ...text.words import is_stop, stem, words_of
 from ..protocols import Need, PassageFinding, Purpose

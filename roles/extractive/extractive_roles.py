@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...documents import Paper
+from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
-from ...models.embeddings.reranker import Reranker
 from ...text.sentences import sentence_spans
 from ..protocols import NOTICE, AnswerRoles, CitedClaim, Roles, Source, Verdict
 from .extractive_readers import QuestionReader, Relevance, SentenceVectors, StatementReader

@@ -20,7 +20,9 @@ from citeloom.documents import (
     windows,
 )
 from citeloom.graph import sentence_repairs
-from citeloom.models.http import response_body, response_validation, sse
+from citeloom.models.http import responses
+from citeloom.models.http import responses as response_body
+from citeloom.models.http import responses as response_validation
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
 from citeloom.roles.chat import chat_reader as reader
 from citeloom.roles.chat import judges as judge
@@ -50,11 +52,11 @@ class _Response:
 
 def _streamed(body: str) -> None:
     async def all_of(response: Any) -> None:
-        async for _ in sse.answer_pieces(response, answer):
+        async for _ in responses.answer_pieces(response, answer):
             pass
         answer.whole()
 
-    answer = sse.StreamedResponse()
+    answer = responses.StreamedResponse()
     _refusable(lambda: asyncio.run(all_of(_Response(body.encode("utf-8", "replace"), {}))))
 
 
