@@ -16,8 +16,7 @@ from ..documents.chunking import CHUNKING_VERSION
 from ..documents.markdown import ParsedPaper
 from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import Vectors
-from .conversion_cache import READING_VERSION, ConvertedFiles
-from .pdf_subprocess import PdfReading
+from .reading import READING_VERSION, ConvertedFiles, PdfReading
 from .sources import parse_file
 from .stages import Chunking, split_paper
 

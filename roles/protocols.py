@@ -13,7 +13,7 @@ from ..models.journal.streaming import TextListener
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-    from ..documents.windows import Window
+    from ..documents.chunking import Window
 
 
 @dataclass(frozen=True, slots=True)

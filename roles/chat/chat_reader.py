@@ -15,8 +15,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, field_validator, model_validator
 
 from ...documents import Chunk
+from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
-from ...documents.windows import Window, WindowSentence
 from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, WHOLE, Room

@@ -17,10 +17,10 @@ from typing import Final
 from langchain_core.messages.utils import count_tokens_approximately
 
 from ...documents import Category, Chunk, Paper
-from ...documents.authors import in_text_name
+from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
 from ...documents.marker_escaping import as_written
-from ...documents.windows import Window, WindowSentence
+from ...documents.paper_names import in_text_name
 from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted

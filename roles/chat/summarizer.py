@@ -10,7 +10,7 @@ from langchain_core.messages.content import create_image_block
 
 from ...documents import Paper
 from ...documents.figures import PaperFigure
-from ...documents.strip_markup import plain_text
+from ...documents.plain_text import plain_text
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary

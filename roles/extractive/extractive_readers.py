@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...documents import Chunk
-from ...documents.windows import Window
+from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors

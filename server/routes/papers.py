@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from ...ingestion.ingest import remove
-from ...ingestion.metadata_update import parse_entry, update_metadata
+from ...ingestion.paper_matching import parse_entry, update_metadata
 from ...tools.outline import indexed_text
 from ...tools.paper_records import listed_papers, paper_details, text_records
 from ...tools.paper_search import keys_with_words

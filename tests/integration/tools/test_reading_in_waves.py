@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.roles.protocols import Need, PassageFinding, Purpose
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
