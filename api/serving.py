@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph.session import Session, create_session
 from ..models.http.failures import EndpointUnreachableError
-from ..models.journal.journal_database import CallLocks
+from ..models.journal.single_flight import CallLocks
 from ..runs.execution import RunUnderWayError
 from ..stores.backends import backend_of
 from ..stores.home import Home

@@ -24,7 +24,7 @@ from ..citations.user_citations import OwnCitation, own_citations
 from ..documents import Evidence, Paper
 from ..metadata.completed_entries import completed_papers
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import AnswerBrief
+from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
 from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage

@@ -33,8 +33,7 @@ from ...drafts.sentence_repair import (
 from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
 from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
 from ...plurals import counted
-from ...roles.inputs import Brief
-from ...roles.protocols import Draft, VerdictLabel
+from ...roles.protocols import Brief, Draft, VerdictLabel
 from ..draft_stream import DraftEventStream
 from ..events import progress
 from ..role_inputs import brief_of

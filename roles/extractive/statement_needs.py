@@ -12,8 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, words_of
-from ..inputs import AnswerBrief, Brief, SectionBrief
-from ..needs import Need
+from ..protocols import AnswerBrief, Brief, Need, SectionBrief
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3

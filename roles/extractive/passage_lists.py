@@ -17,11 +17,9 @@ from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
-from ..inputs import AnswerBrief, Brief, SectionBrief, Source
-from ..needs import NeedCoverage
-from ..protocols import Draft, FailingSentence
+from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
+from .extractive_readers import SentenceVectors
 from .section_outlines import outline, used_and_left_out
-from .sentence_vectors import SentenceVectors
 
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
-from citeloom.models.http.retry import LONGEST_ASKED, LONGEST_WAIT, CallFailedError, Limiter
+from citeloom.models.http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
+from citeloom.models.http.limiter import LONGEST_ASKED, LONGEST_WAIT, Limiter
 from tests.support.fake_clock import FakeClock
 
 

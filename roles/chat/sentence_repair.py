@@ -17,8 +17,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
-from ..inputs import Source
-from ..protocols import FailingSentence
+from ..protocols import FailingSentence, Source
 from .clean_output import answer_text, cut_off
 from .prompt_format import SOURCE_TOKENS, fenced, one_line, place_of, present_lines, surroundings, tokens_of
 from .structured_output import StructuredAnswer, json_objects, schema_of

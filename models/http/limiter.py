@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from .clock import Clock, SystemClock
-from .failures import Failure, FailureKind, failure_of
+from ..concurrency import thread_safe_cache
+from .endpoints import ModelIdentity
+from .failures import CallFailedError, FailureKind, failure_of
+
+if TYPE_CHECKING:
+    from ...settings.config import Settings
 
 T = TypeVar("T")
 # Context manager around each try, entered once the try has its turn; waiting in it does not count towards the timeout.
@@ -28,15 +33,6 @@ LONGEST_ASKED: Final = 120.0
 _RETRIES: Final[dict[FailureKind, int]] = {"timeout": 1, "broken": 2}
 _RETRIED: Final = frozenset({"busy", "dropped", "timeout", "broken"})
 _ALL_WAIT: Final = frozenset({"busy", "unreachable"})
-
-
-class CallFailedError(Exception):
-    """A call failed for good after `tries`; never leaves `models`."""
-
-    def __init__(self, failure: Failure, tries: int) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-        self.tries = tries
 
 
 class Limiter:
@@ -127,3 +123,48 @@ class Limiter:
         if loop not in self._slots:
             self._slots[loop] = asyncio.Semaphore(self._max_concurrency)
         return self._slots[loop]
+
+
+def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
+    """The limiter of a model, shared by all runs of this process with the same limits."""
+    return _limiter(
+        identity.endpoint,
+        identity.model,
+        settings.max_concurrency,
+        settings.max_retries,
+        settings.request_timeout,
+    )
+
+
+@thread_safe_cache
+def _limiter(_endpoint: str, _model: str, max_concurrency: int, max_retries: int, timeout: float) -> Limiter:
+    return Limiter(max_concurrency=max_concurrency, max_retries=max_retries, timeout=timeout)
+
+
+class Clock(Protocol):
+    """The time source of the journal and the retries."""
+
+    def time(self) -> float:
+        """Seconds since the epoch, the same for all processes."""
+        ...
+
+    def monotonic(self) -> float:
+        """Monotonic seconds, for waiting."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The system's real time."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -11,16 +11,12 @@ from ...models.context_size import OF_A_TURN, Room
 from ...prompts import PromptLibrary
 from ...settings.config import RoleName
 from ..protocols import AnswerRoles, NeedsPlanner, Roles
-from .answerer import ChatAnswerer
-from .contradiction_judge import ChatContradictionJudge
-from .judge import ChatJudge
-from .needs_planner import ChatNeedsPlanner
-from .planners import ChatPlanner, ChatQuestionPlanner
-from .reader import ChatReader
-from .rewriter import ChatRewriter
+from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, ChatRewriter
+from .chat_reader import ChatReader
+from .chat_writers import ChatAnswerer, ChatWriter
+from .judges import ChatContradictionJudge, ChatJudge
 from .structured_output import Note, log_note
 from .summarizer import ChatSummarizer
-from .writer import ChatWriter
 
 # The length of a paper's summary relative to that of a passage.
 _PAPER_SUMMARY_FACTOR = 2

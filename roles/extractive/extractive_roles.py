@@ -1,4 +1,4 @@
-"""The judge and the summarizer without a chat model; the judge only compares topics."""
+"""Creates the roles that need no chat model; the judge only compares topics, the summarizer selects sentences."""
 
 from __future__ import annotations
 
@@ -7,10 +7,37 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...documents import Paper
-from ...models.embeddings.reranker import Reranker
+from ...models.embeddings.bundled_models import Reranker
+from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
-from ..inputs import Source
-from ..protocols import CitedClaim, Verdict
+from ..protocols import NOTICE, AnswerRoles, CitedClaim, Roles, Source, Verdict
+from .extractive_readers import QuestionReader, Relevance, SentenceVectors, StatementReader
+from .follow_ups import ExtractiveRewriter
+from .passage_lists import ExtractiveAnswerer, ExtractiveWriter
+from .statement_needs import ExtractiveNeeds, NoFurtherSearch
+
+
+def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
+    """The roles; models are loaded on first use."""
+    vectors = SentenceVectors(embedding)
+    reranker = Reranker()
+    relevance = Relevance(embedding, reranker)
+    return Roles(
+        needs=ExtractiveNeeds(),
+        reader=StatementReader(vectors, relevance),
+        planner=NoFurtherSearch(),
+        writer=ExtractiveWriter(vectors),
+        judge=ExtractiveJudge(reranker),
+        summarizer=ExtractiveSummarizer(summary_words),
+        answering=AnswerRoles(
+            QuestionReader(vectors, relevance),
+            NoFurtherSearch(),
+            ExtractiveAnswerer(vectors),
+            ExtractiveRewriter(),
+        ),
+        notice=NOTICE,
+    )
+
 
 # Tuned on one half of pairs of real papers and tested on the other (docs/benchmarks.md). One true pair in four is still
 # called off-topic, so nothing is dropped or marked because of it.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...text.question_subject import AUXILIARIES, Subject, is_participle, is_verb, subject_of
 from ...text.words import is_generic, is_stop, words_of
-from ..inputs import Turn
+from ..protocols import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
 # "this" and "that" refer to the last question as a whole.

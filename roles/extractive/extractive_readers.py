@@ -1,21 +1,30 @@
-"""Reads windows without a chat model: the sentences nearest to each need, scored by embedding and cross-encoder."""
+"""Reads windows without a chat model: the sentences nearest to each need, scored by embedding and cross-encoder.
+
+The cosine alone does not tell whether a passage is relevant to a question: with the bundled embedding, questions about
+another field come as close to a library as half of those that it answers (docs/decisions/off-topic-questions.md). The
+cross-encoder was trained on questions and separates the two, except for questions that use a library's words for
+other matters, which have lower cosines.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...documents import Chunk
 from ...documents.chunking import Window
 from ...models.concurrency import gather_all
+from ...models.embeddings.bundled_models import EMBEDDER, Reranker
+from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
+from ...text.normalize import is_latin
 from ...text.words import is_stop, stem, words_of
-from ..needs import Need, Purpose
-from ..protocols import PassageFinding
+from ..protocols import Need, PassageFinding, Purpose
 from .quotable_sentences import QuotablePassage, quotable_passages
-from .relevance import Relevance, as_score
-from .sentence_vectors import SentenceVectors
 
 _COMPARED: Final = 4  # sentences of a chunk: those with most words of the need
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
@@ -119,3 +128,87 @@ def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: floa
     spans = ((chunk, passage.start, passage.end),)
     words = " ".join(passage.text.split())
     return PassageFinding(window.paper, words, score, need.id, spans, window.cosine_of(chunk.id))
+
+
+# Weights of the cross-encoder's log-odds and of the bundled embedding's cosine, around the point where both are even.
+_COSINE_WEIGHT: Final = 30.0
+_COSINE_EVEN: Final = 0.70
+# The point of even odds that a passage is near to a question or one of its parts, and the slope around it.
+EVEN: Final = -5.0
+_QUESTION_SPREAD: Final = 5.0
+_SURE: Final = 1e-6
+_KEPT_SCORES: Final = 20_000
+
+
+class Relevance:
+    """Scores texts for a question; caches the latest scores of the cross-encoder, which take 50 ms per passage."""
+
+    def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
+        self._bundled = embedding.name.endswith(EMBEDDER.name)
+        self._reranker = reranker
+        self._scores: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def can_judge(self, question: str) -> bool:
+        """True when the models know the question's script; the bundled ones read English only."""
+        return is_latin(question)
+
+    @property
+    def multilingual(self) -> bool:
+        """True when the embedding may know languages other than English."""
+        return not self._bundled
+
+    async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
+        """Log-odds that each text is relevant to the question, [n]; `cosines` are those of the same texts, [n]."""
+        judged = await self.cross_odds(question, texts)
+        if not self._bundled:
+            return judged
+        weighed: NDArray[np.float64] = judged + _COSINE_WEIGHT * (np.asarray(cosines, dtype=np.float64) - _COSINE_EVEN)
+        return weighed
+
+    async def cross_odds(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Log-odds by the cross-encoder alone that each text answers the query, [n]."""
+        return np.array(await asyncio.to_thread(self._judged, query, texts), dtype=np.float64)
+
+    def _judged(self, question: str, texts: Sequence[str]) -> list[float]:
+        missing = [text for text in dict.fromkeys(texts) if (question, text) not in self._scores]
+        if missing:
+            raw = np.clip(self._reranker.score(question, missing).astype(np.float64), _SURE, 1 - _SURE)
+            for text, odds in zip(missing, np.log(raw / (1 - raw)).tolist(), strict=True):
+                self._scores[question, text] = odds
+        found = [self._scores[question, text] for text in texts]
+        while len(self._scores) > _KEPT_SCORES:
+            self._scores.popitem(last=False)
+        return found
+
+
+def as_score(odds: float, even: float = EVEN, spread: float = _QUESTION_SPREAD) -> float:
+    """Log-odds as the score of a reading, 0-1: 0.5 at even odds."""
+    return float(1 / (1 + np.exp(-(odds - even) / spread)))
+
+
+_KEPT_VECTORS = 20_000
+
+
+class SentenceVectors:
+    """Caches the latest vectors of an embedding model; shared by the extractive roles of a run."""
+
+    def __init__(self, embedding: EmbeddingModel) -> None:
+        self._embedding = embedding
+        self._documents: OrderedDict[str, Vector] = OrderedDict()
+        self._queries: OrderedDict[str, Vector] = OrderedDict()
+
+    async def of(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of `texts` as documents, [n, d]."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._documents]
+        found = dict(zip(missing, await self._embedding.embed_documents(missing), strict=True)) if missing else {}
+        rows = [found[text] if text in found else self._documents[text] for text in texts]
+        self._documents.update(found)
+        while len(self._documents) > _KEPT_VECTORS:
+            self._documents.popitem(last=False)
+        return np.array(rows, dtype=np.float32)
+
+    async def of_query(self, text: str) -> Vector:
+        """The vector of `text` as a query, [d]."""
+        if text not in self._queries:
+            self._queries[text] = await self._embedding.embed_query(text)
+        return self._queries[text]
