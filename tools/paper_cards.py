@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from ..documents import Category, Paper
-from ..documents.strip_markup import plain_text
-from ..roles.inputs import PaperCard
+from ..documents.plain_text import plain_text
+from ..roles.protocols import PaperCard
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
 

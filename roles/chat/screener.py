@@ -13,8 +13,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
-from ..inputs import PaperCard
-from ..needs import Purpose
+from ..protocols import PaperCard, Purpose
 from .prompt_format import fenced, present_lines, tokens_of
 from .structured_output import Note, StructuredAnswer, ask, log_note
 
