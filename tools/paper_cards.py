@@ -7,15 +7,19 @@ is never evidence and never quoted.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import Final
 
 from ..documents import Category, Paper
 from ..documents.plain_text import plain_text
-from ..roles.protocols import PaperCard
+from ..models.concurrency import gather_all
+from ..roles.protocols import PaperCard, PaperScreener, Purpose
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
+from .scope import Scope
 
 # Named only where title or abstract leaves no doubt: a wrong kind of study misleads more than none.
 _KINDS: Final = tuple(
@@ -62,6 +66,31 @@ _STANDARD: Final = re.compile(
     r"|.*\b(?:supplement\w*|appendix|figure legends|data availability|code availability)\b.*",
     re.IGNORECASE,
 )
+
+
+async def screen_papers(
+    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int
+) -> dict[str, tuple[str, ...]]:
+    """The keys of the papers that may bear on each need, by its id; empty if no paper is in scope.
+
+    Reads the cards of all papers in `scope`; of more than `most` papers, of those nearest to the needs by summary.
+    """
+    keys = [paper.key for paper in library.papers() if scope.holds(paper)]
+    if len(keys) > most:
+        keys = await _nearest_keys(library, purpose, frozenset(keys), most)
+    cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
+    return await screener.screen(purpose, cards) if cards else {}
+
+
+async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:
+    """The first `most` papers when those nearest to each need are taken in turn."""
+    vectors = await gather_all(library.embedding.embed_query(need.queries[0]) for need in purpose.needs)
+    near = await asyncio.to_thread(
+        lambda: [library.nearest_papers(vector, len(library.papers())) for vector in vectors]
+    )
+    rankings = [[item.paper.key for item in items if item.paper.key in within] for items in near]
+    turns = (key for turn in zip_longest(*rankings) for key in turn if key is not None)
+    return list(islice(dict.fromkeys(turns), most))
 
 
 def make_cards(library: Library, keys: Collection[str] | None = None) -> list[PaperCard]:

@@ -30,7 +30,7 @@ class ScreenedNeed(StructuredAnswer):
 class Screening(StructuredAnswer):
     """The papers for each need."""
 
-    needs: list[ScreenedNeed] = Field(description="One object for each need.")
+    screened: list[ScreenedNeed] = Field(description="One object for each need.")
 
 
 class ChatScreener:
@@ -91,7 +91,7 @@ class ChatScreener:
         known = {number: card.key for number, card in enumerate(cards, start=1)}
         return {
             item.need: list(dict.fromkeys(known[number] for number in item.papers if number in known))
-            for item in answer.needs
+            for item in answer.screened
         }
 
 
