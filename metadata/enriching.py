@@ -18,11 +18,8 @@ from ..documents.paper_names import identifier_of
 from ..documents.publication_status import PublicationStatus
 from ..stores.metadata_records import Statement
 from ..stores.metadata_store import MetadataStore
-from .crossref import NAME as CROSSREF
-from .datacite import NAME as DATACITE
 from .matching import SURE, Candidate, Match, match_paper, title_similarity
-from .openalex import NAME as OPENALEX
-from .semantic_scholar import NAME as SEMANTIC_SCHOLAR
+from .service_works import CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR
 from .services import Said, Services
 
 Outcome = Literal["known", "found", "unsure", "not-found", "failed"]

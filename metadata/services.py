@@ -19,15 +19,20 @@ from ..settings.config import Settings
 from ..settings.key_trust import host_of
 from ..settings.service_settings import MetadataService
 from ..stores.metadata_store import MetadataStore
-from .crossref import NAME as CROSSREF
-from .crossref import crossref_candidates, crossref_notices, crossref_work
-from .datacite import NAME as DATACITE
-from .datacite import datacite_work
-from .openalex import NAME as OPENALEX
-from .openalex import openalex_work
-from .semantic_scholar import NAME as SEMANTIC_SCHOLAR
-from .semantic_scholar import semantic_scholar_candidates, semantic_scholar_work
 from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
+from .service_works import (
+    CROSSREF,
+    DATACITE,
+    OPENALEX,
+    SEMANTIC_SCHOLAR,
+    crossref_candidates,
+    crossref_notices,
+    crossref_work,
+    datacite_work,
+    openalex_work,
+    semantic_scholar_candidates,
+    semantic_scholar_work,
+)
 from .work import Work
 
 if TYPE_CHECKING:

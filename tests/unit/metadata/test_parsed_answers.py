@@ -11,10 +11,12 @@ from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.publication_status import Notice, Version
 from citeloom.metadata.adding import merged
 from citeloom.metadata.bib_entry import bib_entry
-from citeloom.metadata.crossref import parse_crossref
-from citeloom.metadata.datacite import parse_datacite
-from citeloom.metadata.openalex import parse_openalex
-from citeloom.metadata.semantic_scholar import parse_semantic_scholar
+from citeloom.metadata.service_works import (
+    parse_crossref,
+    parse_datacite,
+    parse_openalex,
+    parse_semantic_scholar,
+)
 from citeloom.metadata.work import Author, Work
 from tests.support.metadata_server import (
     ServedWork,
