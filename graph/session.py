@@ -160,9 +160,9 @@ class Session:
 
     def completed(self, papers: Sequence[Paper]) -> list[Paper]:
         """The papers with what services know and their entries lack, for references; blocks."""
-        from ..metadata.completed_entries import completed_papers
+        from ..metadata.bib_entry import complete_papers
 
-        return completed_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
+        return complete_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
 
     @property
     def closed(self) -> bool:

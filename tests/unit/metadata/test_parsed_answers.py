@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.publication_status import Notice, Version
-from citeloom.metadata.adding import merged
+from citeloom.metadata.adding import merge_works
 from citeloom.metadata.bib_entry import bib_entry
 from citeloom.metadata.service_works import (
     parse_crossref,
@@ -140,5 +140,5 @@ def test_the_type_of_entry_follows_the_kind_of_work(kind: str, venue: str, begin
 def test_a_preprint_does_not_get_the_volume_of_its_article() -> None:
     preprint = Work("DataCite", "10.48550/arxiv.2001.00001", "T", year=2020, kind="posted-content", venue="arXiv")
     article = Work("Semantic Scholar", "10.48550/arxiv.2001.00001", "T", year=2021, venue="Journal", volume="3")
-    made = merged([preprint, article], preprint.doi)
+    made = merge_works([preprint, article], preprint.doi)
     assert (made.year, made.venue, made.volume) == (2020, "arXiv", "")
