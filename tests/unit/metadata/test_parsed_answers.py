@@ -93,7 +93,7 @@ def test_no_odd_value_anywhere_is_more_than_left_out(parse: Any, shown: Any) -> 
             place[path[-1]] = odd
             work = parse(record)
             if work is not None:
-                json.dumps(work.said())
+                json.dumps(work.stated_fields())
                 assert "\x1b" not in str(work) and "\ud800" not in str(work)
 
 
