@@ -7,8 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ..models.journal.pricing import total_cost
-from ..models.journal.records import Spending, Usage
+from ..models.journal.records import Spending, Usage, total_cost
 from ..settings.config import Price
 
 

@@ -86,6 +86,8 @@ def normalize_pages(pages: str) -> str:
 
 def complete_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper]:
     """The papers with the DOI, venue, volume, issue and pages that their entries lack; blocks."""
+    if store.is_empty():
+        return list(papers)
     dois = store.dois(papers)
     return [complete_paper(paper, stored_metadata(store, paper)) if paper.key in dois else paper for paper in papers]
 

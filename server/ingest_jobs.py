@@ -24,7 +24,7 @@ from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, as_one, read_as, read_sources
-from ..models.journal.billing_context import bill_to
+from ..models.journal.budget import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
 from ..stores.server_protocols import Uploads

@@ -14,7 +14,7 @@ from inspect import isawaitable
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..models.journal.journal_database import CallLocks
+from ..models.journal.single_flight import CallLocks
 from ..runs.sentence_check import NotEditedError
 from ..stores.library import UnknownPaperError
 from ..stores.recent_endings import RecentEndings

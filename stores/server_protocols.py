@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..models.journal.journal_database import CallLocks
+from ..models.journal.single_flight import CallLocks
 from .home import Home
 from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
 from .recent_endings import RecentEndings
