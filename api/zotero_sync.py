@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..graph.session import Session
-from ..zotero.sync import sync_reading
 from ..zotero.zotero_source import ZoteroRequest, read_zotero
+from ..zotero.zotero_sync import sync_reading
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 

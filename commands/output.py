@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..api.spending import Usage
     from ..ingestion.describing import DescribeReport
     from ..ingestion.ingest_events import IngestEvent, IngestReport
-    from ..zotero.sync import SyncReport
+    from ..zotero.zotero_sync import SyncReport
     from .live_view import RunProgress
 
 

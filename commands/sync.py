@@ -18,8 +18,8 @@ from .output import ingest_progress, notice, result, result_json, warnings_and_r
 if TYPE_CHECKING:
     from ..settings.config import Settings
     from ..stores.home import Home
-    from ..zotero.sync import SyncReport
     from ..zotero.zotero_source import ZoteroReading, ZoteroRequest
+    from ..zotero.zotero_sync import SyncReport
 
 sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
 _SHOWN: Final = 5  # titles of items without a file
@@ -117,13 +117,13 @@ class _Shown:
     async def watched(self) -> None:
         """Sync whenever something changed, without an end."""
         from ..models.http.limiter import SystemClock
-        from ..zotero.watching import watch_zotero
+        from ..zotero.zotero_sync import watch_zotero
 
         await watch_zotero(self.settings, self._home, self._request, self._sync, SystemClock(), notice)
 
     async def _sync(self, reading: ZoteroReading) -> SyncReport:
         from ..models.journal.budget import bill_to
-        from ..zotero.sync import sync_reading
+        from ..zotero.zotero_sync import sync_reading
 
         run = f"sync-{secrets.token_hex(6)}"
         self.syncing = True

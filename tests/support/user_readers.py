@@ -16,7 +16,8 @@ from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
 from citeloom.server import chat_tasks
-from citeloom.zotero import item_entry, item_notes
+from citeloom.zotero import item_entry
+from citeloom.zotero import item_entry as item_notes
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
