@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
-    from .api.library import (
-        acontradictions,
-        adescribe_figures,
-        afigures,
-        aingest,
-        aopen_library,
-        asearch,
-        contradictions,
-        describe_figures,
-        figures,
-        ingest,
-        open_library,
-        search,
-    )
+    from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
+    from .api.library_papers import afigures, figures
+    from .api.library_search import acontradictions, asearch, contradictions, search
+    from .api.opening import aopen_library, open_library
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, research
     from .api.streaming import astream_paper, astream_research, astream_section
@@ -40,16 +30,16 @@ _HOMES = {
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.settings.config",
     "aadd": "citeloom.api.paper_lookup",
-    "acontradictions": "citeloom.api.library",
+    "acontradictions": "citeloom.api.library_search",
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
-    "adescribe_figures": "citeloom.api.library",
+    "adescribe_figures": "citeloom.api.ingesting",
     "aexport": "citeloom.api.files",
-    "afigures": "citeloom.api.library",
-    "aingest": "citeloom.api.library",
-    "aopen_library": "citeloom.api.library",
+    "afigures": "citeloom.api.library_papers",
+    "aingest": "citeloom.api.ingesting",
+    "aopen_library": "citeloom.api.opening",
     "aresearch": "citeloom.api.questions",
-    "asearch": "citeloom.api.library",
+    "asearch": "citeloom.api.library_search",
     "async_zotero": "citeloom.api.zotero_sync",
     "astream_paper": "citeloom.api.streaming",
     "astream_research": "citeloom.api.streaming",
@@ -60,16 +50,16 @@ _HOMES = {
     "build_paper_graph": "citeloom.graph.paper_graph",
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
-    "contradictions": "citeloom.api.library",
+    "contradictions": "citeloom.api.library_search",
     "enrich": "citeloom.api.paper_lookup",
-    "describe_figures": "citeloom.api.library",
+    "describe_figures": "citeloom.api.ingesting",
     "export": "citeloom.api.files",
-    "figures": "citeloom.api.library",
-    "ingest": "citeloom.api.library",
+    "figures": "citeloom.api.library_papers",
+    "ingest": "citeloom.api.ingesting",
     "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api.library",
+    "open_library": "citeloom.api.opening",
     "research": "citeloom.api.questions",
-    "search": "citeloom.api.library",
+    "search": "citeloom.api.library_search",
     "sync_zotero": "citeloom.api.zotero_sync",
     "verify": "citeloom.api.files",
     "write_paper": "citeloom.api.writing",

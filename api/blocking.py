@@ -10,6 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 from ..errors import ConfigurationError
 from ..models.concurrency import run_async
 
+__all__ = ["blocking", "run_async"]
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 

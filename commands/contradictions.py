@@ -13,8 +13,8 @@ from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
 from .output import notice, result_json
-from .search import names_given
 from .search_view import place_of, shown
+from .searching import names_given
 from .sections import ModelOption, UrlOption
 
 

@@ -25,7 +25,7 @@ from .options import (
 )
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
-from .search import FromOption, ToOption, names_given
+from .searching import FromOption, ToOption, names_given
 from .sections import (
     CslOption,
     ForceOption,

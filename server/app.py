@@ -24,15 +24,11 @@ from .routes import (
     conversations,
     events,
     ingests,
-    lookups,
-    paper_figures,
-    paper_files,
     papers,
     plots,
     research,
     run_files,
     runs,
-    search,
     sentences,
     status,
     writing,
@@ -81,13 +77,11 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         sentences,
         writing,
         plots,
-        search,
         ingests,
-        lookups,
         status,
     )
-    for module in (*api, paper_figures, paper_files, papers):
-        app.include_router(module.router, prefix="/api/v1")
+    for router in (papers.search_router, *(module.router for module in api), papers.router):
+        app.include_router(router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
     app.include_router(chat_completions.router)

@@ -14,10 +14,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
+from ..api.library_papers import MissingFigureError, MissingPdfError, UnknownPaperError
 from ..errors import CiteloomError, InputError, PausedError
 from ..models.http.failures import EndpointUnreachableError
 from ..runs.execution import RunUnderWayError
-from ..stores.library import UnknownPaperError
 from ..stores.postgres.database import DatabaseError
 from ..stores.run_records import UnknownConversationError, UnknownRunError
 from .openai_errors import CHAT_PATHS, openai_error_response
@@ -29,6 +29,8 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
     (UnknownConversationError, 404),
     (UnknownPaperError, 404),
+    (MissingFigureError, 404),
+    (MissingPdfError, 404),
     (RunUnderWayError, 409),
     (ReadOnlyLibraryError, 409),
     (EndpointUnreachableError, 503),

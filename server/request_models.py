@@ -16,6 +16,29 @@ Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
 Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
 
 
+# The fields of a question, for its route and its MCP tool.
+MaxSources = Annotated[int | None, Field(ge=1, le=50, description="Maximum number of papers that the answer may cite.")]
+Length = Annotated[int | None, Field(ge=50, le=5000, description="Target length in words.")]
+FromYear = Annotated[
+    int | None,
+    Field(ge=0, le=9999, description="First year.", validation_alias=AliasChoices("from_year", "min_year")),
+]
+ToYear = Annotated[
+    int | None, Field(ge=0, le=9999, description="Last year.", validation_alias=AliasChoices("to_year", "max_year"))
+]
+Venue = Annotated[str, Field(max_length=200, description="A part of the journal's or book's name.")]
+OnlyPapers = Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")]
+SingleShot = Annotated[bool, Field(description="Search once, without the agent.")]
+Fresh = Annotated[bool, Field(description="Answer again, without reusing cached answers.")]
+Strict = Annotated[bool | None, Field(description="Remove sentences that fail a check instead of marking them.")]
+MaxCalls = Annotated[int | None, Field(ge=1, le=10**9, description="Total requests to models that the run may make.")]
+MaxTokens = Annotated[int | None, Field(ge=1, le=10**12, description="Total tokens that the run may spend.")]
+MaxCost = Annotated[
+    float | None,
+    Field(gt=0, le=1e9, allow_inf_nan=False, description="Total cost of the run, by the configured prices."),
+]
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,12 +46,10 @@ class _Body(BaseModel):
 class LimitedBody(_Body):
     """The limits that every request for a run may set."""
 
-    strict: bool | None = Field(None, description="Remove sentences that fail a check instead of marking them.")
-    max_calls: int | None = Field(None, ge=1, le=10**9, description="Total requests to models that the run may make.")
-    max_tokens: int | None = Field(None, ge=1, le=10**12, description="Total tokens that the run may spend.")
-    max_cost: float | None = Field(
-        None, gt=0, le=1e9, allow_inf_nan=False, description="Total cost of the run, by the configured prices."
-    )
+    strict: Strict = None
+    max_calls: MaxCalls = None
+    max_tokens: MaxTokens = None
+    max_cost: MaxCost = None
 
     def limits(self) -> Limits:
         """The limits that were given."""
@@ -40,18 +61,14 @@ class ResearchBody(LimitedBody):
     """A question to answer from the library."""
 
     question: Text
-    sources: int | None = Field(None, ge=1, le=50, description="Maximum number of papers that the answer may cite.")
-    length: int | None = Field(None, ge=50, le=5000, description="Target length in words.")
-    from_year: int | None = Field(
-        None, ge=0, le=9999, description="First year.", validation_alias=AliasChoices("from_year", "min_year")
-    )
-    to_year: int | None = Field(
-        None, ge=0, le=9999, description="Last year.", validation_alias=AliasChoices("to_year", "max_year")
-    )
-    venue: str = Field("", max_length=200, description="A part of the journal's or book's name.")
-    papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
-    single_shot: bool = Field(False, description="Search once, without the agent.")
-    fresh: bool = Field(False, description="Answer again, without reusing cached answers.")
+    sources: MaxSources = None
+    length: Length = None
+    from_year: FromYear = None
+    to_year: ToYear = None
+    venue: Venue = ""
+    papers: OnlyPapers = []
+    single_shot: SingleShot = False
+    fresh: Fresh = False
 
 
 class IdentifierBody(_Body):
