@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from ..api.messages import command, counted
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from ..plurals import counted
-from ..program import command
 from .escaping import one_line
 from .options import (
     HomeOption,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..plurals import counted
-from ..program import given_command
+from ..api.messages import counted, given_command
 from .escaping import json_text, one_line, shown
 from .layout import ending_in_command, terminal_width, wrapped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ..program import command
+from ..api.messages import command
 from .escaping import one_line
 
 _MAX_VALUE: Final = 160  # characters

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
-from ..plurals import counted
 from .adding_papers import OfflineOption
 from .completion import complete_keys
 from .escaping import one_line

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..api.messages import counted
 from ..errors import InputError
-from ..plurals import counted
 from .completion import complete_keys
 from .options import HomeOption, JsonOption, home_session
 from .output import notice, result_json

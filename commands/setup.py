@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from ..api.blocking import run_async
+from ..api.messages import command
 from ..errors import InputError
-from ..models.concurrency import run_async
-from ..program import command
 from .escaping import one_line
 from .output import notice, result
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS, InputError
-from ..plurals import counted
 from .escaping import one_line
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
+from ..api.messages import megabytes
 from ..api.opening import Session
 from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
-from ..plurals import megabytes
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending

@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from ...plurals import counted
+from ...api.messages import counted
 from ...section_kinds import SECTION_KINDS
 from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
 from . import display
