@@ -15,8 +15,6 @@ from ..documents.regular_files import FileRefusedError, require_regular
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.ingest import remove_all
-from ..ingestion.metadata_update import parse_entry, update_metadata
 from ..ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
 from ..stores.backends import backend_of
 from ..stores.library import Library, UnknownPaperError
@@ -225,11 +223,15 @@ async def acorrect_entry(library: Session, key: str, bibtex: str) -> None:
 
     Raises `UnknownPaperError`, and `InputError` for a text that is not one entry.
     """
+    from ..ingestion.metadata_update import parse_entry, update_metadata  # a list does without what writes
+
     await update_metadata(library.library, {key: parse_entry(bibtex)})
 
 
 async def aremove_papers(library: Session, keys: Sequence[str]) -> None:
     """Remove papers, and the files that Citeloom stored of them; raises `UnknownPaperError` before any change."""
+    from ..ingestion.ingest import remove_all
+
     await remove_all(library.library, list(dict.fromkeys(keys)))
 
 

@@ -66,7 +66,7 @@ _INSTRUCTIONS: Final = (
 
 Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
-YearSpan = Annotated[list[int] | None, BeforeValidator(as_years), Field(min_length=2, max_length=2)]
+YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
 
 
