@@ -17,7 +17,6 @@ try:
         adding_papers,
         chat,
         contradictions,
-        conversations,
         export,
         mcp,
         papers,
@@ -74,7 +73,6 @@ sections.register(app)
 export.register(app)
 research.register(app)
 chat.register(app)
-conversations.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..documents.bibliography import read_bibliography
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
-from ..ingestion.events import Described, Embedded, IngestEvent, IngestReport, Planned, Staged, Stored, Waiting
-from ..models.journal.billing_context import bill_to
+from ..ingestion.ingest_events import Described, Embedded, IngestEvent, IngestReport, Planned, Staged, Stored, Waiting
+from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
 from .arguments import ArgumentError, at_least_one, library_first, one_or_more, require_writable
@@ -163,8 +163,7 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
     Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, and for a place where no
     home can be made.
     """
-    from ..ingestion.conversion_cache import ConvertedFiles
-    from ..ingestion.pdf_subprocess import PdfReading
+    from ..ingestion.reading import ConvertedFiles, PdfReading
     from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
@@ -202,7 +201,7 @@ async def aingest_papers(
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_files
-    from ..ingestion.pdf_subprocess import PdfReading
+    from ..ingestion.reading import PdfReading
 
     settings, run = library.settings, f"ingest-{secrets.token_hex(6)}"
     with bill_to(run, library.budget(run)):

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.home_copy import copy_home
-from ..ingestion.library_copy import copy_library
+from ..ingestion.home_copy import copy_home, copy_library
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
 from ..stores.home import Home, find_home

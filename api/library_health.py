@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from ..documents.pdf.ocr import find_ocr, tesseract_version
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.doctor import Problem, examine
-from ..ingestion.events import IngestEvent
-from ..ingestion.pdf_subprocess import PdfReading
-from ..ingestion.rebuild import rebuild, repair_library
-from ..ingestion.tesseract import find_ocr, tesseract_version
+from ..ingestion.doctor import Problem, examine, rebuild, repair_library
+from ..ingestion.ingest_events import IngestEvent
+from ..ingestion.reading import PdfReading
 from ..runs.publication_notices import retraction_problems
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address

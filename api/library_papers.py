@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
-from ..documents.pdf.page_image import MAX_BYTES
-from ..documents.regular_files import FileRefusedError, require_regular
-from ..documents.subprocesses import in_thread
+from ..documents.pdf.drawing import MAX_BYTES
+from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
@@ -223,7 +223,7 @@ async def acorrect_entry(library: Session, key: str, bibtex: str) -> None:
 
     Raises `UnknownPaperError`, and `InputError` for a text that is not one entry.
     """
-    from ..ingestion.metadata_update import parse_entry, update_metadata  # a list does without what writes
+    from ..ingestion.paper_matching import parse_entry, update_metadata  # a list does without what writes
 
     await update_metadata(library.library, {key: parse_entry(bibtex)})
 
@@ -286,7 +286,7 @@ async def asave_figures(library: Session, key: str, folder: Path) -> dict[int, P
 def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
     from pathvalidate import sanitize_filename
 
-    from ..documents.atomic_write import replace_file
+    from ..documents.safe_files import replace_file
 
     written: dict[int, Path] = {}
     for figure in library.figures(key):

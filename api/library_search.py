@@ -13,18 +13,16 @@ from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
 from ..tools.tool_schemas import CategoryName, as_list, as_years
-from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
+from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
 from .blocking import blocking
 
 __all__ = [
     "CategoryName",
-    "acontradictions",
     "afind_papers",
     "apassage_window",
     "as_list",
     "as_years",
     "asearch",
-    "contradictions",
     "find_papers",
     "require_words",
     "search",
@@ -66,28 +64,6 @@ async def asearch(
     scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, library.library, query, hits)
-
-
-@library_first
-async def acontradictions(
-    library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
-) -> dict[str, Any]:
-    """Find passages of different papers that disagree; returns the JSON of `contradictions --json`.
-
-    Args:
-        library: an open library.
-        topic: what to compare papers on; their abstracts and conclusions if omitted.
-        papers: keys to compare, all if omitted.
-        pairs: pairs of passages to judge at most, one model call each.
-
-    Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
-    and `PausedError`; repeat the call to resume.
-    """
-    at_least_one("pairs", pairs)
-    require_writable(library)
-    from ..runs.contradictions import ContradictionRequest, find_contradictions
-
-    return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
 
 
 async def afind_papers(
@@ -144,5 +120,4 @@ def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 search = library_first(blocking(asearch))
-contradictions = library_first(blocking(acontradictions))
 find_papers = blocking(afind_papers)

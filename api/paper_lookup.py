@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..documents.identifiers import Identifier, parse_identifier
+from ..documents.paper_names import Identifier, parse_identifier
 from ..errors import CiteloomError, InputError
 from ..graph.session import Session
-from ..ingestion.events import IngestEvent
 from ..ingestion.ingest import ingest as ingest_papers
-from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.ingest_events import IngestEvent
+from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     Found,
     KnownPapers,
@@ -28,7 +28,7 @@ from ..metadata.adding import (
 from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import enrich as enrich_all
 from ..metadata.services import Services, hosts_asked, open_services
-from ..models.journal.billing_context import bill_to
+from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking

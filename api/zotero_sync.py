@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..graph.session import Session
-from ..ingestion.events import IngestEvent
-from ..models.http.clock import SystemClock
-from ..models.journal.billing_context import bill_to
+from ..ingestion.ingest_events import IngestEvent
+from ..models.http.limiter import SystemClock
+from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
 from ..zotero.sync import SyncReport, sync_reading

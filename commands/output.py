@@ -13,7 +13,7 @@ from .layout import ending_in_command, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
-    from ..models.journal.records import Usage
+    from ..api.spending import Usage
     from .live_view import RunProgress
 
 
@@ -56,7 +56,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
 
     `spent` returns the usage so far; it is called several times a second.
     """
-    from ..models.journal.records import Usage
+    from ..api.spending import Usage
     from .live_view import LiveProgress, RunProgress, RunView
 
     view = RunView(spent or Usage)

@@ -12,7 +12,7 @@ from ..citations.export.files import as_bytes, file_stem, prepare_folder, write_
 from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
 from ..citations.export.report_images import ReportImages
 from ..citations.html_escaping import inert
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home
@@ -86,7 +86,7 @@ async def save_section(
 
     def write() -> ResultRecord:
         written = written_files(home)
-        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
+        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
         while True:
             free = _free(out, name, suffixes, written, force)
             files = ResultFiles.of(record, home, free.stem, images)

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from ..api.homes import Home
 from ..settings.config import Settings
-from ..stores.home import Home
 from .guard import Guard
 from .lifespan import served
 from .mcp_transports import PATH, McpEndpoint
@@ -22,14 +22,9 @@ from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversations,
-    events,
     ingests,
     papers,
-    plots,
-    research,
-    run_files,
     runs,
-    sentences,
     status,
     writing,
 )
@@ -69,18 +64,13 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
     api = (
-        events,
-        research,
         conversations,
         runs,
-        run_files,
-        sentences,
         writing,
-        plots,
         ingests,
         status,
     )
-    for router in (papers.search_router, *(module.router for module in api), papers.router):
+    for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)

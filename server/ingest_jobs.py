@@ -13,11 +13,11 @@ from typing import Any, Final
 from ..api.ingesting import IngestEvent, event_record
 from ..api.opening import Session
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
+from ..api.serving import JobOrder
 from ..api.uploading import IngestReport, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..errors import CiteloomError
-from ..stores.job_records import JobOrder
-from .database_loss import lost_connection
 from .job import Emit, Job, Work
+from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
 from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder

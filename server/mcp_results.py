@@ -74,7 +74,7 @@ class FoundPaper(BaseModel):
     notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
-class PaperPage(BaseModel):
+class FoundPaperPage(BaseModel):
     """A page of papers, best first."""
 
     papers: list[FoundPaper]

@@ -27,32 +27,17 @@ from mcp_types import (
 )
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
+from ..api.conversation import answer_with_sources
 from ..api.library_health import alibrary_status
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
 from ..api.opening import Session
 from ..errors import CiteloomError
-from ..graph.chat_messages import answer_with_sources
-from ..runs.research import ResearchRequest
 from .job import Job
-from .mcp_results import FoundPassages, LibraryStatus, ListedFigures, PaperPage, PassageWindow, ResearchAnswer
+from .mcp_results import FoundPaperPage, FoundPassages, LibraryStatus, ListedFigures, PassageWindow, ResearchAnswer
 from .problems import ServerError
-from .request_models import (
-    Fresh,
-    FromYear,
-    Length,
-    MaxCalls,
-    MaxCost,
-    MaxSources,
-    MaxTokens,
-    OnlyPapers,
-    SingleShot,
-    Strict,
-    Text,
-    ToYear,
-    Venue,
-)
-from .run_jobs import Limits, RunJobs
+from .request_models import PaperKey, ResearchBody, Text
+from .run_jobs import RunJobs
 
 _PAPERS: Final = "citeloom://papers/"
 _PAGE: Final = 200  # resources in one answer
@@ -68,6 +53,7 @@ Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
 YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
+_QUESTION: Final = ResearchBody.model_fields  # of the route: descriptions and limits are the same
 
 
 class LibraryTools:
@@ -89,7 +75,7 @@ class LibraryTools:
             Categories, Field(description="Kinds of paper section to search within; empty for all.")
         ] = [],  # noqa: B006
         years: Annotated[YearSpan, Field(description="First and last year of publication.")] = None,
-        venue: Venue = "",
+        venue: Annotated[str, _QUESTION["venue"]] = "",
     ) -> FoundPassages:
         """Find passages of the user's papers, word for word, by meaning and by words.
 
@@ -113,9 +99,9 @@ class LibraryTools:
         min_year: Annotated[Year, Field(description="First year of publication.")] = None,
         max_year: Annotated[Year, Field(description="Last year of publication.")] = None,
         page: Annotated[int, Field(ge=1, le=1000, description="Page of the answer, ten papers each.")] = 1,
-    ) -> PaperPage:
+    ) -> FoundPaperPage:
         """Find papers of the user's library by the words of their text, or by what they are about. Free and fast."""
-        return PaperPage.model_validate(await afind_papers(self._session, query, by, min_year, max_year, page))
+        return FoundPaperPage.model_validate(await afind_papers(self._session, query, by, min_year, max_year, page))
 
     async def get_context_window(
         self,
@@ -137,30 +123,40 @@ class LibraryTools:
         self,
         context: Context[Any, Any],
         question: Text,
-        sources: MaxSources = None,
-        length: Length = None,
-        from_year: FromYear = None,
-        to_year: ToYear = None,
-        venue: Venue = "",
-        papers: OnlyPapers = [],  # noqa: B006
-        single_shot: SingleShot = False,
-        fresh: Fresh = False,
-        strict: Strict = None,
-        max_calls: MaxCalls = None,
-        max_tokens: MaxTokens = None,
-        max_cost: MaxCost = None,
+        sources: Annotated[int | None, _QUESTION["sources"]] = None,
+        length: Annotated[int | None, _QUESTION["length"]] = None,
+        from_year: Annotated[int | None, _QUESTION["from_year"]] = None,
+        to_year: Annotated[int | None, _QUESTION["to_year"]] = None,
+        venue: Annotated[str, _QUESTION["venue"]] = "",
+        papers: Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")] = [],  # noqa: B006
+        single_shot: Annotated[bool, _QUESTION["single_shot"]] = False,
+        fresh: Annotated[bool, _QUESTION["fresh"]] = False,
+        strict: Annotated[bool | None, _QUESTION["strict"]] = None,
+        max_calls: Annotated[int | None, _QUESTION["max_calls"]] = None,
+        max_tokens: Annotated[int | None, _QUESTION["max_tokens"]] = None,
+        max_cost: Annotated[float | None, _QUESTION["max_cost"]] = None,
     ) -> Annotated[CallToolResult, ResearchAnswer]:
         """Answer a question from the user's papers alone, each cited sentence checked against the words it rests on.
 
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        request = ResearchRequest(
-            question, sources, length, from_year, to_year, venue, tuple(papers), single_shot=single_shot, fresh=fresh
+        asked = ResearchBody(
+            question=question,
+            sources=sources,
+            length=length,
+            from_year=from_year,
+            to_year=to_year,
+            venue=venue,
+            papers=papers,
+            single_shot=single_shot,
+            fresh=fresh,
+            strict=strict,
+            max_calls=max_calls,
+            max_tokens=max_tokens,
+            max_cost=max_cost,
         )
-        given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        limits: Limits = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]  # its keys
-        job = await self._runs.start_run(request, limits)
+        job = await self._runs.start_run(asked.request(), asked.limits())
         steps = 0
         async for event in job.log.read():
             if event.name == "stage":

@@ -18,8 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from ..api.opening import Session
-from ..stores.local.server_register import UnregisteredJobs
+from ..api.serving import Session, UnregisteredJobs
 from .jobs import Jobs
 from .mcp_server import mcp_server
 from .orders import Orders

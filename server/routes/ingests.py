@@ -16,7 +16,7 @@ from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..ingest_jobs import require_services
 from ..job import Job
-from ..job_responses import event_stream, job_reference
+from ..job_requests import event_stream, job_reference
 from ..problems import ServerError
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
@@ -49,7 +49,7 @@ async def add_papers(
 
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
     mark = request_mark(request, [replace, content])
-    job = await state.keys.once(idempotency_key, mark, find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(idempotency_key, mark, find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 
@@ -85,7 +85,7 @@ async def _start_lookup(content: Mapping[str, Any], request: Request, state: Ser
     async def start() -> Job:
         return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
 
-    job = await state.keys.once(key, request_mark(request, content), find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(key, request_mark(request, content), find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Response
 
 from ...api.library_health import acheck_library, alibrary_counts, settings_in_force
-from ...api.usage_record import spending_record, usage_by_day, usage_total
+from ...api.spending import spending_record, usage_by_day, usage_total
 from ..metrics import TEXT_FORMAT, metrics_text
 from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
 from ..server_state import StateOf

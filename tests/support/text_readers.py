@@ -47,22 +47,18 @@ from citeloom.commands import escaping, search_view
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
-    authors,
     bibliography,
-    bibtex,
     categories,
     chunking,
-    conversion,
     exported_text,
-    figure_search,
+    figures,
     front_matter,
-    heading_translations,
-    identifiers,
     markdown,
     notes,
+    pandoc,
     paper_metadata,
-    quote_display,
-    unmarked_headings,
+    paper_names,
+    plain_text,
 )
 from citeloom.documents.pdf import dehyphenation as pdf_mending
 from citeloom.documents.pdf import headings as pdf_headings
@@ -71,26 +67,17 @@ from citeloom.errors import CiteloomError
 from citeloom.graph import default_queries, repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
-from citeloom.roles.chat import (
-    clean_output,
-    prompt_format,
-    prompt_passages,
-    stream_answer_filter,
-    stream_section_filter,
-    structured_output,
-)
-from citeloom.roles.chat.prompt_experiment import present_experiment
-from citeloom.roles.extractive import (
-    metrics_table,
-    needs,
-    passage_details,
-    quotable_sentences,
-    rewriter,
-    section_outlines,
-    writer,
-)
-from citeloom.roles.inputs import EarlierSection
-from citeloom.roles.protocols import Draft
+from citeloom.roles.chat import clean_output, prompt_format, structured_output
+from citeloom.roles.chat import clean_output as stream_answer_filter
+from citeloom.roles.chat import clean_output as stream_section_filter
+from citeloom.roles.chat import prompt_format as prompt_passages
+from citeloom.roles.chat.prompt_format import present_experiment
+from citeloom.roles.extractive import follow_ups as rewriter
+from citeloom.roles.extractive import passage_details, quotable_sentences, section_outlines
+from citeloom.roles.extractive import passage_lists as writer
+from citeloom.roles.extractive import section_outlines as metrics_table
+from citeloom.roles.extractive import statement_needs as needs
+from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
 from citeloom.text import normalize, question_subject, sentences, words
 from citeloom.tools import contradiction_candidates, scope
@@ -267,9 +254,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 }
 
 DOCUMENTS: Final[Mapping[str, Reader]] = {
-    "parse_identifier": identifiers.parse_identifier,
+    "parse_identifier": paper_names.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
-    "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
+    "find_figures": lambda text: figures.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
@@ -282,20 +269,20 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "find_doi": front_matter.find_doi,
     "parse_bibliography": _bibliography,
     "parse_bibliography, a field": _as_field,
-    "field_value": lambda text: bibtex.field_value(text, {}),
-    "uses_macros": bibtex.uses_macros,
-    "readable": _of_a_file(bibtex.readable),
-    "author_names": _of_a_file(bibtex.author_names),
-    "as_latex": bibtex.as_latex,
-    "family_name": authors.family_name,
-    "in_text_name": lambda text: authors.in_text_name(paper(text)),
-    "short_title": lambda text: authors.short_title(paper(text)),
+    "field_value": lambda text: bibliography.field_value(text, {}),
+    "uses_macros": bibliography.uses_macros,
+    "readable": _of_a_file(bibliography.readable),
+    "author_names": _of_a_file(bibliography.author_names),
+    "as_latex": bibliography.as_latex,
+    "family_name": paper_names.family_name,
+    "in_text_name": lambda text: paper_names.in_text_name(paper(text)),
+    "short_title": lambda text: paper_names.short_title(paper(text)),
     "plain_title": categories.plain_title,
     "opens_letters": categories.opens_letters,
     "place": lambda text: categories.place(text, 1),
-    "in_english": heading_translations.in_english,
-    "plain_heading": unmarked_headings.plain_heading,
-    "headings_among": lambda text: list(unmarked_headings.headings_among(text.split("\n"))),
+    "in_english": categories.in_english,
+    "plain_heading": markdown.plain_heading,
+    "headings_among": lambda text: list(markdown.headings_among(text.split("\n"))),
     "is_latin": normalize.is_latin,
     "plain_wording": normalize.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
@@ -308,7 +295,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "lost_ligatures": lambda text: pdf_mending.lost_ligatures([text]),
     "damaged_words": lambda text: pdf_mending.damaged_words([text]),
     "with_words": lambda text: pdf_mending.with_words(text, {"node": "mode"}),
-    "made of a document by pandoc": conversion._without_boxes,
+    "made of a document by pandoc": pandoc._without_boxes,
     "read_given": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
@@ -332,8 +319,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
     "quotable_passages": quotable_sentences.quotable_passages,
     "is_quotable": quotable_sentences.is_quotable,
-    "shown_quote": lambda text: quote_display.shown_quote(text, len(text) // 3, len(text) // 2),
-    "without_pointers": quote_display.without_pointers,
+    "shown_quote": lambda text: plain_text.shown_quote(text, len(text) // 3, len(text) // 2),
+    "without_pointers": plain_text.without_pointers,
     "words_of": words.words_of,
     "field_paragraphs": section_outlines.field_paragraphs,
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],

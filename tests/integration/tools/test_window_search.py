@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents import Category
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.ingestion.ingest import ingest
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import grouped

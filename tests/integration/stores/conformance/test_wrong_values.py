@@ -90,7 +90,7 @@ async def read_server(home: Home) -> None:
         for upload in joined.uploads.files():
             joined.uploads.fetch(upload)
         joined.uploads.idle(), joined.uploads.unfinished()
-        joined.jobs.take_up(9, ())
+        joined.jobs.claim_orphaned(9, ())
     finally:
         joined.leave()
 

@@ -11,12 +11,12 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.chat_caller import Answer
 from citeloom.models.journal.streaming import TextListener
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
-from citeloom.roles.inputs import SectionBrief, Source
+from citeloom.roles.protocols import SectionBrief, Source
 
 CHUNK_TEXT = (
     "Degree alone predicts most edges of a network.\n\n"

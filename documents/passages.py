@@ -1,0 +1,424 @@
+"""Splits a passage into the numbered units shown to a model, each with its exact span in the text.
+
+A passage may begin and end anywhere in a paper, so captions and tables may be incomplete. A unit is a sentence, a table
+with its caption, a panel of a caption, or a formula. Images, addresses, headings, licences, page headers, program code
+and entries of the reference list are skipped. The shown text is cleaned of markup; the quote is `text[start:end]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal
+
+from ..text.sentences import sentences_between
+from .paragraph_kinds import caption_kind, cut_caption, is_furniture, is_lone_heading, is_panelled, is_reference
+from .plain_text import RULE, plain_formula, plain_text, shown_table
+
+# "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
+# does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.
+PartKind = Literal[
+    "prose", "figure caption", "table caption", "title", "rows", "flat", "equation", "picture", "left out"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A span of the passage, without surrounding whitespace."""
+
+    kind: PartKind
+    start: int
+    end: int
+
+
+_Line = tuple[int, int]
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_ITEM = re.compile(r"[ \t]*(?:\\item\b|\d{1,3}[.)][ \t]|\\?\[\d{1,3}\\?\][ \t]|[-*+\u2022][ \t]|\[[^\[\]\n]{1,200}\]:)")
+_HEADING = re.compile(
+    r"[ \t]{0,3}#{1,6}(?:[ \t]|$)"
+    r"|[ \t]*\\(?:(?:sub){0,2}section|chapter|(?:sub)?paragraph|title)\*?\{[^{}]{0,300}\}"
+    r"(?:\\label\{[^{}]{0,100}\})?[ \t]*$"
+    r"|[ \t]*\\(?:begin|end)\{(?:itemize|enumerate|description|quote|figure|table|center)\*?\}.{0,80}$"
+    r"|[ \t]*\\(?:centering|includegraphics|label|maketitle|newpage|clearpage|bigskip|vspace)\b.{0,200}$",
+    re.MULTILINE,
+)
+_DEEP_HEADING = re.compile(r"[ \t]{0,3}#{7,12}[ \t]+")
+_FENCE = re.compile(r"[ \t]{0,3}(```+|~~~+)[ \t]*([^\s`]*)")
+_UNDERLINE = re.compile(r"[ \t]*+(?:=++|-++|(?:[*_-][ \t]*+){3,}+)[ \t]*+")
+_DIV = re.compile(r"[ \t]*:::.*")
+_ENVIRONMENT = re.compile(r"[ \t]*\\begin\{([a-zA-Z]{1,20}\*?)\}")
+_MATH_TAIL = re.compile(r"[ \t]*+(?:\{[^{}\n]{0,80}\})?[ \t]*+[.,;:]?[ \t]*+")
+_NO_TAIL = re.compile(r"(?<!\s)\s*+\{[^{}\n]{0,200}\}\s*\Z")
+_PICTURE_END = re.compile(
+    r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
+)
+_FIGCAPTION = re.compile(r"<figcaption\b[^<>]{0,200}>", re.IGNORECASE)
+_BARE_RULE = re.compile(r"\A[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+")
+_NUMERIC: Final = re.compile(
+    r"[(\[<>\u2264\u2265~\u00b1+\u2212\u2013-]*\d[\d.,%\u00b1()\[\]\u2212\u2013/e\u00d7x*-]*[a-z]?"
+)
+_SIGN = re.compile(r"[=\u2236\u223c\u2264\u2265\u2208\u2211\u222b]")
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_FLAT_SHARE = 0.3  # share of numbers among the words of a row
+_FLAT_WORDS = 30
+_CAPTION_WORDS = 4  # fewer words next to an image are its name
+_FORMULA_WORDS = 3
+_NESTED = 8  # maximum nesting of brackets around an image
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    """The parts of `text`, in order and without overlap."""
+    lines = [match.span() for match in _LINE.finditer(text)]
+    missing: dict[str, int] = {}  # by closing mark: the line before which it does not occur
+    index = 0
+    while index < len(lines):
+        stop, kind = _block(text, lines, index, missing)
+        if kind == "paragraph":
+            yield from _paragraph(text, lines[index][0], lines[stop - 1][1])
+        elif kind is not None:
+            yield from _part(text, kind, lines[index][0], lines[stop - 1][1])
+        index = stop
+
+
+def _block(
+    text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]
+) -> tuple[int, PartKind | Literal["paragraph"] | None]:
+    """The line after the block that begins on line `index`, and its kind; None if no block begins there."""
+    line = text[slice(*lines[index])]
+    bare = line.strip()
+    if not bare:
+        return index + 1, None
+    if _HEADING.match(line) or _DIV.fullmatch(bare):
+        return index + 1, "left out"
+    closed = _closed(text, lines, index, missing)
+    if closed:
+        return closed
+    if _is_row(bare):
+        stop = index + 1
+        while stop < len(lines) and _is_row(text[slice(*lines[stop])].strip()):
+            stop += 1
+        return stop, "rows"
+    if _UNDERLINE.fullmatch(bare):
+        return index + 1, "picture"
+    stop = index + 1
+    while stop < len(lines) and not _begins_block(text[slice(*lines[stop])]):
+        stop += 1
+    return stop, "paragraph"
+
+
+def _begins_block(line: str) -> bool:
+    bare = line.strip()
+    return (
+        not bare
+        or _is_row(bare)
+        or bare.startswith(("$$", "<table", "<!--"))
+        or any(pattern.match(line) for pattern in (_ITEM, _HEADING, _DEEP_HEADING, _FENCE, _ENVIRONMENT, _DIV))
+        or _UNDERLINE.fullmatch(bare) is not None
+    )
+
+
+def _closed(text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]) -> tuple[int, PartKind] | None:
+    """The block from line `index` to a closing mark: code, formula, comment, HTML table."""
+    start, end = lines[index]
+    line = text[start:end]
+    bare = line.strip()
+    if fence := _FENCE.match(line):
+        return (_closing(text, lines, index + 1, fence.group(1), missing) or len(lines)), "left out"
+    if bare.startswith("<!--"):
+        stop = _closing(text, lines, index, "-->", missing)
+        return (stop, "picture") if stop else None
+    if bare.lower().startswith("<table"):
+        stop = _closing(text, lines, index, "</table>", missing)
+        return (stop, "rows") if stop else None
+    if environment := _ENVIRONMENT.match(line):
+        closing = f"\\end{{{environment.group(1)}}}"
+        stop = _closing(text, lines, index, closing, missing)
+        return (stop, "left out" if environment.group(1).startswith("algorithm") else "equation") if stop else None
+    if bare.startswith("$$"):
+        inner = bare.find("$$", 2)
+        if inner > 0:
+            return (index + 1, "equation") if _MATH_TAIL.fullmatch(bare, inner + 2) else None
+        stop = _closing(text, lines, index + 1, "$$", missing)
+        return (stop, "equation") if stop else None
+    if bare in {"\\[", "\\\\["}:
+        stop = _closing(text, lines, index + 1, "\\]", missing)
+        return (stop, "equation") if stop else None
+    return None
+
+
+def _closing(text: str, lines: Sequence[_Line], index: int, mark: str, missing: dict[str, int]) -> int | None:
+    """The line after the first one from `index` that contains `mark`; missing marks are searched for only once."""
+    if mark in missing:
+        return None
+    for number in range(index, len(lines)):
+        if text.find(mark, *lines[number]) >= 0:
+            return number + 1
+    missing[mark] = len(lines)
+    return None
+
+
+def _is_row(bare: str) -> bool:
+    if bare.startswith("|"):
+        return bare.count("|") > 1
+    return (bare.startswith(("+-", "+=", "+:")) or "|" in bare) and RULE.fullmatch(bare) is not None
+
+
+def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
+    """The parts of a paragraph or list item: captions of its images separately, the rest by kind."""
+    place = start
+    for left, right, alt in _pictures(text, start, end):
+        yield from _part(text, None, place, left)
+        if alt is None:
+            yield from _part(text, "picture", left, right)
+        else:
+            yield from _part(text, "figure caption", *alt)
+        place = right
+    yield from _part(text, None, place, end)
+
+
+def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
+    """Each image of a paragraph with the span of its caption, including truncated ones at either end.
+
+    Images without a caption inside a sentence are skipped.
+    """
+    raw = text[start:end]
+    if "](" not in raw and "![" not in raw:
+        return []
+    first, last = len(raw) - len(raw.lstrip()), len(raw.rstrip())
+    found: list[tuple[int, int, tuple[int, int] | None]] = []
+    opened: list[int] = []
+    headless = False
+    for match in re.finditer(r"(?<!\\)[\[\]]", raw):
+        at = match.start()
+        if match.group() == "[":
+            opened.append(at)
+            continue
+        began = opened.pop() if opened else None
+        is_picture = began is not None and raw[began - 1 : began] == "!"
+        # At most one image is truncated at its beginning.
+        may_end = (is_picture and len(opened) <= _NESTED) or (began is None and not headless)
+        headless = headless or began is None
+        closing = _PICTURE_END.match(raw, at) if may_end else None
+        if closing is None:
+            continue
+        left, inner = (began - 1, began + 1) if began is not None else (0, 0)
+        alone = left <= first and closing.end() >= last
+        if len(raw[inner:at].split()) >= _CAPTION_WORDS:
+            found.append((start + left, start + closing.end(), (start + inner, start + at)))
+        elif alone:
+            found.append((start + left, start + closing.end(), None))
+    cut = next((at for at in opened if raw[at - 1 : at] == "!"), None)
+    if cut is not None and not any(left < start + cut < right for left, right, _ in found):
+        found.append((start + cut - 1, end, (start + cut + 1, end)))
+    return _outermost(found)
+
+
+def _outermost(found: list[tuple[int, int, tuple[int, int] | None]]) -> list[tuple[int, int, tuple[int, int] | None]]:
+    kept: list[tuple[int, int, tuple[int, int] | None]] = []
+    for item in sorted(found, key=lambda one: (one[0], -one[1])):
+        if not kept or item[0] >= kept[-1][1]:
+            kept.append(item)
+    return kept
+
+
+def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Part]:
+    """The span without surrounding whitespace; its kind is inferred from its words unless given."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start >= end:
+        return
+    if kind is not None:
+        yield Part(kind, start, end)
+        return
+    deep = _DEEP_HEADING.match(text, start, end)
+    if deep:
+        yield Part("prose" if "\n" in text[deep.end() : end] else "title", deep.end(), end)
+        return
+    found = _kind(text[start:end])
+    if found.endswith("caption") and (tail := _NO_TAIL.search(text, start, end)) and tail.start() > start:
+        end = tail.start()
+    yield Part(found, start, end)
+
+
+def _kind(raw: str) -> PartKind:
+    """Classify a paragraph by its words."""
+    if is_furniture(raw):
+        return "picture"
+    if is_reference(raw):
+        return "left out"
+    if caption := caption_kind(raw):
+        return "table caption" if caption == "table" else "figure caption"
+    if _FIGCAPTION.search(raw) or is_panelled(raw):
+        return "figure caption"
+    if any(map(_BARE_RULE.fullmatch, raw.split("\n"))):
+        return "rows"
+    if not any(map(str.isalnum, raw)):
+        return "left out"
+    if _is_flat(raw):
+        return "flat"
+    if _is_fragment(raw):
+        return "equation" if _SIGN.search(raw) and len(raw) > 12 else "left out"
+    return "title" if is_lone_heading(raw) and not _ITEM.match(raw) and "$" not in raw else "prose"
+
+
+def _is_flat(raw: str) -> bool:
+    """Whether every line is a row of numbers with labels, as in a table that lost its bars in a PDF."""
+    lines = raw.split("\n")
+    if _ITEM.match(raw):
+        return False
+    return all(map(_is_flat_row, lines)) or (len(lines) > 2 and all(map(_is_flat_row, lines[1:])))
+
+
+def _is_flat_row(line: str) -> bool:
+    words = line.split()
+    if not 2 <= len(words) <= _FLAT_WORDS or _SIGN.search(line) or line.rstrip().endswith((".", ":", ";", ",")):
+        return False
+    numbers = sum(_NUMERIC.fullmatch(word) is not None for word in words)
+    return numbers >= 2 and numbers >= _FLAT_SHARE * len(words)
+
+
+def _is_fragment(raw: str) -> bool:
+    """Whether it is a formula, or a fragment of one, on a line of its own in a PDF."""
+    if "\n" in raw or len(raw) > 200 or "|" in raw:
+        return False
+    words = _LONG_WORD.findall(raw)
+    return len(words) < _FORMULA_WORDS and (_SIGN.search(raw) is not None or not words)
+
+
+UnitKind = Literal["sentence", "table", "caption", "equation"]
+
+_LATEX_ITEM = re.compile(r"\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
+_ENDS = re.compile(r"[.!?][)\"\u201d*_]{0,3}$")
+_JOINED = 1_500  # maximum characters of a sentence with formulas
+_HEAD = 200  # maximum characters of a table's column names
+_FEWEST_ROWS = 2  # for a table that lost its bars and has no caption
+_CACHED = 512  # texts whose units are cached: what is found is shown, quoted and searched again
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableUnit:
+    """A span of a text, and its shown form: `text`, on one line, without markup."""
+
+    start: int
+    end: int
+    text: str
+    kind: UnitKind
+
+
+@lru_cache(maxsize=_CACHED)
+def readable_units(text: str) -> tuple[ReadableUnit, ...]:
+    """The units of `text` in order, without overlap; each shows at least one letter."""
+    parts = [part for part in parts_of(text) if part.kind != "picture"]
+    if all(part.kind in {"title", "left out"} for part in parts):  # there are only a few words
+        parts = [replace(part, kind="prose") for part in parts if part.kind == "title"]
+    found: list[ReadableUnit] = []
+    index = 0
+    while index < len(parts):
+        stop = _table_end(text, parts, index)
+        if stop > index:
+            found += _table(text, parts[index:stop])
+            index = stop
+        else:
+            found += _units(text, _reclassified(text, parts, index))
+            index += 1
+    return tuple(_with_formulas(text, found))
+
+
+def _reclassified(text: str, parts: Sequence[Part], index: int) -> Part:
+    """Reclassify an apparent heading as prose if a formula or the rest of its sentence follows."""
+    part, after = parts[index], parts[index + 1] if index + 1 < len(parts) else None
+    follows = after is not None and (
+        after.kind == "equation" or (after.kind == "prose" and text[after.start].islower())
+    )
+    return replace(part, kind="prose") if part.kind == "title" and follows else part
+
+
+def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
+    """The index after the table (with its caption) that begins with `parts[index]`; `index` if none begins."""
+    stop = index
+    titled = parts[stop].kind in {"table caption", "title"}
+    stop += titled
+    if (
+        titled
+        and stop + 1 < len(parts)
+        and parts[stop + 1].kind in {"flat", "rows"}
+        and _names_columns(text, parts[stop])
+    ):
+        stop += 1
+    first, barred = stop, 0
+    while stop < len(parts) and parts[stop].kind in {"rows", "flat"} and barred + (parts[stop].kind == "rows") < 2:
+        barred += parts[stop].kind == "rows"
+        stop += 1
+    if stop == first:
+        return index
+    captioned = titled
+    if not titled and stop < len(parts) and parts[stop].kind == "table caption":
+        stop, captioned = stop + 1, True
+    rows = stop - first
+    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not _labels_figure(parts, stop)) else index
+
+
+def _names_columns(text: str, part: Part) -> bool:
+    """Whether a line that is not a sentence may be the header of a table without bars."""
+    line = text[part.start : part.end]
+    return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
+
+
+def _labels_figure(parts: Sequence[Part], stop: int) -> bool:
+    """Whether the rows before `parts[stop]` are the axis labels of a figure."""
+    return stop < len(parts) and parts[stop].kind == "figure caption"
+
+
+def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
+    start, end = parts[0].start, parts[-1].end
+    named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
+    rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
+    caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
+    shown = shown_table(rows, caption, below=bool(named) and named[0] is not parts[0])
+    if _says_something(shown):
+        yield ReadableUnit(start, end, shown, "table")
+
+
+def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
+    """The units of a part that is not in a table."""
+    start, end = part.start, part.end
+    if part.kind == "equation":
+        yield from _unit(start, end, plain_formula(text[start:end].strip("$ \n")), "equation")
+    elif part.kind in {"figure caption", "table caption"}:
+        for left, right in cut_caption(text, start, end):
+            yield from _unit(left, right, plain_text(text[left:right]).lstrip(": "), "caption")
+    elif part.kind in {"prose", "flat"}:
+        marker = _LATEX_ITEM.match(text, start, end)
+        for left, right in sentences_between(text, marker.end() if marker else start, end):
+            if not is_furniture(text[left:right]):
+                yield from _unit(left, right, plain_text(text[left:right]), "sentence")
+
+
+def _with_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUnit]:
+    """Join display formulas to the sentence that precedes and continues after them."""
+    joined: list[ReadableUnit] = []
+    formula = False  # whether the last unit ends in a formula
+    for unit in units:
+        last = joined[-1] if joined else None
+        leads = unit.kind == "equation" and last is not None and last.kind == "sentence" and not _ENDS.search(last.text)
+        goes_on = formula and unit.kind == "sentence" and unit.text[:1].islower()
+        if last and (leads or goes_on) and unit.end - last.start <= _JOINED and not text[last.end : unit.start].strip():
+            joined[-1] = ReadableUnit(last.start, unit.end, f"{last.text} {unit.text}", last.kind)
+        else:
+            joined.append(unit)
+        formula = unit.kind == "equation"
+    return joined
+
+
+def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[ReadableUnit]:
+    if _says_something(shown):
+        yield ReadableUnit(start, end, shown, kind)
+
+
+def _says_something(shown: str) -> bool:
+    return any(map(str.isalpha, shown))
