@@ -16,18 +16,18 @@ from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.ingest_events import IngestEvent
 from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
-    Found,
     KnownPapers,
-    bibs_in_use,
+    NewPaper,
     fetch_pdf,
     keep_entry,
     keep_file,
     look_up,
     own_bib,
+    read_bibs,
 )
 from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import enrich as enrich_all
-from ..metadata.services import Services, hosts_asked, open_services
+from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from .arguments import library_first, one_or_more, require_writable
@@ -35,7 +35,7 @@ from .blocking import blocking
 
 __all__ = [
     "Adding",
-    "Found",
+    "NewPaper",
     "aadd",
     "aadd_papers",
     "add",
@@ -77,7 +77,7 @@ async def aenrich(
     records: list[dict[str, Any]] = []
     async with open_services(library.settings, library.metadata, offline=offline, refresh=refresh) as services:
         if not offline:
-            on_open(hosts_asked(library.settings), len(chosen))
+            on_open(service_hosts(library.settings), len(chosen))
         async for found in enrich_all(services, chosen):
             records.append(found.as_dict())
             on_paper(records[-1])
@@ -117,7 +117,7 @@ class Adding:
     has only the abstract, `bib` is the user's own file for the entries.
     """
 
-    agreed: Callable[[Found], bool]
+    agreed: Callable[[NewPaper], bool]
     wants_file: bool = False
     anyway: bool = False
     offline: bool = False
@@ -153,12 +153,12 @@ async def aadd_papers(
     # Keys are chosen by what is there, so two processes must not add at once.
     waiting = "Another process is adding papers; waiting for it."
     async with backend_of(library.home).run_lock("add", lambda _: options.on_notice(waiting)):
-        bibs = await asyncio.to_thread(bibs_in_use, library.home, options.bib)
+        bibs = await asyncio.to_thread(read_bibs, library.home, options.bib)
         papers = await asyncio.to_thread(library.library.papers)
-        known = await asyncio.to_thread(KnownPapers.of, papers, library.metadata, bibs)
+        known = await asyncio.to_thread(, papers, library.metadata, bibs)
         async with open_services(library.settings, library.metadata, offline=options.offline) as services:
             if not options.offline:
-                options.on_open(hosts_asked(library.settings), len(identifiers))
+                options.on_open(service_hosts(library.settings), len(identifiers))
             with bill_to(run, library.budget(run)) if run else nullcontext():
                 for identifier in identifiers:
                     records.append(await _AddOne(library, services, options).run(identifier, known, pattern))
@@ -185,13 +185,13 @@ class _AddOne:
         except CiteloomError as error:
             return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
 
-    def _lacks_file(self, found: Found) -> bool:
+    def _lacks_file(self, found: NewPaper) -> bool:
         """Whether the library has only the abstract, and a PDF is wanted."""
         paper = self.library.library.paper(found.duplicate)
         abstract = self.library.home.added / f"{found.duplicate}.md"
         return self.options.wants_file and Path(paper.source) == abstract.resolve()
 
-    async def _added(self, found: Found) -> dict[str, Any]:
+    async def _added(self, found: NewPaper) -> dict[str, Any]:
         home = self.library.home
         why, pdf = "", None
         if found.pdfs and not self.options.offline and self.options.agreed(found):
@@ -229,7 +229,7 @@ class _AddOne:
 def _record(
     identifier: Identifier,
     outcome: str,
-    found: Found | None = None,
+    found: NewPaper | None = None,
     *,
     key: str = "",
     why: str = "",

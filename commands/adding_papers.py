@@ -34,7 +34,7 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..api.paper_lookup import Found
+    from ..api.paper_lookup import NewPaper
 
 _LOCAL: Final = "local"
 # What may follow --ray as its address; anything else is the next argument.
@@ -241,7 +241,7 @@ def add(
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
-def _agrees_to_download(found: Found, download: bool | None) -> bool:
+def _agrees_to_download(found: NewPaper, download: bool | None) -> bool:
     if download is not None:
         return download
     pdf = found.pdfs[0]
