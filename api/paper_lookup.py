@@ -155,7 +155,7 @@ async def aadd_papers(
     async with backend_of(library.home).run_lock("add", lambda _: options.on_notice(waiting)):
         bibs = await asyncio.to_thread(read_bibs, library.home, options.bib)
         papers = await asyncio.to_thread(library.library.papers)
-        known = await asyncio.to_thread(, papers, library.metadata, bibs)
+        known = await asyncio.to_thread(KnownPapers, papers, library.metadata, bibs)
         async with open_services(library.settings, library.metadata, offline=options.offline) as services:
             if not options.offline:
                 options.on_open(service_hosts(library.settings), len(identifiers))
