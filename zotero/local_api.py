@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from ..errors import ConfigurationError
+from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
 from .zotero_records import (
@@ -53,6 +53,7 @@ _HEADERS: Final = {
 class NotAvailableError(ZoteroError):
     """Zotero does not run, or does not allow its local API to be used."""
 
+    exit_code = WRONG_INPUT
     default_help = "Start Zotero, or name its data folder in CITELOOM_ZOTERO to read its database instead."
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
+from citeloom.zotero.syncing import SyncReport, sync_reading
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero
-from citeloom.zotero.zotero_sync import SyncReport, sync_reading
 from tests.support.library_fixtures import home, open_library
 from tests.support.made_zotero import MadeZotero
 from tests.support.word_embedding import WordEmbedding
