@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .escaping import shown
 from .output import section_progress
+from .terminal_text import shown
 
 if TYPE_CHECKING:
     from ..api.events import Event

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .answer_stream import AnswerStreamView
-from .escaping import one_line, shown
 from .options import command_here
 from .output import result
+from .terminal_text import one_line, shown
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:

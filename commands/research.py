@@ -12,8 +12,7 @@ from ..api.run_options import AnswerSettings, QuestionLimits
 from ..errors import InputError
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
-from .completion import complete_keys
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
 from .searching import names_given

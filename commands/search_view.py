@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..api.messages import counted
-from .escaping import one_line
-from .layout import table
 from .output import notice
+from .terminal_text import one_line, table
 
 _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # that are read for these

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..escaping import one_line, shown
-from ..layout import terminal_width, wrapped
 from ..output import notice, result
+from ..terminal_text import one_line, shown, terminal_width, wrapped
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
@@ -75,9 +74,9 @@ def next_steps(steps: Sequence[str]) -> None:
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
 
 
-def head_of(paper: Any) -> str:
+def head_of(paper: dict[str, Any]) -> str:
     """A paper on one line: key, title, authors, year."""
-    authors = paper.authors
+    authors = paper["authors"]
     by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."
-    source = ", ".join(part for part in (by, str(paper.year or "")) if part)
-    return f"{paper.key} - {' '.join(paper.title.split())}{f' ({source})' if source else ''}"
+    source = ", ".join(part for part in (by, str(paper["year"] or "")) if part)
+    return f"{paper['key']} - {' '.join(paper['title'].split())}{f' ({source})' if source else ''}"

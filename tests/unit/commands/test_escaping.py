@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from citeloom.commands.escaping import one_line, shown
-from citeloom.commands.layout import table
 from citeloom.commands.output import notice, result, result_json
+from citeloom.commands.terminal_text import one_line, shown, table
 
 pytestmark = pytest.mark.attack
 

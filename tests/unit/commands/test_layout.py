@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from citeloom.commands.layout import ending_in_command
+from citeloom.commands.terminal_text import ending_in_command
 
 COMMAND = "citeloom --home /home/researcher/papers/reviews chat --thread chat-9bca04e15771"
 
