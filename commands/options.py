@@ -17,7 +17,7 @@ import typer
 from ..api.messages import command
 from ..api.run_options import FLAGS, Option
 from ..errors import InputError
-from .output import named_home, notice
+from .output import announce_home, notice
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
@@ -74,7 +74,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
-    named_home(found.name, exists=found.exists())
+    announce_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
 

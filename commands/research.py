@@ -15,7 +15,7 @@ from .answer_view import next_steps, show_answer
 from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
-from .searching import names_given
+from .searching import split_names
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def research(
         min_year=limits.from_year,
         max_year=limits.to_year,
         venue=limits.venue,
-        papers=tuple(names_given("--papers", papers)),
+        papers=tuple(split_names("--papers", papers)),
         single_shot=limits.single_shot,
         fresh=limits.fresh,
     )

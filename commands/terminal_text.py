@@ -26,7 +26,7 @@ _IN_TEXT = re.compile(f"[{_OBEYED}]")
 _IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Text of papers and models with line breaks kept and control characters escaped (`\\u202e`)."""
     return _IN_TEXT.sub(_escape, text)
 
@@ -51,17 +51,17 @@ def terminal_width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def wrapped(text: str, width: int | None) -> str:
+def wrap(text: str, width: int | None) -> str:
     """`text` with each line wrapped between words, under its own indent; a word longer than the line stays whole."""
     if width is None:
         return text
     return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
 
 
-def ending_in_command(text: str, command: str, width: int | None) -> str:
+def end_with_command(text: str, command: str, width: int | None) -> str:
     """`text` and a command on one line; where that is too long, the command is on its own, unbroken, to be copied."""
     line = f"{text} {command}"
-    return line if width is None or len(line) <= width else f"{wrapped(text, width)}\n{command}"
+    return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
 
 
 def _lines(line: str, width: int) -> list[str]:
@@ -87,12 +87,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
         columns: their names; the first two may number and name a row.
         prose: the columns that may wrap; cells of the others are never broken.
     """
-    cells = [[shown(cell) for cell in row] for row in rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
     least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
     needed = sum(least) + _FRAME * len(columns) + 1
     asked = os.environ.get("COLUMNS", "")
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
-    parts = [wrapped(one_line(title), width)]
+    parts = [wrap(one_line(title), width)]
     if cells and needed <= width:
         parts.append(_drawn(columns, cells, least, prose, width))
     else:
@@ -133,7 +133,7 @@ def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], w
     for name, text in list(zip(columns, row, strict=True))[named:]:
         for line in text.split("\n") if text else []:
             said = line if name in prose else f"{name}: {line}"
-            yield wrapped(f"  {said}", width)
+            yield wrap(f"  {said}", width)
 
 
 def _cell_len(text: str) -> int:

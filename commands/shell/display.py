@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..output import notice, result
-from ..terminal_text import one_line, shown, terminal_width, wrapped
+from ..terminal_text import one_line, printable, terminal_width, wrap
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
@@ -49,7 +49,7 @@ def panel(title: str, markdown: str) -> None:
     from rich.panel import Panel
 
     # Links would hide where they lead to.
-    body = Markdown(_ADDRESS.sub(r"\1", shown(markdown)), hyperlinks=False)
+    body = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
     Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
     sys.stdout.flush()
 
@@ -62,8 +62,8 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
             result("\n     ".join([f"{number:3}. {one_line(head)}", *below.splitlines()]))
             continue
         width = terminal_width(sys.stdout)
-        lines = [one_line(head), *(shown(line) for line in below.splitlines())]
-        indented = wrapped("\n".join(f"     {line}" for line in lines), width)
+        lines = [one_line(head), *(printable(line) for line in below.splitlines())]
+        indented = wrap("\n".join(f"     {line}" for line in lines), width)
         result(f"{number:3}. {indented.lstrip()}")
     sys.stdout.flush()
 

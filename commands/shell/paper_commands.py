@@ -7,7 +7,7 @@ from typing import Any
 
 from ...api.messages import counted
 from ..output import notice
-from ..search_view import behind, place_of, shown
+from ..search_view import matching_line, place_of, plain_sentence
 from . import display
 from .file_opener import open_file
 from .shell import Shell
@@ -41,7 +41,9 @@ async def find(shell: Shell, argument: str) -> Outcome:
         display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
         return FoundNothing()
     papers = await _papers(shell, [paper["key"] for paper in found])
-    items = [(number, display.head_of(papers[paper["key"]]), behind(paper)) for number, paper in enumerate(found, 1)]
+    items = [
+        (number, display.head_of(papers[paper["key"]]), matching_line(paper)) for number, paper in enumerate(found, 1)
+    ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
     return PapersListed(_numbered([paper["key"] for paper in found]), words)
@@ -117,7 +119,7 @@ def _numbered(keys: list[str]) -> tuple[Listed, ...]:
 
 
 def _passage_lines(key: str, records: list[dict[str, Any]]) -> list[str]:
-    places = [(place_of(record), shown(record["sentence"])) for record in records if record["key"] == key]
+    places = [(place_of(record), plain_sentence(record["sentence"])) for record in records if record["key"] == key]
     return [f"{place}: {sentence}" if place else sentence for place, sentence in places]
 
 

@@ -358,10 +358,10 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "Experiment.words": lambda text: experiment(text).words(),
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": terminal_text.shown,
+    "printable.shown": terminal_text.printable,
     "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.shown": search_view.shown,
+    "search_view.plain_sentence": search_view.plain_sentence,
     "shell line": parser.parse,
 }
 
