@@ -12,26 +12,16 @@ from ..graph.session import Session
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
-from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
+from ..tools.paper_search import papers_by_summary, papers_by_text
+from ..tools.paper_search import year_range as year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
-from ..tools.scope import Scope, require_words
-from ..tools.tool_schemas import CategoryName, as_list, as_years
+from ..tools.scope import Scope
+from ..tools.scope import require_words as require_words
+from ..tools.tool_schemas import CategoryName as CategoryName
+from ..tools.tool_schemas import as_list as as_list
+from ..tools.tool_schemas import as_years as as_years
 from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
 from .blocking import blocking
-
-__all__ = [
-    "CategoryName",
-    "afind_papers",
-    "apassage_window",
-    "as_list",
-    "as_years",
-    "asearch",
-    "aunknown_words",
-    "find_papers",
-    "require_words",
-    "search",
-    "year_range",
-]
 
 _WORD: Final = re.compile(r"[^\W_]+")
 

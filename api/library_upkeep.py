@@ -24,22 +24,6 @@ from ..stores.home import Home, find_home
 from ..stores.library import Library
 from .blocking import blocking
 
-__all__ = [
-    "acheck_library",
-    "acopy_library",
-    "alibrary_counts",
-    "alibrary_status",
-    "arebuild_index",
-    "arepair_library",
-    "check_library",
-    "copy_home_to",
-    "library_counts",
-    "rebuild_index",
-    "repair_index",
-    "settings_in_force",
-    "target_home",
-]
-
 
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with its value and origin; keys are only shown to be set, and what is empty as "not set"."""

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
-from ..api.homes import Session
 from ..api.messages import megabytes
+from ..api.serving import Session
 from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
 from .problems import ServerError
 
