@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.blocking import run_async
+from ..api.blocking import run_here
 from ..api.messages import counted, filled
 from .completion import complete_conversations
 from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_here, resolve
@@ -58,7 +58,7 @@ def chat(
     """
     overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
     settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
-    code = run_async(_chat(settings, found, exp, thread))
+    code = run_here(_chat(settings, found, exp, thread))
     if code:
         raise typer.Exit(code)
 

@@ -12,9 +12,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
-from ..concurrency import thread_safe_cache
+from ..concurrency import LoopLocal, thread_safe_cache
 from .endpoints import ModelIdentity
 from .failures import CallFailedError, FailureKind, failure_of
 
@@ -53,14 +52,13 @@ class Limiter:
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
-        self._max_concurrency = max_concurrency
         self._max_retries = max_retries
         self._timeout = timeout
         self._clock = clock or SystemClock()
         self._random = random.Random(seed)
         self._resume_at = 0.0
         self._answered = False
-        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._slots = LoopLocal(lambda: asyncio.Semaphore(max_concurrency))
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
         """The result of `call`, with each try inside its own `admission`.
@@ -85,7 +83,7 @@ class Limiter:
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
-        async with self._semaphore():
+        async with self._slots.get():
             while (left := self._resume_at - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
             async with admission():
@@ -117,12 +115,6 @@ class Limiter:
         if error.failure.kind in _ALL_WAIT:
             self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
         return wait
-
-    def _semaphore(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        if loop not in self._slots:
-            self._slots[loop] = asyncio.Semaphore(self._max_concurrency)
-        return self._slots[loop]
 
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:

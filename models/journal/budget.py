@@ -25,12 +25,12 @@ from typing import Final
 from ...errors import ConfigurationError, PausedError
 from ...plurals import counted
 from ...settings.config import Price, Settings
+from ..concurrency import ThreadSafeEvent
 from ..http.failures import CallFailedError, FailureKind
 from . import spending_table
 from .journal import Journal
 from .journal_database import JournalConnection
 from .records import Hold, Spending, total_cost
-from .single_flight import CrossLoopEvent
 
 # The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
 _SURE: Final = 0.75
@@ -86,7 +86,7 @@ class Budget:
         self._checking = 0  # requests whose reservation is being checked
         self._in_flight = 0
         self._ended = 0  # requests finished so far, to detect whether one finished meanwhile
-        self._change = CrossLoopEvent()
+        self._change = ThreadSafeEvent()
 
     @property
     def limited(self) -> bool:
@@ -148,12 +148,12 @@ class Budget:
             with self._guard:
                 model, ended = self._observations(wanted), self._ended
                 held = model.as_seen(wanted)
-                waiting = self._change.join() if self._must_wait(model) else None
+                waiting = self._change if self._must_wait(model) else None
                 if waiting is None:
                     self._checking += 1
                     model.busy += 1
             if waiting is not None:
-                await waiting
+                await waiting.wait()
                 continue
             problem = await self._reserve(held)
             with self._guard:
@@ -164,11 +164,11 @@ class Budget:
                 model.busy -= 1
                 if self._ended != ended:
                     continue
-                waiting = self._change.join() if self._checking + self._in_flight else None
+                waiting = self._change if self._checking + self._in_flight else None
             if waiting is None:
                 self._wake()  # wakes those who waited for the outcome of this one
                 raise problem
-            await waiting
+            await waiting.wait()
 
     def _must_wait(self, model: _ModelObservations) -> bool:
         limited = self._limits.tokens is not None or self._limits.cost is not None
@@ -192,8 +192,8 @@ class Budget:
 
     def _wake(self) -> None:
         with self._guard:
-            landing, self._change = self._change, CrossLoopEvent()
-        landing.land()
+            changed, self._change = self._change, ThreadSafeEvent()
+        changed.set()
 
     def _problem(self, spent: list[Spending], wanted: Hold) -> BudgetReachedError | None:
         calls = sum(row.paid + row.held_calls for row in spent)

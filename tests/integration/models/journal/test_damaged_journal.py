@@ -262,7 +262,7 @@ def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
 async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citeloom.models.journal.single_flight.PATIENCE", 0.05)
+    monkeypatch.setattr("citeloom.models.journal.single_flight.CALL_TIMEOUT", 0.05)
     path = tmp_path / "journal.sqlite"
     holding = (
         "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import SingleFlight\n"

@@ -156,7 +156,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
             owner = asyncio.create_task(once(journal, record("a"), RUN, slow))
             await inside.wait()
             waiter = asyncio.create_task(asyncio.to_thread(other_thread))
-            while not journal._flights.waiting_for("a"):
+            while not journal._flights._in_flight["a"].waiters:
                 await asyncio.sleep(0)
             outside.set()
             return [(await owner).payload, await waiter]
