@@ -12,7 +12,7 @@ from ..models.http.failures import (
     BrokenAnswerError,
     RedirectedError,
     ServerRefusalError,
-    failure_of,
+    classify_failure,
     one_line,
     retry_after,
 )
@@ -49,7 +49,7 @@ async def download_pdf(http: httpx.AsyncClient, url: str, *, named_by: str = "",
             f"{host_of(url)}: redirects {error}, which is not followed.", help=f"Download it yourself: {url}"
         ) from error
     except Exception as error:
-        failure = failure_of(error)
+        failure = classify_failure(error)
         if failure is None:
             raise
         raise DownloadError(

@@ -26,7 +26,7 @@ from .failures import (
     retry_after,
     server_message,
 )
-from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, json_of
+from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, parse_json
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.
@@ -61,7 +61,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             body = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        return _readable(response, body, checked_answer(path, body))
+        return _readable(response, body, parse_answer(path, body))
 
     async def close_loop(self) -> None:
         """Close the connections of the running loop."""
@@ -114,10 +114,10 @@ def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
     return whole
 
 
-def checked_answer(path: str, body: bytes) -> dict[str, Any]:
+def parse_answer(path: str, body: bytes) -> dict[str, Any]:
     """The JSON of a response; raises `BrokenAnswerError`, and `ServerRefusalError` for an error with status 200."""
     try:
-        data = json_of(body)
+        data = parse_json(body)
     except ValueError as error:
         start = server_message(body[:2000].decode("utf-8", "replace"))
         raise BrokenAnswerError(f"not JSON but {start!r}" if body else "an empty answer") from error

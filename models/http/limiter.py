@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ..concurrency import LoopLocal, thread_safe_cache
 from .endpoints import ModelIdentity
-from .failures import CallFailedError, FailureKind, failure_of
+from .failures import CallFailedError, FailureKind, classify_failure
 
 if TYPE_CHECKING:
     from ...settings.config import Settings
@@ -79,10 +79,10 @@ class Limiter:
         async for attempt in retrying:
             with attempt:
                 tries += 1
-                return await self._once(call, tries, admission)
+                return await self._try_once(call, tries, admission)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
+    async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
         async with self._slots.get():
             while (left := self._resume_at - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
@@ -91,7 +91,7 @@ class Limiter:
                     async with asyncio.timeout(self._timeout):
                         answer = await call()
                 except Exception as error:
-                    failure = failure_of(error)
+                    failure = classify_failure(error)
                     if failure is None:
                         raise
                     raise CallFailedError(failure, tries) from error

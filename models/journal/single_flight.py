@@ -155,7 +155,7 @@ class SingleFlight:
 
     @asynccontextmanager
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the exclusive right to request `keys` for the block.
+        """Reservation the exclusive right to request `keys` for the block.
 
         Waits for equal calls in flight; afterwards the caller finds their answers in the journal, or makes the call
         itself if the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping

@@ -16,7 +16,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...prompts import PromptLibrary
 from ...text.normalize import plain_wording
-from ..extractive.follow_ups import stand_alone_after
+from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
@@ -351,7 +351,7 @@ class ChatRewriter:
             max_tokens=self._max_tokens,
             check=_no_longer_than_one_asks,
         )
-        return one_line(answer.question) if answer is not None else stand_alone_after(question, earlier)
+        return one_line(answer.question) if answer is not None else condense_question(question, earlier)
 
 
 def _no_longer_than_one_asks(answer: Rewritten) -> None:
