@@ -28,8 +28,8 @@ from ..models.journal.budget import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
 from ..stores.server_protocols import Uploads
-from .database_loss import lost_connection
 from .job import Emit, Job, Work
+from .job_sharing import lost_connection
 from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
 from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder
