@@ -158,6 +158,7 @@ class _BackgroundLoop:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await _close_connections()
+        await self.loop.shutdown_asyncgens()
 
 
 _running: Final[list[_BackgroundLoop]] = []  # at most one
@@ -235,16 +236,21 @@ async def _close(iterator: AsyncGenerator[Any, None]) -> None:
 
 
 def stop_background_loop(seconds: float) -> bool:
-    """End the background loop and its worker threads within `seconds`; whether all have ended."""
+    """End the background loop and its worker threads within `seconds`; whether all have ended.
+
+    A later blocking call starts a new one.
+    """
     if not _running:
         return True
     deadline = time.monotonic() + seconds
-    background = _running[0]
+    background = _running.pop()
+    _background_loop.forget()
+    wait_for([asyncio.run_coroutine_threadsafe(background.drain(), background.loop)], timeout=seconds)
+    background.loop.call_soon_threadsafe(background.loop.stop)
     background.workers.shutdown(wait=False, cancel_futures=True)
-    if background.thread.is_alive():
-        wait_for([asyncio.run_coroutine_threadsafe(background.drain(), background.loop)], timeout=seconds)
-        background.loop.call_soon_threadsafe(background.loop.stop)
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
-    for thread in (background.thread, *threads):
+    threads = [background.thread, *(one for one in threading.enumerate() if one.name.startswith(_THREADS))]
+    for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    return not any(thread.is_alive() for thread in (background.thread, *threads))
+    if not background.thread.is_alive():
+        background.loop.close()
+    return not any(thread.is_alive() for thread in threads)
