@@ -13,7 +13,7 @@ import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
+from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
 from .zotero_records import (
     ITEM_KEY,
     LINK_MODES,
@@ -173,7 +173,8 @@ class LocalApi:
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:
             response = await http.post(address, content=json.dumps(question), headers=_HEADERS)
-            found = _object(_object(json_of(response.content)).get("result")) if response.status_code == 200 else {}
+            answer = parse_json(response.content) if response.status_code == 200 else {}
+            found = _object(_object(answer).get("result"))
         except (httpx.HTTPError, ValueError, BrokenAnswerError):
             return {}
         keys = {name.rpartition(":")[2]: _string(value) for name, value in found.items()}
@@ -204,7 +205,7 @@ class LocalApi:
                     body = b""
                 if response.status_code != 200:
                     raise self._refused(response.status_code, body)
-            return json_of(body), response.headers
+            return parse_json(body), response.headers
         except httpx.ConnectError as error:
             raise NotAvailableError(f"{self._base}: Zotero does not answer; it is not running.") from error
         except (httpx.TimeoutException, TimeoutError) as error:
