@@ -18,7 +18,7 @@ from ..roles.extractive.passage_details import has_details
 from ..roles.inputs import Source
 from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
-from .checks.foreign_citations import NEEDED
+from .checks.fabricated_citations import NEEDED
 from .markers import marker_groups, normalise_markers, sentences
 from .marking import Mark
 

@@ -22,7 +22,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from ..citations.numbered_references import numbered_list
+        from ..citations.references import numbered_list
 
         return f"## References\n\n{numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
-from ..citations.checks.injection_flags import Flag, flag_findings, flag_sources
+from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered
 from ..citations.citation_styles import render as render_text
@@ -16,11 +16,9 @@ from ..citations.csl_styles import style_file
 from ..citations.export.figures import figures_in, is_mentioned
 from ..citations.export.files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
-from ..citations.export.whole_paper import whole_paper
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
-from ..citations.numbered_references import cited_places
-from ..citations.references import Reference, References, build_references
-from ..citations.user_citations import OwnCitation, own_citations
+from ..citations.references import Reference, References, build_references, cited_places
+from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Evidence, Paper
 from ..metadata.completed_entries import completed_papers
 from ..roles.extractive.passage_details import without_details
@@ -30,8 +28,9 @@ from ..stores.library import Library
 from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage
 from .evidence_sources import load_read_chunks
 from .finished_text import FinishedText, as_answer
+from .paper_record import whole_paper
 
-Placed = TypeVar("Placed", NumberTrace, OwnCitation)
+Placed = TypeVar("Placed", NumberTrace, UserCitation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class RenderedPage:
     shown: Rendered
     papers: Sequence[Paper]
     traces: Sequence[NumberTrace]
-    own: Sequence[OwnCitation]
+    own: Sequence[UserCitation]
     flags: Sequence[Flag]
     source: str
 
@@ -79,7 +78,7 @@ def render_page(
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
     shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
     papers = {paper.key: paper for paper in library.papers()}
-    own = [] if isinstance(brief, AnswerBrief) else own_citations(text, brief.experiment, list(papers.values()))
+    own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.citing_too([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..citations.export.evidence_report import ReportImages
 from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
-from ..citations.export.report_images import ReportImages
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent

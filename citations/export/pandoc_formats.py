@@ -20,9 +20,9 @@ from ...documents.pandoc import PandocError, pandoc
 from ...errors import CiteloomError
 from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
 from ..csl_styles import read_style
-from ..user_citations import OwnCitation
+from ..user_citations import UserCitation
 from .files import without_title
-from .latex_characters import with_printable_characters
+from .latex_output import with_printable_characters
 
 PandocFormat = Literal["tex", "docx", "html"]
 Format = Literal["tex", "docx", "html", "pdf", "zip"]
@@ -81,7 +81,7 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
     return f"# {title}\n\n{without_title(body, title)}\n"
 
 
-def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
+def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
     """The user's own citation as input for pandoc; None if its words stay unchanged.
 
     Commands and keys become native citations if the library has them; prose stays the user's own.

@@ -10,10 +10,9 @@ from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
-from ...citations.checks.absence import absence_findings
 from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
 from ...citations.checks.findings import Finding, FindingRecord, for_writer, sentence_spans_of
-from ...citations.checks.support_findings import cited_claims, support_findings
+from ...citations.checks.support_findings import absence_findings, cited_claims, support_findings
 from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes

@@ -24,23 +24,24 @@ from citeloom.citations import (
     references,
 )
 from citeloom.citations.checks import (
-    absence,
     author_year_patterns,
     citation_coverage,
-    copied_text,
     draft_checks,
-    foreign_citations,
-    injection_flags,
-    injection_patterns,
     number_parsing,
     number_tracing,
-    number_words,
-    repeated_sentences,
     support_findings,
     unicode_folding,
 )
+from citeloom.citations.checks import fabricated_citations as foreign_citations
+from citeloom.citations.checks import injection as injection_flags
+from citeloom.citations.checks import injection as injection_patterns
+from citeloom.citations.checks import number_parsing as number_words
+from citeloom.citations.checks import repetition as copied_text
+from citeloom.citations.checks import repetition as repeated_sentences
+from citeloom.citations.checks import support_findings as absence
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import files, latex_characters, pandoc_formats, report_html
+from citeloom.citations.export import files, pandoc_formats, report_html
+from citeloom.citations.export import latex_output as latex_characters
 from citeloom.citations.marker_stream import MarkerStream
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import escaping, search_view
@@ -187,8 +188,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "sentences_with_markers": markers.sentences_with_markers,
     "marker_ids": markers.marker_ids,
     "marker_groups": markers.marker_groups,
-    "find_foreign": lambda text: foreign_citations.find_foreign(text, known_keys=KEYS, allowed_text=PLAIN),
-    "find_foreign, allowed": lambda text: foreign_citations.find_foreign(
+    "find_fabricated": lambda text: foreign_citations.find_fabricated(text, known_keys=KEYS, allowed_text=PLAIN),
+    "find_fabricated, allowed": lambda text: foreign_citations.find_fabricated(
         f"{PLAIN} (Lee, 2020) [12]", allowed_text=text
     ),
     "replace_invalid_citations": lambda text: draft_checks.replace_invalid_citations(

@@ -8,7 +8,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.citations import user_citations, verification
-from citeloom.citations.checks import claimless
+from citeloom.citations.checks import citation_coverage as claimless
 from citeloom.citations.export import figures
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.graph import chat_messages, needs_filter
@@ -50,7 +50,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "question_spans": claimless.question_spans,
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
     "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
-    "own_citations": lambda text: user_citations.own_citations(PLAIN, experiment(text), [paper()]),
+    "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
     "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
     "field blocks": blocks.blocks,

@@ -11,9 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from citeloom.citations.export.files import SectionDocument, markdown_document
-from citeloom.citations.export.whole_paper import _markdown
 from citeloom.citations.html_escaping import inert, inert_record
 from citeloom.citations.references import Reference, References
+from citeloom.drafts.paper_record import _markdown
 
 pytestmark = pytest.mark.attack
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...documents import Paper
-from ..html_escaping import inert
-from ..references import References
-from .figures import figure_lines
-from .files import bibliography, comment, section_title, without_title
+from ..citations.export.figures import figure_lines
+from ..citations.export.files import bibliography, comment, section_title, without_title
+from ..citations.html_escaping import inert
+from ..citations.references import References
+from ..documents import Paper
 
 SectionRecord = Mapping[str, Any]
 

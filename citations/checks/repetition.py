@@ -1,20 +1,22 @@
-"""Finds runs of words that a draft copied from a source without quotation marks.
+"""Finds repetition: words copied from a source without quotation marks, and sentences that a paper repeats.
 
-Words are compared ignoring case, punctuation, emphasis and the citations between them. Runs that also occur in the
-experiment are the user's own.
+Copied words are compared ignoring case, punctuation, emphasis and the citations between them. Runs that also occur in
+the experiment are the user's own.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...experiment import Experiment
 from ...roles.inputs import Source
+from ..markers import MARKER, CitedSentence, sentences
 from ..quotations import quoted_spans
+from .fabricated_citations import NEEDED
 from .findings import Finding, shown
 from .unicode_folding import fold
 
@@ -131,3 +133,47 @@ def _words(text: str) -> list[_Word]:
 
 def _joins(seen: str, start: int) -> bool:
     return seen[max(0, start - 1) : start] in ("-", "'") and seen[max(0, start - 2) : start - 1].isalnum()
+
+
+FEWEST_WORDS = 6
+
+_WORD_OR_NUMBER = re.compile(r"[^\W_]+(?:[.,]\d+)*")
+
+
+def wording(sentence: str) -> str:
+    """A sentence reduced to its words: without markers, case, punctuation and whitespace."""
+    return " ".join(_WORD_OR_NUMBER.findall(MARKER.sub(" ", sentence).replace(NEEDED, " ").casefold()))
+
+
+def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
+    """A finding for each repeated sentence of a normalised draft.
+
+    Args:
+        text: the draft.
+        earlier: the texts of the paper's other sections, by name.
+    """
+    return [
+        Finding(
+            "repeated-sentence",
+            f'"{shown(sentence.text)}" stands {place} already.',
+            (sentence.start, sentence.end),
+        )
+        for sentence, place in _repeats(text, earlier)
+    ]
+
+
+def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:
+    """The repeated sentences, and where each first occurred."""
+    seen = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
+    for sentence in sentences(text):
+        words = wording(sentence.text)
+        if words.count(" ") + 1 < FEWEST_WORDS:
+            continue
+        if words in seen:
+            yield sentence, seen[words]
+        seen.setdefault(words, "in this section")
+
+
+def _worded(found: Sequence[CitedSentence]) -> Iterator[str]:
+    for sentence in found:
+        yield wording(sentence.text)
