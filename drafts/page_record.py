@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,10 +25,9 @@ from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage
+from .completeness import attempts, coverage_warnings, measure_coverage
 from .evidence_sources import load_read_chunks
 from .finished_text import FinishedText, as_answer
-from .paper_record import whole_paper
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
 
@@ -147,26 +146,6 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
             "notice": document.notice,
         },
     }
-
-
-def paper_record(
-    pages: Sequence[RenderedPage],
-    usage: Sequence[Mapping[str, Any]],
-    evidence: Sequence[Mapping[str, Any]],
-    title: str,
-    notice: str,
-) -> dict[str, Any]:
-    """The record of a paper of these sections, each with its `usage`; `evidence` is that of all of them. Blocks."""
-    cited = {paper.key: paper for page in pages for paper in page.papers}
-    numbering, options = pages[-1].shown.numbering, pages[-1].options
-    papers = [cited[key] for key in numbering if key in cited]
-    references = page_references(papers, numbering, options.style, options.csl)
-    without_warnings = References(references.entries)
-    sections = [
-        {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
-    ]
-    whole = whole_paper(title, sections, evidence, papers, references, notice)
-    return {**whole, "coverage": add_coverage(section["coverage"] for section in sections)}
 
 
 def _for_readers(final: FinishedText) -> FinishedText:

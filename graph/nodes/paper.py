@@ -11,7 +11,8 @@ from langgraph.types import Overwrite
 
 from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText
-from ...drafts.page_record import RenderedPage, paper_record, render_page
+from ...drafts.page_record import RenderedPage, render_page
+from ...drafts.paper_record import paper_record
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER

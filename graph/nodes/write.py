@@ -17,6 +17,7 @@ from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
+from ...drafts.draft_stream import DraftEventStream
 from ...drafts.page_record import complete_papers, page_references
 from ...drafts.sentence_repair import (
     IDLE,
@@ -34,7 +35,6 @@ from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
 from ...plurals import counted
 from ...roles.inputs import Brief
 from ...roles.protocols import Draft, VerdictLabel
-from ..draft_stream import DraftEventStream
 from ..events import progress
 from ..role_inputs import brief_of
 from ..session import Session

@@ -42,7 +42,6 @@ from citeloom.citations.checks import support_findings as absence
 from citeloom.citations.checks.findings import Finding
 from citeloom.citations.export import files, pandoc_formats, report_html
 from citeloom.citations.export import latex_output as latex_characters
-from citeloom.citations.marker_stream import MarkerStream
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import escaping, search_view
 from citeloom.commands.shell import parser
@@ -64,6 +63,7 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending
 from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
+from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
 from citeloom.graph import default_queries, repeated_queries
 from citeloom.ingestion import langchain_documents
@@ -102,10 +102,10 @@ QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
 
 
 def _streamed(text: str) -> None:
-    stream = MarkerStream(SOURCES, "key")
+    stream = DraftEventStream(SOURCES, "key", lambda _: None)
     for start in range(0, len(text), PIECE):
-        stream.feed(text[start : start + PIECE])
-    stream.finish()
+        stream.piece(text[start : start + PIECE])
+    stream.finish(Draft(text))
 
 
 class _Deaf:
@@ -245,7 +245,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "numbers in words": _numbers_in_words,
     "marks_of": lambda text: marking.marks_of(text, _all_at_fault(text)),
     "leave_out": _left_out,
-    "MarkerStream": _streamed,
+    "DraftEventStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
     "section_html": _linked,
     "reference_html": report_html.reference_html,

@@ -9,6 +9,7 @@ import pytest
 from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.user_citations import (
     citing_statements,
+    find_user_citations,
     insert_user_statements,
     left_to_other_sections,
     with_literal_markers,
