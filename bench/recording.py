@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from citeloom.documents.chunking import Window
-from citeloom.graph.research_graph import build_research_graph
+from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_answer_sources import present_fresh
 from citeloom.roles.extractive.factory import extractive_roles

@@ -54,6 +54,10 @@ class DraftEventStream:
         self._style = style
         self._emit = emit
         self._before = before
+        self._text = ""
+        self._shown = self._looked_at = 0
+        self._numbers: dict[str, int] = {}
+        self._cited: set[str] = set()
         self._begin()
 
     def piece(self, text: str) -> None:
@@ -81,7 +85,7 @@ class DraftEventStream:
         self._text = ""
         self._shown = self._looked_at = 0
         self._numbers = {key: number for number, key in enumerate(self._before, 1)}
-        self._cited: set[str] = set()
+        self._cited = set()
 
     def _is_open(self, end: int) -> bool:
         """Whether the text has an open bracket at `end`, as a reader of its markup sees it."""

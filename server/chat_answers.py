@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..graph.chat_messages import answer_with_sources
+from ..graph.conversation_state import answer_with_sources
 from .job import Job
 from .openai_errors import openai_error
 from .problems import problem

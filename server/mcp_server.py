@@ -31,7 +31,7 @@ from pydantic import BaseModel
 
 from ..documents import Paper
 from ..errors import CiteloomError
-from ..graph.chat_messages import answer_with_sources
+from ..graph.conversation_state import answer_with_sources
 from ..stores.library import Library, UnknownPaperError
 from ..tools.outline import indexed_text
 from .agent_results import ResearchAnswer

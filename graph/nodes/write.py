@@ -40,7 +40,7 @@ from ..role_inputs import brief_of
 from ..session import Session
 from ..state import ResearchState, RunState, Update
 from ..state_conversion import searched_in_vain
-from .render import page_options
+from .finish import page_options
 
 
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:

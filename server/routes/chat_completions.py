@@ -12,8 +12,7 @@ from fastapi.responses import JSONResponse
 from langchain_core.messages import AnyMessage
 from sse_starlette import ServerSentEvent
 
-from ...graph.chat_messages import chat_question
-from ...graph.conversation_state import remembered
+from ...graph.conversation_state import chat_question, truncate_history
 from ...runs.research import ResearchRequest
 from ...stores.backends import backend_of
 from ..chat_answers import MODEL, ChatAnswer, job_chunks, stopped_problem, task_chunks
@@ -73,7 +72,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
 async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
     chat = await asyncio.to_thread(chat_question, messages)
     assert chat is not None
-    turns = remembered(chat.past, state.session.settings.conversation_tokens)
+    turns = truncate_history(chat.past, state.session.settings.conversation_tokens)
     return await state.runs.start_run(ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), {})
 
 

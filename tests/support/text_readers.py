@@ -65,7 +65,8 @@ from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import default_queries, repeated_queries
+from citeloom.graph import search_requests as repeated_queries
+from citeloom.graph import section_queries as default_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import (

@@ -11,7 +11,8 @@ from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import citation_coverage as claimless
 from citeloom.citations.export import figures
 from citeloom.documents import blocks, marker_escaping, paper_names
-from citeloom.graph import chat_messages, needs_filter
+from citeloom.graph import conversation_state as chat_messages
+from citeloom.graph import section_queries as needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import reader_output
 from citeloom.roles.needs import Need
