@@ -14,11 +14,9 @@ from typing import Any
 from citeloom.documents.chunking import Window
 from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
-from citeloom.roles.chat.prompt_answer_sources import present_fresh
-from citeloom.roles.extractive.factory import extractive_roles
-from citeloom.roles.inputs import AnswerBrief
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
+from citeloom.roles.chat.prompt_format import present_fresh
+from citeloom.roles.extractive.extractive_roles import extractive_roles
+from citeloom.roles.protocols import AnswerBrief, AnswerWriter, EvidenceReader, Need, NeedsPlanner, Purpose, Roles
 from citeloom.runs.research import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
@@ -83,7 +81,7 @@ class RecordingBench(Session):
         roles = self._bare
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
-        needs = _Needs(roles.needs, self.planned)
+        needs = _Needs(roles.protocols, self.planned)
         return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
 
     @cached_property

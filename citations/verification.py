@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from ..documents import Paper
 from ..experiment import Experiment
 from ..roles.extractive.passage_details import details, without_details
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .checks.number_tracing import trace_numbers

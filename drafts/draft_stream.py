@@ -15,8 +15,7 @@ from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
 from ..citations.markers import marker_groups, normalise_markers
 from ..documents.marker_escaping import as_written
-from ..roles.inputs import Source
-from ..roles.protocols import Draft
+from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
 
 # Where a sentence ends, perhaps with a marker behind its stop, or a line before a block: no marker can stand there.

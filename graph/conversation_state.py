@@ -21,9 +21,9 @@ from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, normalise_markers
 from ..citations.references import numbered_list
 from ..drafts.written_draft import QueryRecord
-from ..roles.chat.prompt_answer_sources import turn_tokens
-from ..roles.extractive.rewriter import stand_alone_after
-from ..roles.inputs import Turn
+from ..roles.chat.prompt_format import turn_tokens
+from ..roles.extractive.follow_ups import stand_alone_after
+from ..roles.protocols import Turn
 from .state import TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited

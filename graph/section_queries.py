@@ -16,7 +16,7 @@ from typing import Final
 
 from ..citations.checks.number_tracing import trace_numbers
 from ..experiment import Experiment, SectionKind
-from ..roles.needs import Need
+from ..roles.protocols import Need
 from ..section_kinds import SECTIONS
 from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans

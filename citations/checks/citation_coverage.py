@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...experiment import Experiment
-from ...roles.inputs import Source
+from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
 from ..markers import CitedSentence, sentences
 from ..quotations import quoted_spans

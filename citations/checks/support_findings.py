@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ...roles.inputs import Source
-from ...roles.protocols import CitedClaim, Verdict, VerdictLabel
+from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
 from ...text.words import is_generic, is_stop, stem, words_of
 from ..markers import MARKER, CitedSentence, sentences, sentences_with_markers
 from ..spans import line_start

@@ -13,8 +13,7 @@ from ...documents import Chunk
 from ...drafts.written_draft import QueryRecord
 from ...models.concurrency import gather_all
 from ...plurals import counted
-from ...roles.chat.prompt_format import beginning, coverage_lines, fenced
-from ...roles.chat.prompt_passages import show_passages
+from ...roles.chat.prompt_format import beginning, coverage_lines, fenced, show_passages
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import Searched
 from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window

@@ -14,7 +14,7 @@ from ...documents import Category
 from ...documents.chunking import Window
 from ...drafts.written_draft import QueryRecord
 from ...plurals import counted
-from ...roles.inputs import Turn
+from ...roles.protocols import Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits

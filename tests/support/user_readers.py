@@ -11,11 +11,11 @@ from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import citation_coverage as claimless
 from citeloom.citations.export import figures
 from citeloom.documents import blocks, marker_escaping, paper_names
-from citeloom.graph import conversation_state as chat_messages
+from citeloom.graph import conversation_state
 from citeloom.graph import section_queries as needs_filter
 from citeloom.models import context_size
-from citeloom.roles.chat import reader_output
-from citeloom.roles.needs import Need
+from citeloom.roles.chat import chat_reader as reader_output
+from citeloom.roles.protocols import Need
 from citeloom.server import chat_tasks
 from citeloom.zotero import item_entry, item_notes
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
@@ -61,7 +61,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
     "refused_size": context_size.refused_size,
     "reading_answer": _refusable,
-    "chat_question": lambda text: chat_messages.chat_question(
+    "chat_question": lambda text: conversation_state.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
     "zotero_link": paper_names.zotero_link,
