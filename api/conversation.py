@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from ..graph.conversation_state import TurnKind, answer_with_sources, chat_question, truncate_history
-from ..graph.events import Event, OnEvent
+from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.conversation import (
+from ..runs.conversation_turns import (
     PausedTurn,
     TurnRequest,
     delete_conversation,

@@ -13,9 +13,9 @@ from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered
 from ..citations.citation_styles import render as render_text
 from ..citations.csl_styles import style_file
-from ..citations.export.figures import figures_in, is_mentioned
-from ..citations.export.files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
+from ..citations.export.plot_figures import figures_in, is_mentioned
+from ..citations.export.section_files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
 from ..citations.references import Reference, References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations

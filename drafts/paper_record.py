@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..citations.export.figures import figure_lines
-from ..citations.export.files import bibliography, comment, section_title, without_title
+from ..citations.export.plot_figures import figure_lines
+from ..citations.export.section_files import bibliography, comment, section_title, without_title
 from ..citations.html_escaping import inert
 from ..citations.references import References
 from .completeness import add_coverage

@@ -85,14 +85,14 @@ def settings_of(context: object) -> Settings:
 
 
 @dataclass
-class _Shared:
+class _LoopSessions:
     """What the runs of one event loop share: stores by the settings that open them, and a session for each settings."""
 
     opened: dict[str, asyncio.Task[Session]] = field(default_factory=dict)
     benches: dict[str, Session] = field(default_factory=dict)
 
 
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopSessions] = WeakKeyDictionary()
 
 
 # Settings that library and journal are opened with; runs that differ only in others share the open stores.
@@ -104,7 +104,7 @@ _OF_STORES: Final = frozenset(
 async def shared_session(runtime: Runtime[Any]) -> Session:
     """The process's session for the settings of a run's context; raises `InputError`, also when there is no library."""
     settings, home = await asyncio.to_thread(_settings_and_home, runtime.context)
-    shared = _shared.setdefault(asyncio.get_running_loop(), _Shared())
+    shared = _shared.setdefault(asyncio.get_running_loop(), _LoopSessions())
     origin = settings.origin("embedding_base_url")
     stores = f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}\n{origin}"
     if stores not in shared.opened:

@@ -19,7 +19,7 @@ from ..stores.library import Library
 from ..tools.duplicate_findings import Words, first_same
 from ..tools.found_evidence import FoundEvidence, Searched
 from ..tools.need_coverage import coverage
-from .events import evidence_found, progress
+from .run_events import evidence_found, progress
 from .session import Session
 from .state import NeedRecord, ResearchState, RunState, SectionState, Update, WindowRecord
 

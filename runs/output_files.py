@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..citations.export.evidence_report import ReportImages
-from ..citations.export.figures import unshown_figures
-from ..citations.export.files import (
+from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.plot_figures import unshown_figures
+from ..citations.export.section_files import (
+    ExportError,
     FreeName,
     as_bytes,
     file_stem,
@@ -18,7 +20,6 @@ from ..citations.export.files import (
     write_atomically,
     write_texts,
 )
-from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError

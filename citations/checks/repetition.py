@@ -31,7 +31,7 @@ _BETWEEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _WordSpan:
     """A word or part of a compound; `first` unless a hyphen or apostrophe joins it to the preceding part."""
 
     folded: str
@@ -81,11 +81,11 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
     ]
 
 
-def _unquoted(text: str) -> list[list[_Word]]:
+def _unquoted(text: str) -> list[list[_WordSpan]]:
     """The words of a text, split into stretches at quotations."""
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
-    stretches: list[list[_Word]] = [[]]
+    stretches: list[list[_WordSpan]] = [[]]
     before = -1
     for word in _words(text):
         index = bisect_right(starts, word.start) - 1
@@ -97,7 +97,7 @@ def _unquoted(text: str) -> list[list[_Word]]:
     return [stretch for stretch in stretches if len(stretch) >= _WINDOW]
 
 
-def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
+def _joined(stretch: Sequence[_WordSpan], heads: dict[int, str]) -> list[CopiedRun]:
     """Merge overlapping windows into runs; a run of many compounds may have too few words to count."""
     found: list[tuple[int, int, str]] = []
     for index, identifier in sorted(heads.items()):
@@ -112,7 +112,7 @@ def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
     return [run for run in runs if run.words > LONGEST_RUN]
 
 
-def _count(words: Sequence[_Word]) -> int:
+def _count(words: Sequence[_WordSpan]) -> int:
     return sum(word.first or index == 0 for index, word in enumerate(words))
 
 
@@ -122,11 +122,11 @@ def _windows(text: str) -> frozenset[str]:
     return frozenset(" ".join(folded[index : index + _WINDOW]) for index in range(len(folded) - _WINDOW + 1))
 
 
-def _words(text: str) -> list[_Word]:
+def _words(text: str) -> list[_WordSpan]:
     view = fold(text)
     seen = _BETWEEN.sub(lambda match: " " * len(match[0]), view.text)
     return [
-        _Word(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
+        _WordSpan(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
         for match in _WORD.finditer(seen)
     ]
 

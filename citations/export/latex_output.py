@@ -19,7 +19,7 @@ from typing import Final
 
 from ...documents.pandoc import pandoc
 from ...documents.sandbox import OutOfTimeError, run
-from .pandoc_formats import ExportError
+from .section_files import ExportError
 
 _LAST_LATIN: Final = 0x24F
 _VIETNAMESE: Final = range(0x1E00, 0x1F00)

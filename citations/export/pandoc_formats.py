@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ...documents.pandoc import PandocError, pandoc
-from ...errors import CiteloomError
 from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
-from .files import without_title
 from .latex_output import with_printable_characters
+from .section_files import ExportError, without_title
 
 PandocFormat = Literal["tex", "docx", "html"]
 Format = Literal["tex", "docx", "html", "pdf", "zip"]
@@ -56,12 +55,6 @@ _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
 _SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
 _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
-
-
-class ExportError(CiteloomError):
-    """pandoc could not produce a format; the section's other files were written."""
-
-    default_help = "The other files were written; run the command again without this --format."
 
 
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:

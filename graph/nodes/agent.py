@@ -30,9 +30,9 @@ from ...tools.tool_schemas import (
     ToolRequestError,
     parse_request,
 )
-from ..events import evidence_found, progress
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, is_answerable, limits_of
+from ..run_events import evidence_found, progress
 from ..search_requests import (
     earlier_search,
     need_of,

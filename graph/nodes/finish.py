@@ -16,9 +16,9 @@ from ...drafts.paper_record import paper_record
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
-from ..events import progress
 from ..input_check import require_given
 from ..role_inputs import chunks_shown, written_draft
+from ..run_events import progress
 from ..session import Session
 from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
 

@@ -24,10 +24,10 @@ from ...tools.questions.validation import plain_question
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..conversation_state import PastTurn
-from ..events import progress
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
+from ..run_events import progress
 from ..session import Session
 from ..state import ResearchInput, ResearchState, TurnRecord, Update
 from ..state_conversion import (

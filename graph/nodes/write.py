@@ -35,8 +35,8 @@ from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
 from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft, VerdictLabel
-from ..events import progress
 from ..role_inputs import brief_of
+from ..run_events import progress
 from ..session import Session
 from ..state import ResearchState, RunState, Update
 from ..state_conversion import searched_in_vain

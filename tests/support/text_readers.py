@@ -40,8 +40,9 @@ from citeloom.citations.checks import repetition as copied_text
 from citeloom.citations.checks import repetition as repeated_sentences
 from citeloom.citations.checks import support_findings as absence
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import files, pandoc_formats, report_html
 from citeloom.citations.export import latex_output as latex_characters
+from citeloom.citations.export import pandoc_formats, report_html
+from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import escaping, search_view
 from citeloom.commands.shell import parser

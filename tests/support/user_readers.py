@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import citation_coverage as claimless
-from citeloom.citations.export import figures
+from citeloom.citations.export import plot_figures as figures
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.graph import conversation_state
 from citeloom.graph import section_queries as needs_filter

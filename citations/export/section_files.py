@@ -21,16 +21,22 @@ from typing import Any
 
 from ...documents import Evidence, Paper
 from ...documents.safe_files import replace_file
-from ...errors import InputError
+from ...errors import CiteloomError, InputError
 from ..checks.findings import Finding
 from ..checks.number_tracing import NumberTrace
 from ..citation_styles import Citation
 from ..html_escaping import inert
 from ..references import Reference
 from ..user_citations import UserCitation
-from .figures import Figure, figure_lines
+from .plot_figures import Figure, figure_lines
 
 _SLUG_LENGTH = 60
+
+
+class ExportError(CiteloomError):
+    """pandoc could not produce a format; the section's other files were written."""
+
+    default_help = "The other files were written; run the command again without this --format."
 
 
 @dataclass(frozen=True, slots=True)
