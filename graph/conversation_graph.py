@@ -34,7 +34,7 @@ from .conversation_state import (
 )
 from .graphs import ResearchGraph, build_research_graph
 from .input_check import CheckedStateGraph, GraphInputError, require_given
-from .nodes.route_question import condense_question
+from .nodes.route_question import condense_follow_up
 from .session import Session
 from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import Update
@@ -94,7 +94,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
         return {"asked": asked, "question": improved["question"], "result": {}, "queries": []}
     question = asked
     if past and kind == "follow-up":
-        question = await condense_question(asked, past, runtime, session)
+        question = await condense_follow_up(asked, past, runtime, session)
     return {"asked": asked, "question": question, "result": {}, "queries": []}
 
 

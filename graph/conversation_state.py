@@ -22,7 +22,7 @@ from ..citations.markers import MARKER, normalise_markers
 from ..citations.references import numbered_list
 from ..drafts.written_draft import QueryRecord
 from ..roles.chat.prompt_format import turn_tokens
-from ..roles.extractive.follow_ups import stand_alone_after
+from ..roles.extractive.follow_ups import condense_question
 from ..roles.protocols import Turn
 from .state import TurnRecord
 
@@ -159,7 +159,7 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
 
 def _alone(asked: str, past: Sequence[PastTurn]) -> str:
     """A question as it was understood then, by rules: no model is asked about the past."""
-    return stand_alone_after(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+    return condense_question(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
 
 
 def answer_with_sources(record: Mapping[str, Any]) -> str:

@@ -57,7 +57,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     await session.require_papers()
     limits = await asyncio.to_thread(limits_of, state, session.library)
     if state.get("follow_up") and state.get("turns"):
-        question = await condense_question(question, state["turns"], runtime, session)
+        question = await condense_follow_up(question, state["turns"], runtime, session)
     found = await asyncio.to_thread(route_in, question, session.library)
     if limits.papers:
         asked = limits.papers
@@ -84,7 +84,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     }
 
 
-async def condense_question(
+async def condense_follow_up(
     asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
 ) -> str:
     """The question completed from the turns before it; emits how it is understood when that differs."""
