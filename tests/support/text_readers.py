@@ -44,7 +44,7 @@ from citeloom.citations.export import latex_output as latex_characters
 from citeloom.citations.export import pandoc_formats, report_html
 from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import escaping, search_view
+from citeloom.commands import search_view, terminal_text
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -360,10 +360,10 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "Experiment.words": lambda text: experiment(text).words(),
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": escaping.shown,
-    "printable.one_line": escaping.one_line,
+    "printable.shown": terminal_text.printable,
+    "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.shown": search_view.shown,
+    "search_view.plain_sentence": search_view.plain_sentence,
     "shell line": parser.parse,
 }
 

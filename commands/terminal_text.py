@@ -1,19 +1,49 @@
-"""Lays out text and tables for terminals of any width; keys, ids and numbers are never broken."""
+"""Text for terminals of any width: control characters are escaped, keys, ids and numbers never broken."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
-from .escaping import one_line, shown
-
 _LEAST_PROSE: Final = 24  # columns of a table's cell; where there are fewer, its rows are shown one below the other
 _IN_A_PIPE: Final = 200  # columns of a table, or more where its keys need them
 _FRAME: Final = 3  # columns that a table puts around each of its own
+
+
+# Control characters but for tab and line feed, half characters, and what turns the direction of writing.
+_OBEYED = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f"
+)
+_IN_TEXT = re.compile(f"[{_OBEYED}]")
+# In a name nothing may be unseen, nor begin a line that looks like one of ours.
+_IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
+
+
+def printable(text: str) -> str:
+    """Text of papers and models with line breaks kept and control characters escaped (`\\u202e`)."""
+    return _IN_TEXT.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """A name (of a file, key, title, model, home) or a message, on one line: `\\n` for a line break."""
+    return _IN_NAME.sub(_escape, text)
+
+
+def json_text(record: object) -> str:
+    """A record as JSON that is safe on a terminal and parses back to the same strings."""
+    written = json.dumps(record, ensure_ascii=False, indent=2)
+    return _IN_TEXT.sub(lambda match: json.dumps(match[0])[1:-1], written)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def terminal_width(stream: TextIO) -> int | None:
@@ -21,17 +51,17 @@ def terminal_width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def wrapped(text: str, width: int | None) -> str:
+def wrap(text: str, width: int | None) -> str:
     """`text` with each line wrapped between words, under its own indent; a word longer than the line stays whole."""
     if width is None:
         return text
     return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
 
 
-def ending_in_command(text: str, command: str, width: int | None) -> str:
+def end_with_command(text: str, command: str, width: int | None) -> str:
     """`text` and a command on one line; where that is too long, the command is on its own, unbroken, to be copied."""
     line = f"{text} {command}"
-    return line if width is None or len(line) <= width else f"{wrapped(text, width)}\n{command}"
+    return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
 
 
 def _lines(line: str, width: int) -> list[str]:
@@ -57,12 +87,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
         columns: their names; the first two may number and name a row.
         prose: the columns that may wrap; cells of the others are never broken.
     """
-    cells = [[shown(cell) for cell in row] for row in rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
     least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
     needed = sum(least) + _FRAME * len(columns) + 1
     asked = os.environ.get("COLUMNS", "")
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
-    parts = [wrapped(one_line(title), width)]
+    parts = [wrap(one_line(title), width)]
     if cells and needed <= width:
         parts.append(_drawn(columns, cells, least, prose, width))
     else:
@@ -103,7 +133,7 @@ def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], w
     for name, text in list(zip(columns, row, strict=True))[named:]:
         for line in text.split("\n") if text else []:
             said = line if name in prose else f"{name}: {line}"
-            yield wrapped(f"  {said}", width)
+            yield wrap(f"  {said}", width)
 
 
 def _cell_len(text: str) -> int:
