@@ -1,20 +1,22 @@
-"""Finds runs of words that a draft copied from a source without quotation marks.
+"""Finds repetition: words copied from a source without quotation marks, and sentences that a paper repeats.
 
-Words are compared ignoring case, punctuation, emphasis and the citations between them. Runs that also occur in the
-experiment are the user's own.
+Copied words are compared ignoring case, punctuation, emphasis and the citations between them. Runs that also occur in
+the experiment are the user's own.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...experiment import Experiment
 from ...roles.protocols import Source
+from ..markers import MARKER, CitedSentence, sentences
 from ..quotations import quoted_spans
+from .fabricated_citations import NEEDED
 from .findings import Finding, shown
 from .unicode_folding import fold
 
@@ -29,7 +31,7 @@ _BETWEEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _WordSpan:
     """A word or part of a compound; `first` unless a hyphen or apostrophe joins it to the preceding part."""
 
     folded: str
@@ -79,11 +81,11 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
     ]
 
 
-def _unquoted(text: str) -> list[list[_Word]]:
+def _unquoted(text: str) -> list[list[_WordSpan]]:
     """The words of a text, split into stretches at quotations."""
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
-    stretches: list[list[_Word]] = [[]]
+    stretches: list[list[_WordSpan]] = [[]]
     before = -1
     for word in _words(text):
         index = bisect_right(starts, word.start) - 1
@@ -95,7 +97,7 @@ def _unquoted(text: str) -> list[list[_Word]]:
     return [stretch for stretch in stretches if len(stretch) >= _WINDOW]
 
 
-def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
+def _joined(stretch: Sequence[_WordSpan], heads: dict[int, str]) -> list[CopiedRun]:
     """Merge overlapping windows into runs; a run of many compounds may have too few words to count."""
     found: list[tuple[int, int, str]] = []
     for index, identifier in sorted(heads.items()):
@@ -110,7 +112,7 @@ def _joined(stretch: Sequence[_Word], heads: dict[int, str]) -> list[CopiedRun]:
     return [run for run in runs if run.words > LONGEST_RUN]
 
 
-def _count(words: Sequence[_Word]) -> int:
+def _count(words: Sequence[_WordSpan]) -> int:
     return sum(word.first or index == 0 for index, word in enumerate(words))
 
 
@@ -120,14 +122,58 @@ def _windows(text: str) -> frozenset[str]:
     return frozenset(" ".join(folded[index : index + _WINDOW]) for index in range(len(folded) - _WINDOW + 1))
 
 
-def _words(text: str) -> list[_Word]:
+def _words(text: str) -> list[_WordSpan]:
     view = fold(text)
     seen = _BETWEEN.sub(lambda match: " " * len(match[0]), view.text)
     return [
-        _Word(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
+        _WordSpan(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
         for match in _WORD.finditer(seen)
     ]
 
 
 def _joins(seen: str, start: int) -> bool:
     return seen[max(0, start - 1) : start] in ("-", "'") and seen[max(0, start - 2) : start - 1].isalnum()
+
+
+FEWEST_WORDS = 6
+
+_WORD_OR_NUMBER = re.compile(r"[^\W_]+(?:[.,]\d+)*")
+
+
+def wording(sentence: str) -> str:
+    """A sentence reduced to its words: without markers, case, punctuation and whitespace."""
+    return " ".join(_WORD_OR_NUMBER.findall(MARKER.sub(" ", sentence).replace(NEEDED, " ").casefold()))
+
+
+def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
+    """A finding for each repeated sentence of a normalised draft.
+
+    Args:
+        text: the draft.
+        earlier: the texts of the paper's other sections, by name.
+    """
+    return [
+        Finding(
+            "repeated-sentence",
+            f'"{shown(sentence.text)}" stands {place} already.',
+            (sentence.start, sentence.end),
+        )
+        for sentence, place in _repeats(text, earlier)
+    ]
+
+
+def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:
+    """The repeated sentences, and where each first occurred."""
+    seen = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
+    for sentence in sentences(text):
+        words = wording(sentence.text)
+        if words.count(" ") + 1 < FEWEST_WORDS:
+            continue
+        if words in seen:
+            yield sentence, seen[words]
+        seen.setdefault(words, "in this section")
+
+
+def _worded(found: Sequence[CitedSentence]) -> Iterator[str]:
+    for sentence in found:
+        yield wording(sentence.text)

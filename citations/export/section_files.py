@@ -1,32 +1,42 @@
 """Writes the files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
 
-Each is written atomically: a kill leaves the old file or the new one, never a partial one.
+Each is written atomically: a kill leaves the old file or the new one, never a partial one. The files of a result belong
+together: if one of them was edited or is not ours, all of them are written under the next free number, as
+`discussion.2.md` with `discussion.2.bib`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...documents import Evidence, Paper
 from ...documents.safe_files import replace_file
-from ...errors import InputError
+from ...errors import CiteloomError, InputError
 from ..checks.findings import Finding
 from ..checks.number_tracing import NumberTrace
 from ..citation_styles import Citation
 from ..html_escaping import inert
 from ..references import Reference
-from ..user_citations import OwnCitation
-from .figures import Figure, figure_lines
+from ..user_citations import UserCitation
+from .plot_figures import Figure, figure_lines
 
 _SLUG_LENGTH = 60
+
+
+class ExportError(CiteloomError):
+    """pandoc could not produce a format; the section's other files were written."""
+
+    default_help = "The other files were written; run the command again without this --format."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class SectionDocument:
     findings: Sequence[Finding] = ()
     numbers: Sequence[NumberTrace] = ()
     left_out: Sequence[Mapping[str, Any]] = ()
-    own_citations: Sequence[OwnCitation] = ()
+    own_citations: Sequence[UserCitation] = ()
     figures: Sequence[Figure] = ()
     usage: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -208,3 +218,47 @@ def as_bytes(content: str | bytes) -> bytes:
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Replace a file atomically and durably; raises OSError."""
     replace_file(path, as_bytes(content))
+
+
+IsOwn = Callable[[Path], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeName:
+    """The chosen name for the files of a result, and the existing files kept under the requested name."""
+
+    stem: str
+    kept: tuple[Path, ...] = ()
+
+    def notices(self) -> list[str]:
+        """One line that names the kept files and the new location; empty if nothing was in the way."""
+        if not self.kept:
+            return []
+        names = ", ".join(path.name for path in self.kept)
+        what = "is kept: it was" if len(self.kept) == 1 else "are kept: they were"
+        return [
+            f"{names} {what} edited, or not written by Citeloom from this home; the new files are {self.stem}.*"
+            " (--force replaces the existing ones)."
+        ]
+
+
+def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
+    """The first of `stem`, `stem.2`, `stem.3` ... under which only our own files would be replaced."""
+    kept = _foreign(_files(folder, stem, suffixes), is_own)
+    if not kept:
+        return FreeName(stem)
+    numbered = (f"{stem}.{number}" for number in count(2))
+    return FreeName(next(name for name in numbered if not _foreign(_files(folder, name, suffixes), is_own)), kept)
+
+
+def there(path: Path) -> bool:
+    """Whether a path exists, as any kind of file."""
+    return os.path.lexists(path)
+
+
+def _files(folder: Path, stem: str, suffixes: Iterable[str]) -> list[Path]:
+    return [folder / (f"{stem}.{suffix}" if suffix else stem) for suffix in suffixes]
+
+
+def _foreign(paths: Iterable[Path], is_own: IsOwn) -> tuple[Path, ...]:
+    return tuple(path for path in paths if there(path) and not is_own(path))

@@ -13,7 +13,7 @@ from typing import Any, cast
 from ..citations.csl_styles import style_file
 from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
-from ..graph.events import OnEvent
+from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.home import Home

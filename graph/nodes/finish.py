@@ -1,26 +1,67 @@
-"""begin, store_section and assemble: the sections of a paper written one after the other, and put together once."""
+"""render, begin, store_section and assemble: turns drafts into the record of a section, an answer or a paper."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...documents.sandbox import in_thread
-from ...drafts.finished_text import FinishedText
-from ...drafts.page_record import RenderedPage, paper_record, render_page
+from ...drafts.finished_text import FinishedText, finish_text
+from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
+from ...drafts.paper_record import paper_record
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
-from ..events import progress
 from ..input_check import require_given
-from ..role_inputs import chunks_shown
+from ..role_inputs import chunks_shown, written_draft
+from ..run_events import progress
 from ..session import Session
-from ..state import PaperInput, SectionState, Update, WrittenSection
-from .render import finished_text, page_options
+from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
+
+
+async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """The finished section or answer: no markers are left, and nothing that the library does not hold."""
+    result = await render_record(state, session)
+    runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
+    answered = {"answered": result["answered"]} if "answered" in result else {}
+    return {"text": result["text"], "result": result, **answered}
+
+
+async def render_record(state: RunState, session: Session) -> dict[str, Any]:
+    """The record of a section or an answer in the citation style of the settings; makes no model call."""
+    final = await finished_text(state, session)
+    options = page_options(session, final.written.brief.kind)
+    before = cast(ResearchState, state).get("numbering", ())
+
+    def build() -> dict[str, Any]:
+        page = render_page(final, session.library, options, read=chunks_shown(state, session), before=before)
+        return page_record(page, page_references(page.papers, page.shown.numbering, options.style, options.csl))
+
+    return await in_thread(build)
+
+
+async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
+    """The latest draft without what must not reach the reader; `earlier` are a paper's previous sections by name."""
+    written = await written_draft(state, session)
+    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
+    strict, extractive = session.settings.strict, "writer" in session.extractive
+    return await in_thread(finish_text, written, keys, strict=strict, extractive=extractive, earlier=earlier)
+
+
+def page_options(session: Session, kind: str) -> PageOptions:
+    """How a text of this kind is rendered with the settings of the session."""
+    settings, answer = session.settings, kind == "answer"
+    return PageOptions(
+        session.answer_style if answer else settings.cite_style,
+        settings.csl,
+        strict=settings.strict,
+        quoted_only="writer" in session.extractive,
+        notice=session.answer_notice if answer else session.notice,
+    )
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:

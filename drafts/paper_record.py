@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...documents import Paper
-from ..html_escaping import inert
-from ..references import References
-from .figures import figure_lines
-from .files import bibliography, comment, section_title, without_title
+from ..citations.export.plot_figures import figure_lines
+from ..citations.export.section_files import bibliography, comment, section_title, without_title
+from ..citations.html_escaping import inert
+from ..citations.references import References
+from .completeness import add_coverage
+from .page_record import RenderedPage, page_record, page_references
 
 SectionRecord = Mapping[str, Any]
 
@@ -36,32 +37,51 @@ class _Placed:
             }
 
 
-def whole_paper(
-    title: str,
-    sections: Sequence[SectionRecord],
+def paper_record(
+    pages: Sequence[RenderedPage],
+    usage: Sequence[Mapping[str, Any]],
     evidence: Sequence[Mapping[str, Any]],
-    papers: Sequence[Paper],
-    references: References,
+    title: str,
     notice: str,
 ) -> dict[str, Any]:
-    """The paper's record, without thread and usage.
+    """The paper's record, without thread and usage; blocks.
 
     Args:
-        title: the title of the paper; may be empty.
-        sections: the records of its sections, in order.
+        pages: its sections, in order.
+        usage: what each of them cost.
         evidence: all evidence gathered, in the order of its ids.
-        papers: the cited papers.
-        references: the references to them.
+        title: the title of the paper; may be empty.
         notice: one line on the mode.
     """
-    placed = list(_placed(sections))
+    cited = {paper.key: paper for page in pages for paper in page.papers}
+    numbering, options = pages[-1].shown.numbering, pages[-1].options
+    papers = [cited[key] for key in numbering if key in cited]
+    references = page_references(papers, numbering, options.style, options.csl)
+    without_warnings = References(references.entries)
+    sections = [
+        {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
+    ]
+    placed = list(_place_sections(sections))
     text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
-    figures = _figures(sections)
+    # A figure that several sections mention is one of the paper.
+    figures = {
+        figure["number"]: {
+            **figure,
+            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
+        }
+        for record in sections
+        for figure in record["figures"]
+    }
+    shown = [figures[number] for number in sorted(figures)]
     warnings = [*_section_warnings(sections), *references.warnings]
+    suspicious: list[dict[str, Any]] = []
+    for flag in (flag for record in sections for flag in record["suspicious"]):
+        if flag not in suspicious:
+            suspicious.append(flag)
     return {
         "section": "paper",
         "title": title,
-        "sections": list(sections),
+        "sections": sections,
         "text": text,
         "citations": [citation for record in sections for citation in record["citations"]],
         "evidence": [dict(item) for item in evidence],
@@ -74,13 +94,13 @@ def whole_paper(
         "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
         "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
-        "figures": figures,
+        "figures": shown,
         "warnings": warnings,
-        "suspicious": _each_once(flag for record in sections for flag in record["suspicious"]),
-        "cite_style": sections[0]["cite_style"],
-        "csl": sections[0]["csl"],
-        "strict": sections[0]["strict"],
-        "markdown": _markdown(title, text, references, [notice, *warnings], figures),
+        "suspicious": suspicious,
+        "cite_style": options.style,
+        "csl": options.csl,
+        "strict": options.strict,
+        "markdown": _markdown(title, text, references, [notice, *warnings], shown),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -95,10 +115,11 @@ def whole_paper(
             ],
             "notice": notice,
         },
+        "coverage": add_coverage(section["coverage"] for section in sections),
     }
 
 
-def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
+def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
     length = 0
     for record in sections:
         name = section_title(record["section"])
@@ -111,15 +132,6 @@ def _placed(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
         length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
 
 
-def _figures(sections: Sequence[SectionRecord]) -> list[dict[str, Any]]:
-    """The figures that any section mentions, without duplicates, as files of the paper."""
-    figures = {figure["number"]: figure for record in sections for figure in record["figures"]}
-    return [
-        {**figures[number], "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0])}
-        for number, figure in sorted(figures.items())
-    ]
-
-
 def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each warning once, with the sections that have it."""
     of: dict[str, list[str]] = {}
@@ -130,7 +142,7 @@ def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _markdown(
-    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]] = ()
+    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]]
 ) -> str:
     name = " ".join(title.split())
     parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
@@ -138,11 +150,3 @@ def _markdown(
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
     parts.append(comment(notes))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _each_once(records: Iterator[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for record in records:
-        if record not in found:
-            found.append(dict(record))
-    return found

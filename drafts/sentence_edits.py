@@ -14,8 +14,8 @@ from typing import Final, NotRequired
 
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
+from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import OF_SENTENCES, Finding, FindingRecord, for_writer
-from ..citations.checks.foreign_citations import NEEDED
 from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..citations.spans import line_start

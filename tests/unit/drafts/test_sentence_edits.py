@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.citations.checks.findings import Finding, FindingRecord
 from citeloom.citations.markers import normalise_markers
-from citeloom.drafts.sentence_repair import (
+from citeloom.drafts.sentence_edits import (
     Attempt,
     apply_edits,
     failing_sentences,

@@ -1,6 +1,6 @@
 """Detects citations that the model wrote itself, in any form; they must never reach the output.
 
-A writer cites by marker only. Everything else that reads like a citation is foreign: `(Smith et al., 2021)`,
+A writer cites by marker only. Everything else that reads like a citation is fabricated: `(Smith et al., 2021)`,
 `[@made_up]`, `\\cite{x}`, `[12]`, a DOI, a key. There are two exceptions: text repeated verbatim from the user's
 experiment, and an author named in a sentence that cites that author's paper by marker. In doubt a string counts as a
 citation: a reader can remove an unneeded mark, but cannot recognise an invented source.
@@ -9,18 +9,23 @@ citation: a reader can remove an unneeded mark, but cannot recognise an invented
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Literal
+from typing import Final, Literal
 
+from ...documents.marker_escaping import as_written
+from ...text.normalize import one_line
+from ...text.sentences import sentence_spans
+from ...text.words import is_stop, words_of
+from ..markers import MARKER, CitedSentence, sentences
 from ..spans import SpanSet
-from ..user_words import OwnWords
 from .author_year_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
 from .unicode_folding import Folded, fold
 
-ForeignKind = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
+CitationForm = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
 NamesAt = Callable[[int], Sequence[NamedSource]]
 
 NEEDED = "[citation needed]"
@@ -86,57 +91,57 @@ _LINK_TARGET = re.compile(r"\([^()\s]*(?:\s\"[^\"]*\")?\)|\[[^\[\]]*\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """A foreign citation at `start:end` of the text; `keep` spans words in it that are not a citation.
+class FabricatedCitation:
+    """A fabricated citation at `start:end` of the text; `keep` spans words in it that are not a citation.
 
     `of_user` marks a citation from the user's own text that is used next to other words than the user's.
     """
 
-    kind: ForeignKind
+    kind: CitationForm
     start: int
     end: int
     keep: tuple[int, int] | None = None
     of_user: bool = False
 
 
-def find_foreign(
+def find_fabricated(
     text: str,
     *,
     known_keys: Collection[str] = (),
     allowed_text: str = "",
     names_at: NamesAt | None = None,
     word_for_word: bool = False,
-) -> list[Foreign]:
-    """The foreign citations of `text`, in order, without overlap.
+) -> list[FabricatedCitation]:
+    """The fabricated citations of `text`, in order, without overlap.
 
     Args:
         text: a draft with normalised markers.
-        known_keys: the keys of the library, which are foreign if the model writes them itself.
+        known_keys: the keys of the library, which are fabricated if the model writes them itself.
         allowed_text: the user's own text, which may be repeated verbatim.
         word_for_word: the user's citations may only be repeated in the user's own sentences, not with other claims.
         names_at: the sources that the sentence at a position of `text` cites, whose authors it may name.
     """
     view = fold(text)
     found = [
-        _extended(Foreign(kind, *view.span(start, end)), text)
+        _extended(FabricatedCitation(kind, *view.span(start, end)), text)
         for kind, start, end in _in_view(view, known_keys, names_at)
     ]
     found += _links(view, found)
     found += _in_hidden(view, text, known_keys)
-    allowed = OwnWords(allowed_text, text, word_for_word=word_for_word)
+    allowed = UserText(allowed_text, text, word_for_word=word_for_word)
     foreign = [item for item in found if not allowed.has(text, item)]
     return [replace(item, of_user=allowed.holds(text, item)) for item in _merged(foreign)]
 
 
-def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[Foreign]:
+def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[FabricatedCitation]:
     """Comments and tags that contain a citation; they are searched together, since there may be thousands."""
     inners = [text[start:end].strip("<!->/") for start, end in view.hidden]
     if not any(inners):
         return []
     ends = list(accumulate(len(inner) + len(_APART) for inner in inners))
-    cited = SpanSet((item.start, item.end) for item in find_foreign(_APART.join(inners), known_keys=known_keys))
+    cited = SpanSet((item.start, item.end) for item in find_fabricated(_APART.join(inners), known_keys=known_keys))
     return [
-        Foreign("identifier", start, end)
+        FabricatedCitation("identifier", start, end)
         for (start, end), inner, stop in zip(view.hidden, inners, ends, strict=True)
         if inner and cited.meets(stop - len(_APART) - len(inner), stop - len(_APART))
     ]
@@ -144,7 +149,7 @@ def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[For
 
 def _in_view(
     view: Folded, known_keys: Collection[str], names_at: NamesAt | None
-) -> Iterator[tuple[ForeignKind, int, int]]:
+) -> Iterator[tuple[CitationForm, int, int]]:
     seen = view.text
     for match in _PANDOC.finditer(seen):
         yield "pandoc", match.start(), match.start() + len(match[0].rstrip(".,:;?"))
@@ -160,7 +165,7 @@ def _in_view(
     yield from _authors(view, names_at)
 
 
-def _numbers(view: Folded) -> Iterator[tuple[ForeignKind, int, int]]:
+def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
     """`[12]` and superscripts, except intervals, indices and exponents."""
     seen = view.text
     for match in _NUMERIC.finditer(seen):
@@ -190,7 +195,7 @@ def _is_interval_or_index(view: Folded, match: re.Match[str]) -> bool:
     return len(numbers) == 1 and _INDEXED.search(before) is not None
 
 
-def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[ForeignKind, int, int]]:
+def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm, int, int]]:
     """Keys of the library, and words in the form of a key."""
     for match in _KEY_SHAPE.finditer(seen):
         yield "key", *match.span()
@@ -238,7 +243,7 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character in "_-"
 
 
-def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[ForeignKind, int, int]]:
+def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationForm, int, int]]:
     """Citations by author and year, in brackets or in the sentence."""
     seen = view.text
     patterns = name_patterns()
@@ -282,7 +287,7 @@ def _name_before(seen: str, start: int) -> int:
     return name.start() if name else start
 
 
-def _extended(item: Foreign, text: str) -> Foreign:
+def _extended(item: FabricatedCitation, text: str) -> FabricatedCitation:
     """Extend the span by the brackets, emphasis and link target that belong to it."""
     start, end = item.start, item.end
     while start > 0 and end < len(text) and text[start - 1] == text[end] and text[end] in "*_`":
@@ -295,10 +300,10 @@ def _extended(item: Foreign, text: str) -> Foreign:
         target = _LINK_TARGET.match(text, end)
         if target and not re.fullmatch(r"\[E\d+\]", target[0]):
             end = target.end()
-    return Foreign(item.kind, start, end)
+    return FabricatedCitation(item.kind, start, end)
 
 
-def _links(view: Folded, found: Sequence[Foreign]) -> list[Foreign]:
+def _links(view: Folded, found: Sequence[FabricatedCitation]) -> list[FabricatedCitation]:
     """Links whose address was found; their words stay unless they are a citation themselves."""
     links = []
     cited_places = SpanSet((item.start, item.end) for item in found)
@@ -309,18 +314,126 @@ def _links(view: Folded, found: Sequence[Foreign]) -> list[Foreign]:
             continue
         words = view.span(*match.span(1)) if match[1] else None
         cited = words is None or cited_places.meets(*words)
-        links.append(Foreign("identifier", start, end, None if cited else words))
+        links.append(FabricatedCitation("identifier", start, end, None if cited else words))
     return links
 
 
-def _merged(found: list[Foreign]) -> list[Foreign]:
+def _merged(found: list[FabricatedCitation]) -> list[FabricatedCitation]:
     """Merge overlapping matches; words are kept only if every match keeps them."""
-    merged: list[Foreign] = []
+    merged: list[FabricatedCitation] = []
     for item in sorted(found, key=lambda item: (item.start, -item.end)):
         if merged and item.start < merged[-1].end:
             last = merged[-1]
             keep = last.keep if item.end <= last.end else None
-            merged[-1] = Foreign(last.kind, last.start, max(last.end, item.end), keep)
+            merged[-1] = FabricatedCitation(last.kind, last.start, max(last.end, item.end), keep)
         else:
             merged.append(item)
     return merged
+
+
+_BARE_NUMBERS: Final = frozenset(
+    {"numeric", "superscript", "footnote"}
+)  # kinds that do not identify a work by themselves
+_LEADING_WORDS: Final = 3
+_FEWEST_WORDS: Final = 2  # at the beginning of a sentence, before a number
+_LONGEST_LEAD: Final = 400  # characters
+
+
+class UserText:
+    """Lookup in the user's own text. A bare number must be preceded by the same words there; with `word_for_word`, a
+    citation that names a work needs its whole sentence to be the user's.
+    """
+
+    def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
+        self._text = f" {one_line(text)} "
+        self._own_text = text
+        self._draft = draft
+        self._word_for_word = word_for_word
+        self._known: dict[str, bool] = {}
+
+    def has(self, text: str, item: FabricatedCitation) -> bool:
+        """Whether a citation is allowed at its position."""
+        if not self.holds(text, item):
+            return False
+        if item.kind in _BARE_NUMBERS:
+            return self._leads_up_to(item) or self._repeats(item)
+        return not (self._word_for_word and _names_a_work(item, text)) or self._repeats(item)
+
+    def _repeats(self, item: FabricatedCitation) -> bool:
+        """Whether the sentence around a citation is verbatim the user's."""
+        around = self._around(item)
+        return around is not None and _bare(around.text) in _own_sentences(self._own_text)
+
+    def _leads_up_to(self, item: FabricatedCitation) -> bool:
+        """Whether the user's text has the same words before a number: up to the last three content words, or all from
+        the beginning of the sentence.
+        """
+        around = self._around(item)
+        begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
+        before = self._draft[begins : item.start]
+        words = words_of(before)
+        if len(words) < _FEWEST_WORDS:
+            return False
+        content_words = [word for word in words if not is_stop(word)]
+        lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
+        return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
+
+    def _around(self, item: FabricatedCitation) -> CitedSentence | None:
+        """The sentence of the draft that contains a citation."""
+        place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
+        found = self._sentences[place] if place >= 0 else None
+        return found if found and item.start < found.end else None
+
+    @cached_property
+    def _sentences(self) -> list[CitedSentence]:
+        return sentences(self._draft)
+
+    def holds(self, text: str, item: FabricatedCitation) -> bool:
+        """Whether the user's text contains a citation anywhere."""
+        words = one_line(as_written(text[item.start : item.end]))
+        if not self._text.strip() or not words:
+            return False
+        if item.kind in _BARE_NUMBERS:
+            # A longer word is only matched by its end, which cannot occur by chance.
+            near = text[max(0, item.start - _LONGEST_NAME) : item.start]
+            before = near.split()[-1:]
+            if not before:
+                return False
+            words = before[0] + (" " if near[-1:].isspace() else "") + words
+        return self._said_as(words)
+
+    def _said_as(self, words: str) -> bool:
+        if words not in self._known:
+            self._known[words] = self._says(words)
+        return self._known[words]
+
+    def _says(self, words: str) -> bool:
+        """Whether the words occur in the text with no letter or digit on either side."""
+        start = self._text.find(words)
+        while start >= 0:
+            end = start + len(words)
+            if not _is_letter(self._text[start - 1]) and not _is_letter(self._text[end]):
+                return True
+            start = self._text.find(words, start + 1)
+        return False
+
+
+def _names_a_work(item: FabricatedCitation, text: str) -> bool:
+    bracketed = item.kind == "key" and text[item.start] in "(["
+    return bracketed or item.kind in ("author-year", "pandoc", "latex")
+
+
+@lru_cache(maxsize=8)
+def _own_sentences(text: str) -> frozenset[str]:
+    """The sentences of the user's text, reduced to their words."""
+    return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
+
+
+@lru_cache(maxsize=8)
+def _bare(sentence: str) -> str:
+    """A sentence without its markers, final stop and line prefix; cached, since it may have thousands of citations."""
+    return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
