@@ -8,14 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .escaping import json_text, one_line, shown
-from .layout import ending_in_command, terminal_width, wrapped
+from .terminal_text import end_with_command, json_text, one_line, printable, terminal_width, wrap
 
 if TYPE_CHECKING:
+    from ..api.ingesting import IngestEvent
     from ..api.spending import Usage
-    from ..ingestion.describing import DescribeReport
-    from ..ingestion.ingest_events import IngestEvent, IngestReport
-    from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
 
@@ -28,18 +25,18 @@ TEXTS_PER_SECOND = 10
 
 def notice(text: str) -> None:
     """Print one line on stderr; on a terminal it wraps between words."""
-    print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+    print(wrap(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def notice_command(text: str, command: str) -> None:
     """Print a notice on stderr that ends in a command, which is never broken over lines."""
     width = terminal_width(sys.stderr)
-    print(ending_in_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
+    print(end_with_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
     """Print a result on stdout; on a terminal it wraps between words."""
-    print(wrapped(shown(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
+    print(wrap(printable(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
@@ -47,7 +44,7 @@ def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
 
 
-def named_home(name: object, *, exists: bool) -> None:
+def announce_home(name: object, *, exists: bool) -> None:
     """Print the home that the command works on, and that it is new if the command creates it."""
     notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
@@ -75,18 +72,18 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         progress.hide()
 
 
-def warnings_and_refusals(report: IngestReport | SyncReport) -> None:
+def warnings_and_refusals(record: dict[str, Any]) -> None:
     """Print the warnings and refused files of an ingest or a sync, one line each."""
-    for warning in report.warnings:
+    for warning in record["warnings"]:
         notice(f"Warning: {warning}")
-    for refusal in report.refused:
-        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    for refusal in record["refused"]:
+        notice(f"Refused: {refusal['path']}: {refusal['reason']}")
 
 
-def name_refused_figures(report: DescribeReport) -> None:
+def name_refused_figures(record: dict[str, Any]) -> None:
     """Name each figure without a description, with the reason."""
-    for item in report.refused:
-        notice(f"Not described: {item.key}, {item.figure}: {item.reason}.")
+    for item in record["refused"]:
+        notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
 
 
 @contextmanager
@@ -98,7 +95,7 @@ def ingest_progress() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
+    from ..api.ingesting import Described, Embedded, Planned, Stored
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -126,7 +123,7 @@ class _IngestLines:
         self._tenth = 0
 
     def show(self, event: IngestEvent) -> None:
-        from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
+        from ..api.ingesting import Described, Embedded, Planned, Stored
 
         if isinstance(event, Planned):
             self._total = event.texts
@@ -145,7 +142,7 @@ class _IngestLines:
 
 
 def _ingest_line(event: IngestEvent) -> str:
-    from ..ingestion.ingest_events import Planned, Waiting
+    from ..api.ingesting import Planned, Waiting
 
     if isinstance(event, Waiting):
         return f"waiting for the lock held by process {event.pid or 'unknown'}"

@@ -10,7 +10,7 @@ import pytest
 
 import citeloom
 from citeloom.api.arguments import ArgumentError
-from citeloom.commands.ray_option import _with_address
+from citeloom.commands.adding_papers import with_ray_address
 from citeloom.errors import InputError
 from citeloom.ingestion.ray_cluster import RayRequest
 from tests.support.cli_process import run_here
@@ -31,7 +31,7 @@ from tests.support.ray_processes import free_ports
     ],
 )
 def test_the_option_may_lack_its_address(given: list[str], whole: list[str]) -> None:
-    assert _with_address(given) == whole
+    assert with_ray_address(given) == whole
 
 
 @pytest.mark.parametrize("address", ["papers", "ray://", "ray://host", "host:port", "http://host:1", "a b:1", ""])
@@ -50,6 +50,15 @@ def test_a_missing_package_is_named(
         "Error: Ingest on Ray needs a package that is not installed (ray). "
         "Install it in Citeloom's folder: pip install -e '.[ray]'; or ingest without --ray."
     ]
+
+
+def test_a_missing_path_or_bib_leaves_no_home(
+    papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given in (["nowhere"], [papers, "--bib", "nowhere.bib"]):
+        refused = run_here(monkeypatch, capsys, "--home", tmp_path / "home", "ingest", *given, "--ray")
+        assert refused.code == 2 and "nowhere" in refused.errors[0]
+        assert not (tmp_path / "home").exists()
 
 
 def test_an_address_that_does_not_answer_is_named(
