@@ -9,13 +9,10 @@ from typing import Final
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field
 
-from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
-from ...models.context_size import UNLIMITED, Room
-from ...prompts import PromptLibrary
 from ..protocols import PaperCard, Purpose
 from .prompt_format import fenced, present_lines, tokens_of
-from .structured_output import Note, StructuredAnswer, ask, log_note
+from .structured_output import ChatRole, StructuredAnswer
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
 
@@ -33,23 +30,8 @@ class Screening(StructuredAnswer):
     screened: list[ScreenedNeed] = Field(description="One object for each need.")
 
 
-class ChatScreener:
-    """Implements `PaperScreener`; `max_tokens` limits one answer, `note` receives a line when cards were not read."""
-
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        *,
-        max_tokens: int,
-        note: Note = log_note,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
-        self._note = note
-        self._room = room
+class ChatScreener(ChatRole):
+    """Implements `PaperScreener`; the role's `note` receives a line when cards were not read."""
 
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
         """The keys of the papers that may bear on each need, by its id, most promising first.
@@ -59,11 +41,11 @@ class ChatScreener:
         batches = list(self._batches(purpose, cards))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         if unread := sum(len(batch) for batch, answer in zip(batches, answers, strict=True) if answer is None):
-            self._note(f"{unread} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
+            self.note(f"{unread} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
         return {need.id: _merge([answer.get(need.id, []) for answer in answers if answer]) for need in purpose.needs}
 
     def _batches(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Iterator[list[PaperCard]]:
-        most = self._room.left(_BATCH_TOKENS, self._prompts["screener_system"].render(), purpose.text)
+        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
         batch: list[PaperCard] = []
         spent = 0
         for card in cards:
@@ -77,15 +59,13 @@ class ChatScreener:
             yield batch
 
     async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Mapping[str, list[str]] | None:
-        task = self._prompts["screener_task"].render(
+        task = self.prompts["screener_task"].render(
             purpose=fenced(purpose.text, "purpose"),
             needs=present_lines([f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs], "needs"),
             cards=fenced("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
         )
-        messages = [SystemMessage(self._prompts["screener_system"].render()), HumanMessage(task)]
-        answer = await ask(
-            self._caller, self._prompts, messages, Screening, max_tokens=self._max_tokens, room=self._room
-        )
+        messages = [SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)]
+        answer = await self.ask(messages, Screening)
         if answer is None:
             return None
         known = {number: card.key for number, card in enumerate(cards, start=1)}
