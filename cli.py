@@ -20,7 +20,7 @@ try:
         describe,
         doctor,
         enrich,
-        export,
+        exported_files,
         figures,
         library,
         library_copy_command,
@@ -33,14 +33,11 @@ try:
         setup,
         sync,
         usage,
-        verify,
     )
-    from citeloom.commands.called_as import name_program
-    from citeloom.commands.full_disk import full_disk
+    from citeloom.commands.disk_full import disk_full_message
+    from citeloom.commands.invocation import multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
-    from citeloom.commands.resume_hint import resume_command
-    from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -75,9 +72,8 @@ library_copy_command.register(app)
 search.register(app)
 contradictions.register(app)
 
-verify.register(app)
 sections.register(app)
-export.register(app)
+exported_files.register(app)
 research.register(app)
 chat.register(app)
 runs.register(app)
@@ -124,11 +120,11 @@ def _flush() -> None:
 def _run() -> int:
     try:
         made = typer.main.get_command(app)
-        name_program(made)
+        use_argv_name(made)
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full_message(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
@@ -141,7 +137,7 @@ def _run() -> int:
         _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full_message(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
 
@@ -176,7 +172,7 @@ def _refused(error: Exception) -> int:
             result(context.get_help())
             return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
-        hint = repeat_hint(error, sys.argv) or hint
+        hint = multi_value_hint(error, sys.argv) or hint
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         notice(f"Error: {message}{'' if message.endswith('?') else '.'}{hint}")
         return WRONG_INPUT

@@ -78,10 +78,9 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from ..api.homes import library_contents
     from ..api.stored_conversations import new_thread_id
     from .shell import display, input
-    from .shell.background_open import NO_PAPERS, Opening
     from .shell.repl import converse
-    from .shell.resume import behind_the_prompt, restore
-    from .shell.shell import Shell
+    from .shell.research_commands import behind_the_prompt, restore
+    from .shell.shell import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
     shelf = library_contents(home)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..ingestion.describing import DescribeReport
     from ..ingestion.ingest_events import IngestEvent, IngestReport
     from ..zotero.sync import SyncReport
-    from .live_view import RunProgress
+    from .run_display import RunProgress
 
 
 _CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
@@ -59,7 +59,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
     `spent` returns the usage so far; it is called several times a second.
     """
     from ..api.spending import Usage
-    from .live_view import LiveProgress, RunProgress, RunView
+    from .run_display import LiveProgress, RunProgress, RunView
 
     view = RunView(spent or Usage)
     if not sys.stderr.isatty():

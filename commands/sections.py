@@ -13,10 +13,10 @@ from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
 from .escaping import one_line
+from .invocation import require_single_value
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json, section_progress
 from .run_report import end_incomplete, report_run
-from .several_values import require_no_value
 
 if TYPE_CHECKING:
     from ..api.homes import Session
@@ -121,7 +121,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment that a command was given, by position or as --exp."""
     from ..errors import InputError
 
-    require_no_value("--format", list(FileFormat), file)
+    require_single_value("--format", list(FileFormat), file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:

@@ -1,4 +1,4 @@
-"""research, follow-up questions and improve: turns of one conversation, shown stage by stage."""
+"""research, follow-up questions and improve: turns of one conversation, shown stage by stage, and restored later."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...api.homes import Home
 from ...api.messages import counted
+from ...api.stored_conversations import find_conversation, last_turn
 from ...errors import CiteloomError
-from ..answer_stream import AnswerStreamView
-from ..answer_view import references_markdown
-from ..live_view import RunProgress
+from ...settings.config import Settings
+from ..chat import forget_expired
 from ..output import notice, result
-from ..run_report import usage_words
+from ..run_display import AnswerStreamView, RunProgress
+from ..run_report import references_markdown, usage_words
 from . import display
+from .parser import CommandName
 from .shell import Shell
-from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
+from .state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, ShellDraft, after
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
     from ...api.events import ProgressEvent
     from ...api.result_views import UsageRecord
+
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -172,3 +176,38 @@ def _tell_cost(usage: UsageRecord) -> None:
 
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
+
+
+_COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
+
+
+def restore(shell: Shell, home: Home, thread: str) -> None:
+    """Restore the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    home.require_library()
+    entry = find_conversation(home, thread)
+    shell.thread_id = entry.thread_id
+    last = last_turn(home, entry.thread_id)
+    if last is None:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        return
+    shell.turns = last.number
+    answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
+    if answered is not None:
+        shell.state = after(shell.state, answer_of(answered.record))
+    turns = counted(entry.turns, "turn")
+    notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
+
+
+async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> None:
+    """Steps that need the open library: expire old conversations, report an interrupted question."""
+    try:
+        await shell.opening.wait()
+    except CiteloomError:
+        return  # it was reported
+    await forget_expired(settings, home, shell.thread_id)
+    from ...api.conversation import paused_turn
+
+    paused = await paused_turn(shell.thread_id, home)
+    if paused is not None and not shell.state.paused:
+        shell.state = after(shell.state, PausedCommand(f"{_COMMANDS[paused.kind]} {paused.asked}"))
+        notice(f"Interrupted question: {paused.asked} `resume` continues it.")

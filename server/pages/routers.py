@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import ask_page, library_page, runs_page, settings_page, sign_in_page, static_files, write_page
+from . import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
 
 PAGE_ROUTERS: Final = (
-    static_files.router,
+    html.router,
     sign_in_page.router,
     ask_page.router,
     library_page.router,

@@ -29,8 +29,7 @@ from ...api.running import ResearchRequest
 from ..chat_tasks import task_answer
 from ..job import Job
 from ..job_requests import EventResponse
-from ..openai_errors import openai_error
-from ..problems import ServerError, problem, problem_response
+from ..problems import ServerError, openai_error, problem, problem_response
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/v1", include_in_schema=False)  # OpenAI documents it

@@ -14,7 +14,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _TOO_LITTLE = 2 * 1024 * 1024
 
 
-def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
+def disk_full_message(error: BaseException, places: Sequence[Path]) -> str | None:
     """A one-line message if a full disk caused the error, else None.
 
     Args:
@@ -25,7 +25,7 @@ def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
     # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
-    if not full and not any(_says_so(link) for link in links):
+    if not full and not any(_reports_full_disk(link) for link in links):
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
     return f"{where}; completed work is saved. Free some space and run the same command to resume."
@@ -45,7 +45,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting += link.exceptions
 
 
-def _says_so(error: BaseException) -> bool:
+def _reports_full_disk(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     return "database or disk is full" in str(error)
