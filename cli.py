@@ -34,7 +34,7 @@ try:
         sync,
         usage,
     )
-    from citeloom.commands.disk_full import disk_full_message
+    from citeloom.commands.disk_full import disk_full
     from citeloom.commands.invocation import multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
@@ -124,7 +124,7 @@ def _run() -> int:
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        if full := disk_full_message(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
@@ -137,7 +137,7 @@ def _run() -> int:
         _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
-        if full := disk_full_message(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
 

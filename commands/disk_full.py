@@ -14,7 +14,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _TOO_LITTLE = 2 * 1024 * 1024
 
 
-def disk_full_message(error: BaseException, places: Sequence[Path]) -> str | None:
+def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     """A one-line message if a full disk caused the error, else None.
 
     Args:

@@ -53,14 +53,14 @@ def serve(
         raise ConfigurationError(
             f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
         ) from error
-    from ..stores.backends import backend_of
+    from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _bound_arenas()
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
-        backend_of(found.prepare()).join_servers().leave()  # or an error in one line, before anything is opened
+        join_servers(found).leave()  # or an error in one line, before anything is opened
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")

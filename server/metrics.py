@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from .server_state import ServerState
+from ..api.spending import Usage
 
 TEXT_FORMAT: Final = CONTENT_TYPE_LATEST
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -51,26 +50,31 @@ class CountRequests:
         await self._app(scope, receive, counted)
 
 
-def metrics_text(state: ServerState) -> bytes:
-    """All counts in the text format of Prometheus; blocks."""
-    scraped = CollectorRegistry()
-    scraped.register(_State(state))
-    return generate_latest(state.requests.registry) + generate_latest(scraped)
+@dataclass(frozen=True, eq=False)
+class ServerCounts:
+    """What is counted at a scrape: active jobs by kind and state, and all else by name."""
 
-
-class _State:
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    jobs: Mapping[tuple[str, str], int]
+    streams: int
+    papers: int
+    usage: Usage
 
     def collect(self) -> Iterator[Metric]:
-        state = self._state
+        """The counts as the registry reads them."""
         active = GaugeMetricFamily("citeloom_jobs", "Active jobs.", labels=("kind", "state"))
-        for (kind, name), count in state.jobs.counts().items():
+        for (kind, name), count in self.jobs.items():
             active.add_metric((kind, name), count)
         yield active
-        yield GaugeMetricFamily("citeloom_streams", "Open event streams.", value=state.streams.open_now)
-        yield GaugeMetricFamily("citeloom_papers", "Papers in the library.", value=len(state.session.library.papers()))
-        spent = asdict(state.session.spent_now())
+        yield GaugeMetricFamily("citeloom_streams", "Open event streams.", value=self.streams)
+        yield GaugeMetricFamily("citeloom_papers", "Papers in the library.", value=self.papers)
+        spent = asdict(self.usage)
         for name in _SPENT:
             text = f"{name.replace('_', ' ').capitalize()} since the server started."
             yield CounterMetricFamily(f"citeloom_{name}", text, value=spent[name])
+
+
+def metrics_text(requests: RequestCounts, counts: ServerCounts) -> bytes:
+    """All counts in the text format of Prometheus."""
+    scraped = CollectorRegistry()
+    scraped.register(counts)
+    return generate_latest(requests.registry) + generate_latest(scraped)

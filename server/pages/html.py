@@ -1,8 +1,8 @@
 """Renders the templates, and serves style sheet and scripts.
 
 Everything in a template is escaped, and no text can turn the direction of what surrounds it. Style sheet and scripts
-have an address that changes with the content of all of them, since they import each other by relative address: a browser
-keeps them for good and never mixes two versions.
+have an address that changes with the content of all of them, since they import each other by relative address. A
+browser keeps them for good and never mixes two versions.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 
 from ...api.doctor_record import findings, library_counts, settings_in_force
 from ...api.spending import spending_record, usage_by_day, usage_total
-from ..metrics import TEXT_FORMAT, metrics_text
+from ..metrics import TEXT_FORMAT, ServerCounts, metrics_text
 from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
 from ..server_state import StateOf
 
@@ -34,7 +34,9 @@ async def ready(state: StateOf) -> Readiness:
 @router.get("/metrics", response_class=Response, responses={200: METRICS, **problems()})
 async def metrics(state: StateOf) -> Response:
     """Counts for Prometheus: requests, jobs, streams, papers, model calls and tokens."""
-    text = await asyncio.to_thread(metrics_text, state)
+    papers = len(await asyncio.to_thread(state.session.library.papers))
+    counts = ServerCounts(state.jobs.counts(), state.streams.open_now, papers, state.session.spent_now())
+    text = await asyncio.to_thread(metrics_text, state.requests, counts)
     return Response(text, headers={"Content-Type": TEXT_FORMAT})
 
 
