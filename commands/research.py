@@ -15,7 +15,7 @@ from .options import HomeOption, JsonOption, command_session, resolve, takes_opt
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
-from .search import names_given
+from .searching import names_given
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:
