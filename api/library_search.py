@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..errors import InputError
 from ..graph.session import Session
 from ..settings.config import RetrievalMode
+from ..stores.library import Library
+from ..stores.search_records import FullTextError
 from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
@@ -26,8 +29,11 @@ __all__ = [
     "find_papers",
     "require_words",
     "search",
+    "unknown_words",
     "year_range",
 ]
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 @library_first
@@ -117,6 +123,23 @@ def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     ):
         raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
     return years and year_range(*years)
+
+
+def unknown_words(library: Library, words: Sequence[str]) -> list[str]:
+    """The words that are in no passage, title, author, venue, year or key; blocks."""
+    terms = {word: library.fulltext.analyze(word) for word in words}
+    try:
+        rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
+    except FullTextError:
+        return []  # the search says what is wrong with the index
+    missing = [word for word, found in terms.items() if found and all(rarity[term] == 1.0 for term in found)]
+    if not missing:
+        return []
+    known: set[str] = set()
+    for paper in library.papers():
+        metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
+        known.update(_WORD.findall(metadata), [paper.key.casefold()])
+    return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
 
 
 search = library_first(blocking(asearch))

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...api.messages import command, counted
 from ...documents import Paper
@@ -18,6 +18,9 @@ from . import display
 from .input import on_terminal
 from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
+
+if TYPE_CHECKING:
+    from ...api.homes import Session
 
 _PASSAGES = 10
 _FULLTEXT = "--fulltext"
@@ -37,16 +40,12 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
 
 async def find(shell: Shell, argument: str) -> Outcome:
     """The ten best papers by summary and note, or by full text, like `find` on the command line."""
-    from ...tools.paper_search import papers_by_summary, papers_by_text
-    from ...tools.scope import require_words
+    from ...api.library_search import afind_papers, require_words
 
     words = " ".join(word for word in argument.split() if word != _FULLTEXT)
     require_words(words)
     session = await shell.session()
-    if _FULLTEXT in argument.split():
-        record = await asyncio.to_thread(papers_by_text, session.library, words)
-    else:
-        record = await papers_by_summary(session.library, words)
+    record = await afind_papers(session, words, "text" if _FULLTEXT in argument.split() else "summary")
     found = record["papers"]
     if not found:
         display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
@@ -62,12 +61,10 @@ async def find(shell: Shell, argument: str) -> Outcome:
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
     """The passages nearest to a query, grouped by paper."""
-    from ...tools.retrieval import Retrieval, as_records, retrieve
-    from ...tools.scope import Scope
+    from ...api.library_search import asearch
 
     session = await shell.session()
-    hits = await retrieve(session.library, query, _PASSAGES, Scope(), Retrieval(mode="dense"))
-    records = await asyncio.to_thread(as_records, session.library, query, hits)
+    records = await asearch(session, query, _PASSAGES, "dense")
     if not records:
         display.failure(f'No passage found near to "{query}".')
         return FoundNothing()
@@ -85,7 +82,7 @@ async def summary(shell: Shell, argument: str) -> Outcome:
     """What a paper is about."""
     session = await shell.session()
     key = _key(shell, argument, session.library.papers())
-    paper, text, note, status = await asyncio.to_thread(_told_of, session.library, key)
+    paper, text, note, status = await asyncio.to_thread(_read_summary, session, key)
     facts = [
         *(f"- **{line}**" for line in status.lines()),
         f"- Key: {paper.key}",
@@ -116,11 +113,10 @@ def _key(shell: Shell, argument: str, papers: list[Paper]) -> str:
     return chosen(shell.state, argument, [paper.key for paper in papers])
 
 
-def _told_of(library: Any, key: str) -> tuple[Paper, str, str, PublicationStatus]:
-    from ...tools.paper_search import statuses_of
-
-    paper = library.paper(key)
-    return paper, library.summary(key), library.note(key), statuses_of(library, [paper])[key]
+def _read_summary(session: Session, key: str) -> tuple[Paper, str, str, PublicationStatus]:
+    library, paper = session.library, session.library.paper(key)
+    status = session.metadata.statuses([paper]).get(key, PublicationStatus())
+    return paper, library.summary(key), library.note(key), status
 
 
 def _numbered(keys: list[str]) -> tuple[Listed, ...]:
@@ -136,7 +132,7 @@ def _passage(place: str, sentence: str) -> str:
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
-    from ...citations.html_escaping import inert  # which loads all of the citations
+    from ...api.result_views import inert  # which loads all of the citations
 
     lines = [f"# Passages near to: {inert(query)}", ""]
     for number, head, below in items:
