@@ -47,8 +47,7 @@ def serve(
     try:
         import uvicorn
 
-        from ..server.app import create_app
-        from ..server.uvicorn_config import uvicorn_config
+        from ..server.app import create_app, uvicorn_config
     except ImportError as error:
         raise ConfigurationError(
             f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA

@@ -1,24 +1,33 @@
-"""The server as one ASGI application."""
+"""The server as one ASGI application: its routes and pages, its errors, and its parts, opened when it starts.
+
+The parts are opened again when the other servers evicted this one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
+from typing import Any, Final, cast
 
-from fastapi import FastAPI
+import uvicorn
+from fastapi import FastAPI, Request, Response
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..api.homes import Home
+from ..errors import CiteloomError
 from ..settings.config import Settings
 from .guard import Guard
-from .lifespan import served
-from .mcp_transports import PATH, McpEndpoint
+from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
-from .pages.error_pages import handle_page_errors
-from .pages.routers import PAGE_ROUTERS
-from .problems import handle_problems
+from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
+from .pages.html import page
+from .problems import MEDIA_TYPE, handle_problems
 from .routes import (
     chat_completions,
     conversations,
@@ -29,9 +38,17 @@ from .routes import (
     writing,
 )
 from .server_options import ServerOptions
-from .server_state import open_state
+from .server_state import ServerState, open_state
 from .tokens import Tokens
 
+OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]
+_THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else
+_REJOIN_INTERVAL: Final = 2.0  # seconds until the next try to join the other servers again
+_log = logging.getLogger("citeloom.server")
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+_CONNECTIONS: Final = 1024  # open at once
+_GRACE: Final = 5  # seconds for open requests at the end; runs are paused
+_PAGES: Final = (html, sign_in_page, ask_page, library_page, write_page, runs_page, settings_page)
 _DESCRIPTION = (
     "Answers and paper sections from a library, each cited sentence with the words it rests on. Long work is a run: "
     "a request that breaks off does not end it, and the same request joins or resumes it without paying twice."
@@ -72,8 +89,95 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     )
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    for router in PAGE_ROUTERS:
-        app.include_router(router)
-    app.include_router(chat_completions.router)
+    for module in (*_PAGES, chat_completions):
+        app.include_router(module.router)
     app.router.routes.append(Route(PATH, McpEndpoint()))
     return app
+
+
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+    """The configuration for an application whose socket is bound already."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # what is asked is nobody else's business
+        server_header=False,
+        proxy_headers=False,  # or any program of this machine could claim another client's address
+        ws="none",
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+    )
+
+
+@asynccontextmanager
+async def served(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
+    """Keep `app.state.server` open for the block; None while it joins the other servers again."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "citeloom"))
+    app.state.server = app.state.mcp = None
+    opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ending = asyncio.Event()
+    keeping = asyncio.create_task(_keep(app, open_state, opened, ending), name="server state")
+    await opened
+    try:
+        yield
+    finally:
+        ending.set()
+        await keeping
+
+
+async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None], ending: asyncio.Event) -> None:
+    while not ending.is_set():
+        try:
+            async with (
+                open_state() as state,
+                mcp_over_http(state.session, state.runs, state.options, stateless=state.shared) as sessions,
+            ):
+                app.state.server, app.state.mcp = state, sessions
+                if not opened.done():
+                    opened.set_result(None)
+                await _either(ending, state.lost)
+                if not ending.is_set():
+                    _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
+                    app.state.server = app.state.mcp = None
+        except Exception as error:
+            app.state.server = app.state.mcp = None
+            if not opened.done():
+                opened.set_exception(error)
+                return
+            if ending.is_set():
+                raise
+            _log.warning(
+                "The server cannot join the others yet: %s", error, exc_info=not isinstance(error, CiteloomError)
+            )
+            await asyncio.wait([asyncio.create_task(ending.wait())], timeout=_REJOIN_INTERVAL)
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in (first, second)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+def handle_page_errors(app: FastAPI) -> None:
+    """Show the problems that the app answers with as pages where a browser asks for one."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.add_exception_handler(kind, _shown(cast(Handler, handler)))
+
+
+def _shown(handler: Handler) -> Handler:
+    async def shown(request: Request, error: Exception) -> Response:
+        response = await handler(request, error)
+        if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
+            return response
+        problem: dict[str, Any] = json.loads(bytes(response.body))
+        return page(request, "error.html", {"problem": problem}, response.status_code)
+
+    return shown
+
+
+def wants_page(request: Request) -> bool:
+    """True for the address of a page that a browser opens."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(
+        ("/api/", "/v1/", "/mcp")
+    )
