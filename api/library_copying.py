@@ -38,14 +38,14 @@ def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None)
 
 
 async def acopy_library(
-    library: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
+    session: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Copy a library to another home, with runs, conversations and the journal unless `papers_only`.
 
     Returns the JSON of `library copy --json`. A copy that was interrupted continues. Raises `InputError` if the other
     home holds anything else, and if the copy differs.
     """
-    source, records = library.library, dict[str, int]()
+    source, records = session.library, dict[str, int]()
     opened = await asyncio.to_thread(lambda: Library.open(to, source.embedding, on_notice=on_notice))
     with closing(opened) as target:
         if papers_only:

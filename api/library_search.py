@@ -16,7 +16,7 @@ from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
 from ..tools.tool_schemas import CategoryName, as_list, as_years
-from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
+from .arguments import ArgumentError, at_least_one, choice_of, one_or_more, requires_open
 from .blocking import blocking
 
 __all__ = [
@@ -36,9 +36,9 @@ __all__ = [
 _WORD = re.compile(r"[^\W_]+")
 
 
-@library_first
+@requires_open
 async def asearch(
-    library: Session,
+    session: Session,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
@@ -51,7 +51,7 @@ async def asearch(
     """Return the `k` best passages for a query, as the JSON of `search --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         query: what to look for.
         k: how many passages.
         mode: by vectors and words together, by vectors ("dense"), or by words ("bm25").
@@ -67,13 +67,13 @@ async def asearch(
     require_words(query)
     at_least_one("k", k)
     choice_of("mode", mode, RetrievalMode)
-    scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
-    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
-    return await asyncio.to_thread(as_records, library.library, query, hits)
+    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
+    hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
+    return await asyncio.to_thread(as_records, session.library, query, hits)
 
 
 async def afind_papers(
-    library: Session,
+    session: Session,
     query: str,
     by: Literal["summary", "text"] = "summary",
     from_year: int | None = None,
@@ -83,7 +83,7 @@ async def afind_papers(
     """Return a page of ten papers for a query, as the JSON of `find --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         query: what the papers are about, or words of their text.
         by: by summaries and notes, or by the full text.
         from_year: first year of publication.
@@ -94,24 +94,24 @@ async def afind_papers(
     """
     require_words(query)
     if by == "summary":
-        return await papers_by_summary(library.library, query, from_year, to_year, page)
-    return await asyncio.to_thread(papers_by_text, library.library, query, from_year, to_year, page)
+        return await papers_by_summary(session.library, query, from_year, to_year, page)
+    return await asyncio.to_thread(papers_by_text, session.library, query, from_year, to_year, page)
 
 
-async def apassage_window(library: Session, chunk_id: str, size: int) -> dict[str, Any]:
+async def apassage_window(session: Session, chunk_id: str, size: int) -> dict[str, Any]:
     """Return a passage with `size` neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(library.library.window, chunk_id, size)
+        chunks = await asyncio.to_thread(session.library.window, chunk_id, size)
     except ValueError:
         chunks = []
     if not chunks:
         raise InputError(
             f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that search_evidence gave."
         )
-    paper = await asyncio.to_thread(library.library.paper, chunks[0].key)
+    paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
     passages = [{"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks]
     return {"key": paper.key, "title": paper.title, "passages": passages}
 
@@ -142,5 +142,5 @@ def unknown_words(library: Library, words: Sequence[str]) -> list[str]:
     return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
 
 
-search = library_first(blocking(asearch))
+search = requires_open(blocking(asearch))
 find_papers = blocking(afind_papers)

@@ -64,18 +64,18 @@ class _Opening:
 
     def __init__(self, opened: Callable[[], Session]) -> None:
         self._open = opened
-        self._bench: Session | None = None
+        self._session: Session | None = None
 
     def __await__(self) -> Generator[Any, None, Session]:
         return asyncio.to_thread(self._open).__await__()
 
     async def __aenter__(self) -> Session:
-        self._bench = await self
-        return self._bench
+        self._session = await self
+        return self._session
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._bench is not None
-        await asyncio.to_thread(self._bench.close)
+        assert self._session is not None
+        await asyncio.to_thread(self._session.close)
 
 
 def aopen_library(home: Path | str | None = None, **options: Unpack[OpenOptions]) -> _Opening:

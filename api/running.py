@@ -75,9 +75,9 @@ def output_to(
 
 
 async def run(
-    request: RunRequest, library: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
+    request: RunRequest, session: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
 ) -> ResultRecord:
     """The public record of the request; raises as `run_and_save` does."""
     if strict is not None:
-        library = library.with_settings(strict=strict)
-    return (await run_and_save(request, library, output, on_event=on_event or ignore)).record
+        session = session.with_settings(strict=strict)
+    return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
