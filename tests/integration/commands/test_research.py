@@ -135,7 +135,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
         ((QUESTION, "--venue", "Journal of Nothing"), "Journal of Nothing"),
         ((QUESTION, "--papers", "nobody1999"), "nobody1999"),
         ((QUESTION, "--papers", " , "), "--papers is empty"),
-        ((QUESTION, "--min-year", "2020", "--max-year", "2010"), "Swap the two years"),
+        ((QUESTION, "--from-year", "2020", "--to-year", "2010"), "Swap the two years"),
         ((QUESTION, "--sources", "0"), "--sources"),
         ((QUESTION, "--length", "3"), "--length"),
         ((QUESTION, "--cite-style", "mla"), "--cite-style"),
