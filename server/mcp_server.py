@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +24,7 @@ from mcp_types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, create_model
 
 from ..api.conversation import answer_with_sources
 from ..api.library_health import alibrary_status
@@ -125,8 +124,12 @@ class LibraryTools:
         question: Text,
         sources: Annotated[int | None, _QUESTION["sources"]] = None,
         length: Annotated[int | None, _QUESTION["length"]] = None,
-        from_year: Annotated[int | None, _QUESTION["from_year"]] = None,
-        to_year: Annotated[int | None, _QUESTION["to_year"]] = None,
+        from_year: Annotated[
+            int | None, _QUESTION["from_year"], Field(validation_alias=AliasChoices("from_year", "min_year"))
+        ] = None,
+        to_year: Annotated[
+            int | None, _QUESTION["to_year"], Field(validation_alias=AliasChoices("to_year", "max_year"))
+        ] = None,
         venue: Annotated[str, _QUESTION["venue"]] = "",
         papers: Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")] = [],  # noqa: B006
         single_shot: Annotated[bool, _QUESTION["single_shot"]] = False,
@@ -136,7 +139,8 @@ class LibraryTools:
         max_tokens: Annotated[int | None, _QUESTION["max_tokens"]] = None,
         max_cost: Annotated[float | None, _QUESTION["max_cost"]] = None,
     ) -> Annotated[CallToolResult, ResearchAnswer]:
-        """Answer a question from the user's papers alone, each cited sentence checked against the words it rests on.
+        """Answer a question from the user's papers alone, each cited sentence checked against the words that it rests
+        on.
 
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
@@ -168,7 +172,7 @@ class LibraryTools:
         return CallToolResult(content=[TextContent(text=text)], structured_content=answer.model_dump(mode="json"))
 
     async def library_status(self) -> LibraryStatus:
-        """Say how many papers and passages the library holds, from which years, and what is wrong with it."""
+        """How many papers and passages the library holds, from which years, and what is wrong with it."""
         return LibraryStatus.model_validate(await alibrary_status(self._session))
 
 
@@ -219,7 +223,8 @@ def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: 
     hints = ToolAnnotations(
         read_only_hint=read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    tool = Tool.from_function(call, title=title, description=inspect.getdoc(call), annotations=hints)
+    description = " ".join((call.__doc__ or "").split())
+    tool = Tool.from_function(call, title=title, description=description, annotations=hints)
     metadata = tool.fn_metadata
     metadata.arg_model = create_model(tool.name, __base__=metadata.arg_model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = metadata.arg_model.model_json_schema()
