@@ -134,7 +134,7 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
     graph = build_research_graph(provide).compile()
     request = ResearchRequest(question, single_shot=single_shot)
     values: dict[str, Any] = {}
-    async for update in graph.astream(request.given(), stream_mode="updates"):
+    async for update in graph.astream(request.graph_input(), stream_mode="updates"):
         for written in update.values():
             values |= written or {}
     seen.proposed = proposed_in(values)

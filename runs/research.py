@@ -13,7 +13,7 @@ from ..text.normalize import is_latin
 from ..tools.paper_search import year_range
 from ..tools.questions.validation import plain_question
 from ..tools.scope import Scope
-from .fingerprint import research_fingerprint, research_question_of, settings_of_run
+from .fingerprint import research_fingerprint, research_subject, settings_of_run
 from .section_request import OnNotice
 
 _TITLE: int = 80
@@ -68,7 +68,7 @@ class ResearchRequest:
         text = " ".join(self.question.split())
         return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
 
-    def given(self) -> dict[str, Any]:
+    def graph_input(self) -> dict[str, Any]:
         """The graph's input: only what was requested."""
         asked: dict[str, Any] = {
             "sources": self.sources,
@@ -93,27 +93,27 @@ class ResearchRequest:
         if foreign_script(self.question, session):
             on_notice(f"Note: {FOREIGN_SCRIPT}")
 
-    def about(self) -> str:
+    def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return research_question_of(self.given())
+        return research_subject(self.graph_input())
 
-    def mark(self, session: Session) -> str:
+    def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its answer; blocks."""
         settings = session.settings
         return research_fingerprint(
-            {"sources": settings.answer_sources, "words": settings.answer_words, **self.given()},
+            {"sources": settings.answer_sources, "words": settings.answer_words, **self.graph_input()},
             library_version=session.library.version(),
             settings=settings,
             prompts_hash=session.prompts.fingerprint(),
             custom_model_id=session.custom_model_id,
         )
 
-    def kept(self, session: Session) -> dict[str, Any]:
+    def to_record(self, session: Session) -> dict[str, Any]:
         """What the register stores, from which the run can be resumed by its id alone."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
-        return {"asked": self.given(), "settings": settings_of_run(settings) | own}
+        return {"asked": self.graph_input(), "settings": settings_of_run(settings) | own}
 
     @classmethod
     def of(cls, kept: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ..experiment import SECTION_KINDS, Experiment, require_fields
 from ..graph.session import Session
-from .fingerprint import RunKind, fingerprint, question_of, settings_of_run
+from .fingerprint import RunKind, section_fingerprint, section_subject, settings_of_run
 
 OnNotice = Callable[[str], None]
 
@@ -37,13 +37,13 @@ class SectionRequest:
         kinds = SECTION_KINDS if self.kind == "paper" else (self.kind,)
         require_fields(self.experiment, *kinds, source=self.source)
 
-    def about(self) -> str:
+    def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return question_of(self.kind, self.experiment)
+        return section_subject(self.kind, self.experiment)
 
-    def mark(self, session: Session) -> str:
+    def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its text; blocks."""
-        return fingerprint(
+        return section_fingerprint(
             self.kind,
             self.experiment,
             library_version=session.library.version(),
@@ -52,7 +52,7 @@ class SectionRequest:
             custom_model_id=session.custom_model_id,
         )
 
-    def kept(self, session: Session) -> dict[str, Any]:
+    def to_record(self, session: Session) -> dict[str, Any]:
         """What the register stores, from which the run can be resumed by its id alone."""
         return {
             "source": self.source,
@@ -60,7 +60,7 @@ class SectionRequest:
             "settings": settings_of_run(session.settings),
         }
 
-    def given(self) -> dict[str, Any]:
+    def graph_input(self) -> dict[str, Any]:
         """The graph's input."""
         experiment = {"experiment": self.experiment.model_dump(mode="json")}
         return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
@@ -78,7 +78,7 @@ class RunRequest(Protocol):
     @property
     def thread_id(self) -> str | None: ...
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None: ...
-    def about(self) -> str: ...
-    def mark(self, session: Session) -> str: ...
-    def kept(self, session: Session) -> dict[str, Any]: ...
-    def given(self) -> dict[str, Any]: ...
+    def subject_key(self) -> str: ...
+    def fingerprint(self, session: Session) -> str: ...
+    def to_record(self, session: Session) -> dict[str, Any]: ...
+    def graph_input(self) -> dict[str, Any]: ...

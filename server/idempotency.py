@@ -33,7 +33,7 @@ Start = Callable[[], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeys:
-    """The keys of a library; a claim that was not settled is void once its server is gone."""
+    """The keys of a library; a claim that was not committed is void once its server is gone."""
 
     register: RequestKeys
 
@@ -60,7 +60,7 @@ class IdempotencyKeys:
         finally:
             claimed_key.reset(claimed)
         order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
-        await asyncio.shield(asyncio.to_thread(self.register.settle, name, order))
+        await asyncio.shield(asyncio.to_thread(self.register.commit, name, order))
         return job
 
 
@@ -72,7 +72,7 @@ async def _joined(earlier: KeyUse, request: str, find: Find) -> Job | None:
     return await find(earlier.order)
 
 
-def request_mark(request: Request, content: Any) -> str:
+def request_fingerprint(request: Request, content: Any) -> str:
     """Identifies a request by its path and content."""
     given = json.dumps([request.url.path, content], sort_keys=True, default=str)
     return hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()

@@ -71,13 +71,13 @@ class ServerJobs(Protocol):
 
 
 class RequestKeys(Protocol):
-    """Idempotency keys, kept for a day; a claim ends with its server unless it was settled. Blocking, thread-safe."""
+    """Idempotency keys, kept for a day; a claim ends with its server unless it was committed. Blocking, thread-safe."""
 
     def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        """Claim a key for a request and return None; returns the use of another claim that is committed or alive."""
         ...
 
-    def settle(self, key: str, order: dict[str, Any]) -> None:
+    def commit(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         ...
 

@@ -60,7 +60,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     """Run one line and return the next state; report any error in one line."""
     given = request
     if request.command == "resume" and not shell.state.paused:
-        await shell.settle()
+        await shell.wait_for_background()
     try:
         require(shell.state, request.command)
     except CiteloomError as error:

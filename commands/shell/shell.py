@@ -125,7 +125,7 @@ class Shell:
     told_of_mode: bool = False
     behind: asyncio.Task[None] | None = None
 
-    async def settle(self) -> None:
+    async def wait_for_background(self) -> None:
         """Wait for background work, such as finding an interrupted question."""
         if self.behind is not None:
             await asyncio.wait([self.behind])

@@ -13,7 +13,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from ...api.library_papers import apaper
 from ...api.paper_lookup import parse_identifiers
 from ...api.serving import JobOrder
-from ..idempotency import IdempotencyKey, request_mark
+from ..idempotency import IdempotencyKey, request_fingerprint
 from ..ingest_jobs import require_services
 from ..job import Job
 from ..job_requests import event_stream, job_reference
@@ -48,8 +48,8 @@ async def add_papers(
             return await state.ingests.start(order)
 
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
-    mark = request_mark(request, [replace, content])
-    job = await state.keys.get_or_call(idempotency_key, mark, find=state.ingests.find, start=start)
+    fingerprint = request_fingerprint(request, [replace, content])
+    job = await state.keys.get_or_call(idempotency_key, fingerprint, find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 
@@ -85,7 +85,7 @@ async def _start_lookup(content: Mapping[str, Any], request: Request, state: Ser
     async def start() -> Job:
         return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
 
-    job = await state.keys.get_or_call(key, request_mark(request, content), find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(key, request_fingerprint(request, content), find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 

@@ -81,7 +81,7 @@ class LocalJobs(UnregisteredJobs):
                 (order.id, order.kind, dump_json(order.request), time.time()),
             )
             if key:
-                _settle(connection, key, asdict(order))
+                _commit(connection, key, asdict(order))
         return None
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
@@ -109,21 +109,21 @@ class LocalJobs(UnregisteredJobs):
             return {job_id for (job_id,) in _JOBS.read(connection.execute("SELECT thread_id FROM jobs"))}
 
 
-def _settle(connection: sqlite3.Connection, key: str, order: dict[str, Any]) -> None:
+def _commit(connection: sqlite3.Connection, key: str, order: dict[str, Any]) -> None:
     for _, known, _ in _KEYS.read(connection.execute("SELECT * FROM keys WHERE thread_id = ?", (key,))):
         use = known | {"order": order}
         connection.execute("UPDATE keys SET request = ? WHERE thread_id = ?", (dump_json(use), key))
 
 
 class LocalKeys:
-    """Idempotency keys in the same file; a claim that an earlier server did not settle is void."""
+    """Idempotency keys in the same file; a claim that an earlier server did not commit is void."""
 
     def __init__(self, path: Path) -> None:
         self._file = RegisterFile(path, _SCHEMA)
         self._server = secrets.token_hex(8)
 
     def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        """Claim a key for a request and return None; returns the use of another claim that is committed or alive."""
         now = time.time()
         row = (key, dump_json({"request": request, "server": self._server}), now)
         with self._file.connection() as connection:
@@ -136,10 +136,10 @@ class LocalKeys:
                 return None
         return KeyUse(use["request"], use.get("order"))
 
-    def settle(self, key: str, order: dict[str, Any]) -> None:
+    def commit(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._file.connection() as connection:
-            _settle(connection, key, order)
+            _commit(connection, key, order)
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

@@ -20,7 +20,7 @@ _KEYS: Final = TypedTable("request_keys", ("key",), {"key": TEXT, "request": TEX
 
 
 class PostgresKeys:
-    """The keys, as one server claims them; a claim ends with its server unless it was settled."""
+    """The keys, as one server claims them; a claim ends with its server unless it was committed."""
 
     def __init__(self, database: Database, pool: Any) -> None:
         self._database = database
@@ -28,7 +28,7 @@ class PostgresKeys:
         self._pool = pool
 
     def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        """Claim a key for a request and return None; returns the use of another claim that is committed or alive."""
         with self._database.leased(self._pool) as connection:
             if connection.execute(_CLAIM, (key, request, self._server)).fetchone() is not None:
                 return None
@@ -37,7 +37,7 @@ class PostgresKeys:
             return self.claim(key, request)
         return KeyUse(*found[0][1:])
 
-    def settle(self, key: str, order: dict[str, Any]) -> None:
+    def commit(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._database.leased(self._pool) as connection:
             connection.execute("UPDATE request_keys SET job = %s WHERE key = %s", (dump_json(order), key))
