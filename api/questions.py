@@ -9,8 +9,8 @@ from typing import Unpack
 from ..citations.export.pandoc_formats import Format
 from ..graph.events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
+from ..runs.run_requests import ResearchRequest
 from ..text.question_subject import subject_of
 from ..tools.questions.validation import plain_question
 from .arguments import one_or_more, require_writable, requires_open

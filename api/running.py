@@ -22,9 +22,8 @@ from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
 from ..runs.output_files import public_record, save
 from ..runs.report_figures import report_figures
-from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
-from ..runs.section_request import OnNotice, RunRequest, SectionRequest
+from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
 from ..stores.backends import backend_of
 from ..stores.run_records import RunRecord
 from .arguments import formats_of

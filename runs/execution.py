@@ -29,7 +29,7 @@ from ..stores.run_records import PLOT_SET, NewRun, RunRecord
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
-from .section_request import OnNotice, RunRequest
+from .run_requests import OnNotice, RunRequest
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
 _session: ContextVar[Session] = ContextVar("session of the current run")
