@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from ..runs.run_requests import ResearchRequest, SectionRequest
 
 
+__all__ = [
+    "ResumableRun",
+    "RunHead",
+    "RunRecord",
+    "UnknownRunError",
+    "count_runs",
+    "delete_run",
+    "find_run",
+    "find_runs",
+    "is_under_way",
+    "list_runs",
+    "run_details",
+    "run_heads",
+    "run_summary",
+]
+
 _FIELDS = (
     "thread_id",
     "section",
@@ -53,23 +69,6 @@ async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     ]
     result = None if run.result is None else public_record(stored(run.result))
     return {**summary, "queries": queries, "result": result}
-
-
-__all__ = [
-    "ResumableRun",
-    "RunHead",
-    "RunRecord",
-    "UnknownRunError",
-    "count_runs",
-    "delete_run",
-    "find_run",
-    "find_runs",
-    "is_under_way",
-    "list_runs",
-    "run_details",
-    "run_heads",
-    "run_summary",
-]
 
 
 def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:
