@@ -68,8 +68,8 @@ def section_kind(kind: object) -> SectionKind:
     return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
 
 
-def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
-    """The formats to be written to `out` beside the markdown, which is always.
+def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
+    """The formats to write besides Markdown.
 
     Raises `ArgumentError` for an unknown one, naming all, and for any where there is no `out` to write them to.
     """
@@ -87,7 +87,7 @@ def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Form
     return wanted
 
 
-def choice_of(what: str, given: object, literal: Any) -> None:
+def require_choice(what: str, given: object, literal: Any) -> None:
     """Raise `ArgumentError` unless `given` is one of the values of a `Literal`."""
     if given not in get_args(literal):
         _raise(what, given, get_args(literal))

@@ -18,7 +18,7 @@ from ..graph.session import Session
 from ..runs.edited_files import export_edited
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from .arguments import ArgumentError, formats_of, requires_open
+from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
 
 __all__ = ["aexport", "averify", "export", "verify"]
@@ -47,10 +47,10 @@ async def aexport(
     Raises `InputError`, and `ExportError` for a format that cannot be made.
     """
     file = Path(file)
-    wanted = formats_of(formats, file.parent)
+    wanted = parse_formats(formats, file.parent)
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    run = await in_thread(lambda: backend_of(session.home).runs().get(_thread_of(file)))
+    run = await in_thread(lambda: backend_of(session.home).runs().get(_read_thread_id(file)))
     ordered = [name for name in FORMATS if name in wanted]
     paths, warnings = await export_edited(file, run, ordered, session, csl=csl, force=force)
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
@@ -69,14 +69,14 @@ async def averify(session: Session, file: Path | str) -> dict[str, Any]:
 
     Raises `InputError` for a file that is not a result.
     """
-    return await in_thread(_verified, session, Path(file))
+    return await in_thread(_verify, session, Path(file))
 
 
 export = requires_open(blocking(aexport))
 verify = requires_open(blocking(averify))
 
 
-def _verified(session: Session, file: Path) -> dict[str, Any]:
+def _verify(session: Session, file: Path) -> dict[str, Any]:
     exported = read_exported(_existing(file)) if file.suffix in SUFFIXES else None
     record = _read(file.with_suffix(".json") if exported else file)
     shelf = _LibraryReader(session.library)
@@ -89,7 +89,7 @@ def _verified(session: Session, file: Path) -> dict[str, Any]:
     }
 
 
-def _thread_of(file: Path) -> str:
+def _read_thread_id(file: Path) -> str:
     """The run that wrote the file, by the record beside it."""
     record = file.with_suffix(".json")
     if file.suffix != ".md" or not file.is_file():

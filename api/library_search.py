@@ -16,7 +16,7 @@ from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words
 from ..tools.tool_schemas import CategoryName, as_list, as_years
-from .arguments import ArgumentError, at_least_one, choice_of, one_or_more, requires_open
+from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
 
 __all__ = [
@@ -66,7 +66,7 @@ async def asearch(
     """
     require_words(query)
     at_least_one("k", k)
-    choice_of("mode", mode, RetrievalMode)
+    require_choice("mode", mode, RetrievalMode)
     scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(as_records, session.library, query, hits)

@@ -26,7 +26,7 @@ from ..runs.result_record import ResultRecord
 from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
 from ..stores.backends import backend_of
 from ..stores.run_records import RunRecord
-from .arguments import formats_of
+from .arguments import parse_formats
 
 __all__ = [
     "FORMATS",
@@ -78,7 +78,7 @@ def output_to(
     page_images: bool = False,
 ) -> Output | None:
     """Where the files go; None when no folder is given. Raises `ArgumentError`."""
-    wanted = formats_of(formats, out)
+    wanted = parse_formats(formats, out)
     return None if out is None else Output(Path(out), wanted, force, page_images)
 
 
@@ -127,7 +127,7 @@ async def run_and_save(
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
-    async with _prepared(output.folder):
+    async with _output_folder(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
@@ -144,7 +144,7 @@ async def run_and_save(
 
 
 @asynccontextmanager
-async def _prepared(folder: Path) -> AsyncIterator[None]:
+async def _output_folder(folder: Path) -> AsyncIterator[None]:
     """Check that the folder is writable before anything is paid for; removes new folders again on wrong input."""
     made = await asyncio.to_thread(_make, folder)
     try:

@@ -10,20 +10,20 @@ import typer
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """The citation keys of the library that begin so."""
-    return _completed(ctx, incomplete, "papers")
+    return _complete(ctx, incomplete, "papers")
 
 
 def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of runs that begin so."""
-    return _completed(ctx, incomplete, "runs")
+    return _complete(ctx, incomplete, "runs")
 
 
 def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of conversations that begin so."""
-    return _completed(ctx, incomplete, "conversations")
+    return _complete(ctx, incomplete, "conversations")
 
 
-def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
+def _complete(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
     """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
     from ..api.homes import complete_ids, configured_home
     from ..settings.config import load_settings

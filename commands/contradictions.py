@@ -15,7 +15,7 @@ from .layout import table
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
 from .search_view import place_of, shown
-from .searching import names_given
+from .searching import split_names
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +46,7 @@ def contradictions(
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
-    keys = tuple(dict.fromkeys(names_given("--papers", papers)))
+    keys = tuple(dict.fromkeys(split_names("--papers", papers)))
     record = run_async(_find(topic, keys, pairs, home, settings))
     if as_json:
         result_json(record)

@@ -41,13 +41,13 @@ def export(
     wanted = [name.value for name in dict.fromkeys(formats) if name is not FileFormat.MD]
     if not wanted:
         raise InputError("--format md: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    from ..api.arguments import formats_of
+    from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
     current, found = resolve(home, **settings.changes())
     found.require_library()
     with command_session(current, found, create=False) as session:
-        exported = export_file(session, file, formats_of(wanted, file.parent), csl=settings.csl, force=force)
+        exported = export_file(session, file, parse_formats(wanted, file.parent), csl=settings.csl, force=force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     result_json(exported) if as_json else result("\n".join(exported["files"].values()))

@@ -64,9 +64,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
     parts = [wrapped(one_line(title), width)]
     if cells and needed <= width:
-        parts.append(_drawn(columns, cells, least, prose, width))
+        parts.append(_draw_table(columns, cells, least, prose, width))
     else:
-        parts += ["\n".join(_stacked(columns, row, prose, width)) for row in cells]
+        parts += ["\n".join(_stack_cells(columns, row, prose, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
 
 
@@ -77,7 +77,7 @@ def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
     return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
 
 
-def _drawn(
+def _draw_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Sequence[str], width: int
 ) -> str:
     from rich.console import Console
@@ -96,7 +96,7 @@ def _drawn(
     return capture.get().rstrip("\n")
 
 
-def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
+def _stack_cells(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
     """A row as lines: number and name, then each other cell, indented below its column name."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])

@@ -15,7 +15,7 @@ import typer
 from ..api.messages import command
 from ..api.run_options import FLAGS, Option
 from ..errors import InputError
-from .output import named_home, notice
+from .output import notice, print_home
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
@@ -72,12 +72,12 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
-    named_home(found.name, exists=found.exists())
+    print_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
 
 
-def command_here(arguments: str) -> str:
+def command_on_home(arguments: str) -> str:
     """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
     from ..api.homes import shown_address
 
@@ -89,7 +89,7 @@ def home_in_use() -> list[Path]:
     return list(_in_use)
 
 
-def records_of(home: Home) -> Home:
+def readable_records(home: Home) -> Home:
     """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
     from ..api.homes import records_home
 

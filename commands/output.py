@@ -45,7 +45,7 @@ def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
 
 
-def named_home(name: object, *, exists: bool) -> None:
+def print_home(name: object, *, exists: bool) -> None:
     """Print the home that the command works on, and that it is new if the command creates it."""
     notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
@@ -61,11 +61,11 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
 
     view = RunView(spent or Usage)
     if not sys.stderr.isatty():
-        yield RunProgress(lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}"))
+        yield RunProgress(lambda event: notice(f"  {_shorten(event['text'], 110)}{view.paid()}"))
         return
     from rich.console import Console
 
-    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shortened(text, width)))
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shorten(text, width)))
     try:
         progress.show()
         yield progress
@@ -111,7 +111,7 @@ def ingest_progress() -> Iterator[Any]:
                 bar.update(task, description="describing figures", total=event.total, completed=event.done)
             line = _ingest_line(event)
             if line and not isinstance(event, Stored):
-                bar.console.print(_escaped(one_line(line)), style="dim", highlight=False)
+                bar.console.print(_escape(one_line(line)), style="dim", highlight=False)
 
         yield show
 
@@ -154,12 +154,12 @@ def _ingest_line(event: IngestEvent) -> str:
     return ""
 
 
-def _shortened(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

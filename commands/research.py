@@ -15,7 +15,7 @@ from .options import HomeOption, JsonOption, command_session, resolve, takes_opt
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
-from .searching import names_given
+from .searching import split_names
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def research(
         min_year=limits.from_year,
         max_year=limits.to_year,
         venue=limits.venue,
-        papers=tuple(names_given("--papers", papers)),
+        papers=tuple(split_names("--papers", papers)),
         single_shot=limits.single_shot,
         fresh=limits.fresh,
     )

@@ -11,7 +11,7 @@ import typer
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
 from .escaping import one_line, shown
-from .options import command_here
+from .options import command_on_home
 from .output import notice, result
 from .run_display import AnswerStreamView
 
@@ -74,10 +74,10 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     if not record["citations"]:
         return [
             "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",
-            f'Next: {command_here("find")} "..." lists the papers on a subject; {command_here("ingest")} adds more.',
+            f'Next: {command_on_home("find")} "..." lists papers on a subject; {command_on_home("ingest")} adds more.',
         ]
     key = record["citations"][0]["key"]
-    steps = [f"Next: {command_here('papers show')} {key} shows a cited paper."]
+    steps = [f"Next: {command_on_home('papers show')} {key} shows a cited paper."]
     if not record["files"]:
         steps.append("Next: add --out DIR to save the answer and its evidence report, at no further cost.")
     if record["route"]["track"] == "survey" and not record["route"]["papers"]:

@@ -15,7 +15,7 @@ from ..api.run_options import RunLimits
 from .completion import complete_runs
 from .escaping import one_line
 from .layout import table
-from .options import HomeOption, JsonOption, command_session, records_of, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, readable_records, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress
@@ -47,7 +47,7 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
     from ..api.stored_runs import list_runs
 
-    records = list_runs(records_of(resolve(home)[1]))
+    records = list_runs(readable_records(resolve(home)[1]))
     if as_json:
         result_json(records)
         return
@@ -68,7 +68,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     """Show one run: status, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
-    record = run_async(run_details(run_id, records_of(resolve(home)[1])))
+    record = run_async(run_details(run_id, readable_records(resolve(home)[1])))
     if as_json:
         result_json(record)
         return

@@ -12,7 +12,7 @@ from ..api.messages import counted, megabytes
 from .completion import complete_runs
 from .escaping import one_line
 from .layout import table
-from .options import HomeOption, JsonOption, records_of, resolve
+from .options import HomeOption, JsonOption, readable_records, resolve
 from .output import notice, result, result_json
 
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
@@ -43,7 +43,7 @@ def usage(
     from ..api.spending import read_spending, spending_record, usage_total
 
     settings, found = resolve(home)
-    rows = run_async(read_spending(records_of(found), run_ids or ()))
+    rows = run_async(read_spending(readable_records(found), run_ids or ()))
     records = [spending_record(row, settings.prices) for row in rows]
     total = usage_total(rows, settings.prices)
     if as_json:
@@ -72,7 +72,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     from ..api.spending import survey_journal
 
     named = resolve(home)[1]
-    record = survey_journal(records_of(named))
+    record = survey_journal(readable_records(named))
     if as_json:
         result_json(record)
         return

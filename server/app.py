@@ -61,7 +61,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with served(app, lambda: open_state(settings, home, options, requests)):
+        async with keep_state_open(app, lambda: open_state(settings, home, options, requests)):
             yield
 
     app = FastAPI(
@@ -110,7 +110,7 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 
 @asynccontextmanager
-async def served(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
+async def keep_state_open(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
     """Keep `app.state.server` open for the block; None while it joins the other servers again."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "citeloom"))
     app.state.server = app.state.mcp = None
@@ -162,10 +162,10 @@ async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
 def handle_page_errors(app: FastAPI) -> None:
     """Show the problems that the app answers with as pages where a browser asks for one."""
     for kind, handler in list(app.exception_handlers.items()):
-        app.add_exception_handler(kind, _shown(cast(Handler, handler)))
+        app.add_exception_handler(kind, _with_page(cast(Handler, handler)))
 
 
-def _shown(handler: Handler) -> Handler:
+def _with_page(handler: Handler) -> Handler:
     async def shown(request: Request, error: Exception) -> Response:
         response = await handler(request, error)
         if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:

@@ -48,7 +48,7 @@ class IdempotencyKeys:
         name = hashlib.sha256(key.encode()).hexdigest()
         earlier = await asyncio.to_thread(self.register.claim, name, request)
         if earlier is not None:
-            job = await _joined(earlier, request, find)
+            job = await _join(earlier, request, find)
             if job is not None:
                 return job
         claimed = claimed_key.set(name)
@@ -64,7 +64,7 @@ class IdempotencyKeys:
         return job
 
 
-async def _joined(earlier: KeyUse, request: str, find: Find) -> Job | None:
+async def _join(earlier: KeyUse, request: str, find: Find) -> Job | None:
     if earlier.request != request:
         raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
     if earlier.order is None:

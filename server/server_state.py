@@ -165,7 +165,7 @@ async def _tidy_hourly(state: ServerState) -> None:
             _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
-def state_of(app: FastAPI) -> ServerState:
+def get_state(app: FastAPI) -> ServerState:
     """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
     state: ServerState | None = app.state.server
     if state is None:
@@ -174,7 +174,7 @@ def state_of(app: FastAPI) -> ServerState:
 
 
 def _state_of(request: Request) -> ServerState:
-    return state_of(request.app)
+    return get_state(request.app)
 
 
 StateOf = Annotated[ServerState, Depends(_state_of)]

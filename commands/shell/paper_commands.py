@@ -32,10 +32,10 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
     session = await shell.session()
     papers = await asyncio.to_thread(session.library.papers)
     display.listing(
-        counted(len(papers), "paper"), [(n, display.head_of(paper), "") for n, paper in enumerate(papers, 1)]
+        counted(len(papers), "paper"), [(n, display.paper_head(paper), "") for n, paper in enumerate(papers, 1)]
     )
     display.next_steps(_NEXT)
-    return PapersListed(_numbered([paper.key for paper in papers]))
+    return PapersListed(_number([paper.key for paper in papers]))
 
 
 async def find(shell: Shell, argument: str) -> Outcome:
@@ -51,12 +51,12 @@ async def find(shell: Shell, argument: str) -> Outcome:
         display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
         return FoundNothing()
     items = [
-        (number, display.head_of(session.library.paper(paper["key"])), behind(paper))
+        (number, display.paper_head(session.library.paper(paper["key"])), behind(paper))
         for number, paper in enumerate(found, 1)
     ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
-    return PapersListed(_numbered([paper["key"] for paper in found]), words)
+    return PapersListed(_number([paper["key"] for paper in found]), words)
 
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
@@ -70,12 +70,12 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
         return FoundNothing()
     papers = {key: session.library.paper(key) for key in dict.fromkeys(record["key"] for record in records)}
     items = [
-        (number, display.head_of(paper), "\n".join(_passages_of(paper, records)))
+        (number, display.paper_head(paper), "\n".join(_list_passages(paper, records)))
         for number, paper in enumerate(papers.values(), 1)
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    return Drafted(_numbered(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
+    return Drafted(_number(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
 
 
 async def summary(shell: Shell, argument: str) -> Outcome:
@@ -119,11 +119,11 @@ def _read_summary(session: Session, key: str) -> tuple[Paper, str, str, Publicat
     return paper, library.summary(key), library.note(key), status
 
 
-def _numbered(keys: list[str]) -> tuple[Listed, ...]:
+def _number(keys: list[str]) -> tuple[Listed, ...]:
     return tuple(Listed(number, key) for number, key in enumerate(keys, 1))
 
 
-def _passages_of(paper: Paper, records: list[dict[str, Any]]) -> list[str]:
+def _list_passages(paper: Paper, records: list[dict[str, Any]]) -> list[str]:
     return [_passage(place_of(record), record["sentence"]) for record in records if record["key"] == paper.key]
 
 

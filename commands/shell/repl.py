@@ -73,9 +73,9 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     try:
         outcome = await interruptible(_act(shell, given))
     except Interrupted:
-        return _paused(shell, given, "Interrupted")
+        return _pause(shell, given, "Interrupted")
     except PausedError as error:
-        return _paused(shell, given, _with_stage(error, error.message))
+        return _pause(shell, given, _with_stage(error, error.message))
     except CiteloomError as error:
         display.failure(_with_stage(error, str(error)))
         return error.exit_code
@@ -102,7 +102,7 @@ def _with_stage(error: CiteloomError, message: str) -> str:
     return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
-def _paused(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
+def _pause(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
     if request.command not in RESUMABLE:
         notice(f"{why}.")
         return PAUSED

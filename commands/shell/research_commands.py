@@ -81,10 +81,10 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         display.warning(text)
     if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
         display.warning("Some citations could not be formatted correctly")
-    outcome = answer_of(record)
+    outcome = draft_answer(record)
     if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
-    display.panel("Research Results", shown_answer(record, outcome.papers, text=not view.has_shown(record)))
+    display.panel("Research Results", format_answer(record, outcome.papers, text=not view.has_shown(record)))
     _tell_cost(record["usage"])
     if coverage := coverage_line(record["coverage"]):
         notice(coverage)
@@ -92,7 +92,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     return outcome
 
 
-def answer_of(record: Mapping[str, Any]) -> Drafted:
+def draft_answer(record: Mapping[str, Any]) -> Drafted:
     """The outcome of an answer: its numbered papers, the draft to save, and the question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
@@ -102,16 +102,16 @@ def answer_of(record: Mapping[str, Any]) -> Drafted:
     return Drafted(papers, ShellDraft("research", record["markdown"], record), record["question"])
 
 
-def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
     """The answer with its references as markdown, each with the number that commands take; without its `text` where
     that was shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
         return "\n\n".join([*parts, references_markdown(record)])
-    return "\n\n".join([*parts, "## References", *keyed_references(record["references"], papers)])
+    return "\n\n".join([*parts, "## References", *format_references(record["references"], papers)])
 
 
-def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
     """References with the numbers and keys that commands take; paragraphs, since markdown would renumber a list."""
     return [
         f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
@@ -193,12 +193,12 @@ def restore(shell: Shell, home: Home, thread: str) -> None:
     shell.turns = last.number
     answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
     if answered is not None:
-        shell.state = after(shell.state, answer_of(answered.record))
+        shell.state = after(shell.state, draft_answer(answered.record))
     turns = counted(entry.turns, "turn")
     notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
 
 
-async def behind_the_prompt(shell: Shell, settings: Settings, home: Home) -> None:
+async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
     """Steps that need the open library: expire old conversations, report an interrupted question."""
     try:
         await shell.opening.wait()

@@ -40,7 +40,7 @@ async def add_papers(
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
         async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
-            stored, refused = await _stored(files, upload_id, state)
+            stored, refused = await _store_files(files, upload_id, state)
             if not stored:
                 errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
                 raise ServerError(422, "None of the files can be added.", errors=errors)
@@ -92,29 +92,29 @@ async def _start_lookup(content: Mapping[str, Any], request: Request, state: Ser
 @router.get("/ingests/{upload_id}", responses=problems(404))
 async def get_ingest(upload_id: str, state: StateOf) -> JobState:
     """The state of an ingest, with its report once it is finished."""
-    return JobState.model_validate((await _required(upload_id, state)).record())
+    return JobState.model_validate((await _require_ingest(upload_id, state)).record())
 
 
 @router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
 async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Response:
     """The events of an ingest since `Last-Event-ID`, until it ends."""
-    return event_stream(await _required(upload_id, state), request, state.streams)
+    return event_stream(await _require_ingest(upload_id, state), request, state.streams)
 
 
 @router.post("/ingests/{upload_id}/cancel", responses=problems(404))
 async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
     """Stop an ingest: its finished papers stay, and its other files are deleted."""
-    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _required(upload_id, state)).id))
+    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _require_ingest(upload_id, state)).id))
 
 
-async def _required(upload_id: str, state: ServerState) -> Job:
+async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     job = await state.jobs.find(upload_id)
     if job is None or job.order.kind != "ingest":
         raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
     return job
 
 
-async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
+async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
     """The names of the files that were stored, and what was refused with the reason of each."""
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []

@@ -69,7 +69,7 @@ def _whole_answer(text: str) -> None:
     message = {"content": text, "refusal": text, "tool_calls": [call] * 3}
     usage = {"prompt_tokens": text, "completion_tokens": text}
     _refusable(
-        lambda: response_validation.answer_of(
+        lambda: response_validation.draft_answer(
             {"choices": [{"message": message, "finish_reason": text}], "usage": usage}
         )
     )
