@@ -11,10 +11,16 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .completion import complete_conversations
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, command_on_home, readable_records, resolve, takes_options
+from .layout import one_line, table
+from .options import (
+    HomeOption,
+    JsonOption,
+    command_on_home,
+    complete_conversations,
+    readable_records,
+    resolve,
+    takes_options,
+)
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption

@@ -10,8 +10,7 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS
-from .escaping import one_line
-from .layout import table
+from .layout import one_line, table
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
 from .search_view import place_of, shown

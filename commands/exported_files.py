@@ -9,7 +9,7 @@ import typer
 
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .escaping import one_line
+from .layout import one_line
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
 from .sections import FileFormat, ForceOption

@@ -1,8 +1,10 @@
-"""Options shared by commands, and how they become settings."""
+"""Options shared by commands: how they become settings, and what a shell completes."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ..api.homes import Home, Session
     from ..settings.config import Settings
 
+
 HomeOption = Annotated[
     str | None,
     typer.Option(
@@ -31,19 +34,6 @@ HomeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
-MaxCallsOption = Annotated[
-    int | None,
-    typer.Option("--max-calls", min=1, help="Limit on model requests; the run pauses before it exceeds it."),
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", min=1, help="Limit on tokens; the run pauses before it exceeds it.")
-]
-MaxCostOption = Annotated[
-    float | None,
-    typer.Option(
-        "--max-cost", help="Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
-    ),
-]
 # The options that are not named like the settings that they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 
@@ -162,3 +152,30 @@ def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
         )
         annotation: Any = Annotated[types[item.name], given]
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
+
+
+def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The citation keys of the library that begin so."""
+    return _complete(ctx, incomplete, "papers")
+
+
+def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of runs that begin so."""
+    return _complete(ctx, incomplete, "runs")
+
+
+def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of conversations that begin so."""
+    return _complete(ctx, incomplete, "conversations")
+
+
+def _complete(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
+    """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
+    from ..api.homes import complete_ids, configured_home
+    from ..settings.config import load_settings
+
+    outer = ctx.find_root().params.get("home")
+    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+        home = configured_home(load_settings(home=ctx.params.get("home") or outer))
+        return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+    return []

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .escaping import json_text, one_line, shown
-from .layout import ending_in_command, terminal_width, wrapped
+from .layout import ending_in_command, json_text, one_line, shown, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent

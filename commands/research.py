@@ -10,8 +10,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionLimits
 from ..errors import InputError
-from .completion import complete_keys
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
 from ..api.spending import Usage
-from .escaping import shown
+from .layout import shown
 from .output import section_progress
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
-from .escaping import one_line, shown
+from .layout import one_line, shown
 from .options import command_on_home
 from .output import notice, result
 from .run_display import AnswerStreamView

@@ -12,10 +12,8 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import RunLimits
-from .completion import complete_runs
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, command_session, readable_records, resolve, takes_options
+from .layout import one_line, table
+from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress

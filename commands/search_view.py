@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..api.messages import counted
-from .escaping import one_line
-from .layout import table
+from .layout import one_line, table
 from .output import notice
 
 _LONGEST_SENTENCE = 240  # characters

@@ -8,8 +8,7 @@ import typer
 
 from ..api.messages import counted
 from ..errors import InputError
-from .completion import complete_keys
-from .options import HomeOption, JsonOption, home_session
+from .options import HomeOption, JsonOption, complete_keys, home_session
 from .output import notice, result_json
 from .search_view import show_papers, show_passages
 

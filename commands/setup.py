@@ -10,7 +10,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import command
 from ..errors import InputError
-from .escaping import one_line
+from .layout import one_line
 from .output import notice, result
 
 

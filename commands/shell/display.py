@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..escaping import one_line, shown
-from ..layout import terminal_width, wrapped
+from ..layout import one_line, shown, terminal_width, wrapped
 from ..output import notice, result
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.

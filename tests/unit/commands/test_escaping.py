@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from citeloom.commands.escaping import one_line, shown
-from citeloom.commands.layout import table
+from citeloom.commands.layout import one_line, shown, table
 from citeloom.commands.output import notice, result, result_json
 
 pytestmark = pytest.mark.attack
