@@ -137,7 +137,7 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                     opened.set_result(None)
                 await _either(ending, state.lost)
                 if not ending.is_set():
-                    _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
+                    _log.warning("This server was evicted and its jobs reassigned; rejoining.")
                     app.state.server = app.state.mcp = None
         except Exception as error:
             app.state.server = app.state.mcp = None

@@ -212,7 +212,7 @@ class JobRecovery:
         async with self._claiming:
             try:
                 orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
-            except PausedError as error:  # the database is away, or this server was taken for dead
+            except PausedError as error:  # the database is away, or this server was evicted
                 _log.warning("Unfinished jobs are not looked for: %s", error.message)
                 return
             for order in orders:
@@ -260,7 +260,7 @@ def lost_connection(error: BaseException) -> bool:
 
 
 def lost_lease(error: BaseException) -> bool:
-    """Whether an error goes back to the refusal of this server, which was taken for dead."""
+    """Whether an error goes back to the refusal of this server, which was evicted."""
     return any(isinstance(each, LeaseLostError) for each in _causes(error))
 
 

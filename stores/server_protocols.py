@@ -136,13 +136,13 @@ class Uploads(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What a server does about news of the others; called in any thread.
+    """What a server does about news of other servers; called in any thread.
 
     Args:
         changed: a job of another server has new events.
         stop: another server was asked to stop these jobs of this one.
         orphans: there are jobs whose server is gone.
-        lost: this server was taken for dead, and others work on its jobs.
+        lost: this server was evicted, and others work on its jobs.
     """
 
     changed: Callable[[str], None]
@@ -156,7 +156,7 @@ class Membership(Protocol):
 
     @property
     def home(self) -> Home:
-        """The home through which this server works; a database refuses it once the server was taken for dead."""
+        """The home through which this server works; a database refuses it once the server was evicted."""
         ...
 
     @property
