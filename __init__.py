@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from .api.contradictions import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
+    from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
-    from .api.opening import aopen_library, open_library
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, astream_research, research
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
@@ -37,7 +37,7 @@ _HOMES = {
     "aexport": "citeloom.api.files",
     "afigures": "citeloom.api.library_papers",
     "aingest": "citeloom.api.ingesting",
-    "aopen_library": "citeloom.api.opening",
+    "aopen_library": "citeloom.api.homes",
     "aresearch": "citeloom.api.questions",
     "asearch": "citeloom.api.library_search",
     "async_zotero": "citeloom.api.zotero_sync",
@@ -57,7 +57,7 @@ _HOMES = {
     "figures": "citeloom.api.library_papers",
     "ingest": "citeloom.api.ingesting",
     "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api.opening",
+    "open_library": "citeloom.api.homes",
     "research": "citeloom.api.questions",
     "search": "citeloom.api.library_search",
     "sync_zotero": "citeloom.api.zotero_sync",

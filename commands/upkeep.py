@@ -140,8 +140,8 @@ def copy_library(
     papers' own files stay where they are. An interrupted copy continues when
     the command is given again. A home that holds anything else is refused.
     """
+    from ..api.homes import readable_home
     from ..api.library_copying import copy_home_to, target_home
-    from ..api.opening import readable_home
 
     settings, found = resolve(home, to_copy=True)
     other = target_home(settings, found, to, to_vectors)

@@ -14,7 +14,7 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..api.opening import Home
+    from ..api.homes import Home
     from ..api.zotero_sync import SyncReport, ZoteroReading, ZoteroRequest
     from ..settings.config import Settings
 
