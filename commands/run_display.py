@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
-from ..api.spending import Usage
 from .layout import shown
 from .output import section_progress
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from ..api.events import Event, ProgressEvent
     from ..api.spending import Usage
 
-
-Spent = Callable[[], Usage]
+    Spent = Callable[[], Usage]
 
 
 class RunView:

@@ -64,7 +64,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         connection.set(str(scope.get("client")))
-        answer = _Answer(send, scope["path"])
+        answer = _SecureSend(send, scope["path"])
         try:
             headers = Headers(scope=scope)
             self._require_host(headers)
@@ -136,7 +136,7 @@ class Guard:
         return counted
 
 
-class _Answer:
+class _SecureSend:
     """`send` that adds the security headers, and knows whether the answer has begun."""
 
     def __init__(self, send: Send, path: str) -> None:

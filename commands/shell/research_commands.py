@@ -60,7 +60,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
         shell.told_of_mode = True
-    stages = Stages(writes="writer" not in session.extractive)
+    stages = TurnStages(writes="writer" not in session.extractive)
     # Without a chat model the whole answer is there at once, and reads better in its panel.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
@@ -118,7 +118,7 @@ def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[
     ]
 
 
-class Stages(RunProgress):
+class TurnStages(RunProgress):
     """Prints the stages of a turn from its events; without a chat model nothing is written (`writes`)."""
 
     def __init__(self, *, writes: bool = True) -> None:
@@ -156,7 +156,7 @@ class Stages(RunProgress):
                 pass  # findings of the checks are shown with the answer
 
 
-def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
+def _report_reason(record: Mapping[str, Any], stages: TurnStages) -> None:
     from ...api.result_views import attempts, coverage_warnings
 
     for text in coverage_warnings(*attempts(record["coverage"])):
