@@ -11,7 +11,7 @@ from typing import Annotated
 try:
     import typer
 
-    from citeloom.api.blocking import threads_ended
+    from citeloom.api.blocking import stop_background_loop
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.commands import (
         adding_papers,
@@ -98,7 +98,7 @@ def _everywhere(
 def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
     code = _run()
-    if not threads_ended(_GRACE):  # only after Ctrl-C; Python would otherwise wait for these threads
+    if not stop_background_loop(_GRACE):  # only after Ctrl-C; Python would otherwise wait for its threads
         _flush()
         os._exit(code)
     raise SystemExit(code)

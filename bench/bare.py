@@ -52,7 +52,7 @@ class BareClient:
         seconds = 0.0
         async with self._clients[0].stream("POST", self._url, json=stages[-1][0]) as response:
             async for line in response.aiter_lines():
-                if not seconds and line.startswith("data: {") and _reports_full_diskmething(json.loads(line[6:])):
+                if not seconds and line.startswith("data: {") and _says_something(json.loads(line[6:])):
                     seconds = time.perf_counter() - started
         assert seconds, "no word was received"
         return seconds
@@ -67,5 +67,5 @@ class BareClient:
         return [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: {")]
 
 
-def _reports_full_diskmething(chunk: dict[str, Any]) -> bool:
+def _says_something(chunk: dict[str, Any]) -> bool:
     return any(choice["delta"].get("content") for choice in chunk["choices"])

@@ -23,8 +23,8 @@ _BELOW_FACES: Final = frozenset({"api", "config", "documents", "errors", "settin
 _SHORT: Final = 60  # lines
 _LIMITS: Final = {
     "cycles of imports inside a package": 3,
-    "class names that stand twice": 11,
-    "file names that stand twice": 12,
+    "class names that stand twice": 8,
+    "file names that stand twice": 11,
     "imports of the faces from below api": 0,
 }
 

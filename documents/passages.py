@@ -380,7 +380,7 @@ def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
     shown = shown_table(rows, caption, below=bool(named) and named[0] is not parts[0])
-    if _reports_full_diskmething(shown):
+    if _says_something(shown):
         yield ReadableUnit(start, end, shown, "table")
 
 
@@ -416,9 +416,9 @@ def _with_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUni
 
 
 def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[ReadableUnit]:
-    if _reports_full_diskmething(shown):
+    if _says_something(shown):
         yield ReadableUnit(start, end, shown, kind)
 
 
-def _reports_full_diskmething(shown: str) -> bool:
+def _says_something(shown: str) -> bool:
     return any(map(str.isalpha, shown))

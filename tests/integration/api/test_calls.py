@@ -83,7 +83,7 @@ def test_every_call_says_that_a_library_is_closed_or_is_none(home: Path, call: s
         calls()[call](str(home))  # type: ignore[arg-type]
 
 
-def test_a_conversation_over_a_library_that_was_closed_reports_full_disk(home: Path) -> None:
+def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> None:
     with open_library(home) as library:
         talk = Conversation(library)
     with pytest.raises(CiteloomError, match="the library is closed"):

@@ -52,7 +52,7 @@ def test_passages_that_the_model_could_not_read_are_said_everywhere(
     assert f"{coverage['unreadable']} unreadable" in report and warning in report
 
 
-def test_a_run_whose_passages_were_read_reports_full_disk_and_ends_well(
+def test_a_run_whose_passages_were_read_says_so_and_ends_well(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     done = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json", **chat(server))

@@ -65,7 +65,7 @@ def test_a_second_time_everything_comes_from_the_cache(
     assert citeloom(*arguments, "--refresh", **services.settings()).json["requests"] > 0
 
 
-def test_offline_without_a_cache_sends_nothing_and_reports_full_disk(
+def test_offline_without_a_cache_sends_nothing_and_says_so(
     citeloom: Citeloom, home: Path, services: MetadataServer
 ) -> None:
     done = citeloom("papers", "enrich", "--offline", "--home", home, "--json", **services.settings())

@@ -97,7 +97,7 @@ def test_an_unknown_key_names_a_similar_one(citeloom: Citeloom, looms: Path) -> 
     assert "Did you mean loom2020" in refused.err
 
 
-def test_a_passage_of_a_table_or_caption_reports_full_disk(citeloom: Citeloom, looms: Path) -> None:
+def test_a_passage_of_a_table_or_caption_says_so(citeloom: Citeloom, looms: Path) -> None:
     (first, *_) = json.loads(citeloom("search", "speed of the Drawloom", "--json", "--home", looms).out)
     assert first["figure"] == {"number": 1, "kind": "table", "name": "Table 1"}
     (prose, *_) = json.loads(citeloom("search", "words alone searched", "--json", "--home", looms).out)

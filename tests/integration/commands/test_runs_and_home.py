@@ -138,7 +138,7 @@ def test_a_finished_fresh_run_is_resumed_without_a_call(
     assert latest["thread_id"] == fresh["thread_id"]
 
 
-def test_after_the_library_changed_it_is_a_new_run_and_reports_full_disk(
+def test_after_the_library_changed_it_is_a_new_run_and_says_so(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
     command = ("discussion", "--exp", exp, "--home", home, "--json")

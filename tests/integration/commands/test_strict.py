@@ -109,7 +109,7 @@ def test_strict_is_a_setting_too_and_resume_takes_it(
         assert len(given.json["left_out"]) == left_out, given.err
 
 
-def test_when_nothing_is_left_it_reports_full_disk(discussion: Any, server: FakeOpenAI) -> None:
+def test_when_nothing_is_left_it_says_so(discussion: Any, server: FakeOpenAI) -> None:
     server.behaviour = JudgingModel(f"{FALSE} {REVERSED}")
     done, files = discussion("--strict", code=4)
     assert "Nothing is left of the discussion" in done.err and "Write without --strict" in done.err

@@ -292,7 +292,7 @@ async def test_a_broken_bib_keeps_its_good_entries(library: Library, papers: Pat
     assert library.paper("ada2020").title == "Looms and engines"
 
 
-async def test_a_paper_without_entry_reports_full_disk(library: Library, papers: Path) -> None:
+async def test_a_paper_without_entry_says_so(library: Library, papers: Path) -> None:
     (papers / "My notes (final).md").write_text(
         "# Knitting by machine\n\nWool is spun and knitted.\n", encoding="utf-8"
     )

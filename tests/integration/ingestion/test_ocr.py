@@ -236,7 +236,7 @@ def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_the_command_reads_scans_and_reports_full_disk_wherever_it_shows_them(
+def test_the_command_reads_scans_and_says_so_wherever_it_shows_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: RunCli
 ) -> None:
     install(monkeypatch, tmp_path, printing("Degrees", SAID))

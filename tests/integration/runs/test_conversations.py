@@ -252,7 +252,7 @@ async def test_conversations_are_deleted_whole_and_expire(session: Opened, serve
     assert again["usage"]["llm_calls"] == 0 and again["usage"]["journal_hits"] > 0, "the journal keeps the answers"
 
 
-async def test_a_conversation_that_cannot_be_asked_reports_full_disk_and_keeps_nothing(session: Opened) -> None:
+async def test_a_conversation_that_cannot_be_asked_says_so_and_keeps_nothing(session: Opened) -> None:
     opened = session()
     for asked in ("", "  ", "?!", "a\x07b", "word " * 500):
         with pytest.raises(CiteloomError):

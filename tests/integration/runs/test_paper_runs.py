@@ -85,7 +85,7 @@ def search(query: str) -> Call:
 
 
 @pytest.mark.long
-def test_without_a_model_each_section_reports_full_diskmething_of_its_own(
+def test_without_a_model_each_section_says_something_of_its_own(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     with open_library(home) as library:

@@ -117,7 +117,7 @@ async def test_a_server_that_does_not_say_what_it_left_out_is_given_less(
     assert any(note.startswith(f"The server holds {size:,} tokens: ") for note in record["warnings"])
 
 
-async def test_a_resumed_run_makes_the_prompts_again_though_the_server_now_reports_full_diskmething_else(
+async def test_a_resumed_run_makes_the_prompts_again_though_the_server_now_says_something_else(
     session: Opened, server: FakeOpenAI, small: SmallServer
 ) -> None:
     small.busy_after = 6

@@ -210,7 +210,7 @@ async def test_strict_leaves_out_what_is_marked_and_lists_it(write: Any) -> None
     assert (await write(JudgingModel("Never asked."))).record == marked.record, "and back"
 
 
-async def test_strict_with_nothing_left_reports_full_disk(write: Any) -> None:
+async def test_strict_with_nothing_left_says_so(write: Any) -> None:
     record = (await write(JudgingModel(f"# Discussion\n\n{FALSE} {REVERSED}"), strict=True)).record
     assert record["text"] == "" and record["references"] == [] == record["citations"]
     assert len(record["left_out"]) == 2

@@ -182,7 +182,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(served_home: Path) -> No
     assert [answer["id"] for answer in answers] == [1, 2] and not answers[1]["result"]["isError"]
 
 
-def test_without_a_library_the_command_reports_full_disk(tmp_path: Path) -> None:
+def test_without_a_library_the_command_says_so(tmp_path: Path) -> None:
     out, err = start("--home", tmp_path / "none", "mcp", cwd=tmp_path).communicate()
     assert not out and "holds no library" in err and not (tmp_path / "none").exists()
 

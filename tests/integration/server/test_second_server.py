@@ -10,7 +10,7 @@ from tests.support.cli_process import run_here
 from tests.support.served_app import served_app
 
 
-def test_a_second_server_on_a_folder_reports_full_disk_and_the_command_line_still_works(
+def test_a_second_server_on_a_folder_says_so_and_the_command_line_still_works(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served_app(home) as served:

@@ -70,7 +70,7 @@ def test_settings_say_where_they_come_from_and_hide_secrets(served: Served) -> N
     assert "Set for this server" in shown and "CITELOOM" not in shown.partition("<main")[2].partition("notice")[0]
 
 
-def test_runs_that_are_not_there_are_a_page_that_reports_full_disk(served: Served) -> None:
+def test_runs_that_are_not_there_are_a_page_that_says_so(served: Served) -> None:
     missing = page(served, "/runs/nothing-here")
     assert missing.status_code == 404 and "There is no run" in missing.text and "<main" in missing.text
     assert page(served, "/runs/nothing/citations/1").status_code == 404

@@ -53,7 +53,7 @@ def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
     assert raised.match(said)
 
 
-def test_a_library_without_collections_reports_full_disk() -> None:
+def test_a_library_without_collections_says_so() -> None:
     with pytest.raises(InputError, match=r"has no such collection\. There is none\."):
         scopes_of(["Thesis"], ZoteroContent(()))
 

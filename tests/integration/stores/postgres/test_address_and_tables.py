@@ -82,7 +82,7 @@ def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPat
         find_home(parse_home(UNREACHABLE), by_user=False)
 
 
-def test_what_needs_a_folder_reports_full_disk(url: str) -> None:
+def test_what_needs_a_folder_says_so(url: str) -> None:
     home = find_home(parse_home(url))
     assert isinstance(home, DatabaseHome)
     for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "metadata", "figures"):
@@ -90,7 +90,7 @@ def test_what_needs_a_folder_reports_full_disk(url: str) -> None:
             getattr(home, name)
 
 
-def test_a_database_without_a_library_reports_full_disk(url: str) -> None:
+def test_a_database_without_a_library_says_so(url: str) -> None:
     home = find_home(parse_home(url))
     assert not home.exists()
     with pytest.raises(InputError, match="holds no library"):

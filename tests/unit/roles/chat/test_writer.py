@@ -97,7 +97,7 @@ async def test_an_empty_answer_is_asked_for_once_more(scripted: Any, prompts: Pr
     assert caller.asked[1] != caller.asked[0], "an equal request would be answered alike"
 
 
-async def test_two_empty_answers_give_an_empty_draft_that_reports_full_disk(
+async def test_two_empty_answers_give_an_empty_draft_that_says_so(
     scripted: Any, prompts: PromptLibrary, make_brief: Any
 ) -> None:
     caller = scripted("", "<think>hm")
