@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
     from .experiment import load_experiment
-    from .graph.paper_graph import build_paper_graph
-    from .graph.research_graph import build_research_graph
-    from .graph.section_graph import build_section_graph
+    from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
     from .settings.config import Settings
 
 _HOMES = {
@@ -47,9 +45,9 @@ _HOMES = {
     "averify": "citeloom.api.files",
     "awrite_paper": "citeloom.api.writing",
     "awrite_section": "citeloom.api.writing",
-    "build_paper_graph": "citeloom.graph.paper_graph",
-    "build_research_graph": "citeloom.graph.research_graph",
-    "build_section_graph": "citeloom.graph.section_graph",
+    "build_paper_graph": "citeloom.graph.graphs",
+    "build_research_graph": "citeloom.graph.graphs",
+    "build_section_graph": "citeloom.graph.graphs",
     "contradictions": "citeloom.api.contradictions",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.ingesting",

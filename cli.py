@@ -18,7 +18,6 @@ try:
         chat,
         contradictions,
         exported_files,
-        mcp,
         papers,
         research,
         runs,
@@ -30,8 +29,7 @@ try:
         usage,
         zotero_command,
     )
-    from citeloom.commands.disk_full import disk_full
-    from citeloom.commands.invocation import multi_value_hint, resume_command, use_argv_name
+    from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
@@ -72,7 +70,6 @@ chat.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)
-mcp.register(app)
 upkeep.register(app)
 setup.register(app)
 

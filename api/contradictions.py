@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph.session import Session
-from ..runs.contradictions import ContradictionRequest, find_contradictions
+from ..runs.contradiction_search import ContradictionRequest, find_contradictions
 from .arguments import at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
 

@@ -1,4 +1,4 @@
-"""Homes: found by the settings, read where they cannot be written, and opened with the models that read and write."""
+"""Homes and the libraries in them: found by the settings, opened with their models, or looked at without opening."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def open_library(
 
 
 class _Opening:
-    """A library being opened: `await` returns it, `async with` closes it at the end."""
+    """A library to be opened: `await` returns it, `async with` closes it at the end."""
 
     def __init__(self, opened: Callable[[], Session]) -> None:
         self._open = opened

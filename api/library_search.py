@@ -5,35 +5,25 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..errors import InputError
 from ..graph.session import Session
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
-from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
+from ..tools.paper_search import papers_by_summary, papers_by_text
+from ..tools.paper_search import year_range as year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
-from ..tools.scope import Scope, require_words
-from ..tools.tool_schemas import CategoryName, as_list, as_years
+from ..tools.scope import Scope
+from ..tools.scope import require_words as require_words
+from ..tools.tool_schemas import CategoryName as CategoryName
+from ..tools.tool_schemas import as_list as as_list
+from ..tools.tool_schemas import as_years as as_years
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
 
-__all__ = [
-    "CategoryName",
-    "afind_papers",
-    "apassage_window",
-    "as_list",
-    "as_years",
-    "asearch",
-    "find_papers",
-    "require_words",
-    "search",
-    "unknown_words",
-    "year_range",
-]
-
-_WORD = re.compile(r"[^\W_]+")
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 @requires_open
@@ -116,17 +106,12 @@ async def apassage_window(session: Session, chunk_id: str, size: int) -> dict[st
     return {"key": paper.key, "title": paper.title, "passages": passages}
 
 
-def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last year; raises `ArgumentError` for anything else."""
-    if years is not None and not (
-        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
-    ):
-        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
-    return years and year_range(*years)
+async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
+    """Return those of the words that are in no passage, title, author, year or key."""
+    return await asyncio.to_thread(_unknown_words, session.library, words)
 
 
-def unknown_words(library: Library, words: Sequence[str]) -> list[str]:
-    """The words that are in no passage, title, author, venue, year or key; blocks."""
+def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
     terms = {word: library.fulltext.analyze(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
@@ -140,6 +125,15 @@ def unknown_words(library: Library, words: Sequence[str]) -> list[str]:
         metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
         known.update(_WORD.findall(metadata), [paper.key.casefold()])
     return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
+
+
+def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
+    """First and last year; raises `ArgumentError` for anything else."""
+    if years is not None and not (
+        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
+    ):
+        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
+    return years and year_range(*years)
 
 
 search = requires_open(blocking(asearch))

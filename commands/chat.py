@@ -11,7 +11,6 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .layout import one_line, table
 from .options import (
     HomeOption,
     JsonOption,
@@ -24,6 +23,7 @@ from .options import (
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption
+from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Home

@@ -9,10 +9,10 @@ import typer
 
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .layout import one_line
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
 from .sections import FileFormat, ForceOption
+from .terminal_text import one_line
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Options shared by commands: how they become settings, and what a shell completes."""
+"""Options shared by commands, how they become settings, and what a shell completes in them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ import typer
 from ..api.messages import command
 from ..api.run_options import FLAGS, Option
 from ..errors import InputError
-from .output import notice, print_home
+from .output import announce_home, notice
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
     from ..settings.config import Settings
-
 
 HomeOption = Annotated[
     str | None,
@@ -34,6 +33,19 @@ HomeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
+MaxCallsOption = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, help="Limit on model requests; the run pauses before it exceeds it."),
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Limit on tokens; the run pauses before it exceeds it.")
+]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost", help="Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
+    ),
+]
 # The options that are not named like the settings that they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 
@@ -62,7 +74,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
-    print_home(found.name, exists=found.exists())
+    announce_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
 
@@ -156,20 +168,20 @@ def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """The citation keys of the library that begin so."""
-    return _complete(ctx, incomplete, "papers")
+    return _completed(ctx, incomplete, "papers")
 
 
 def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of runs that begin so."""
-    return _complete(ctx, incomplete, "runs")
+    return _completed(ctx, incomplete, "runs")
 
 
 def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of conversations that begin so."""
-    return _complete(ctx, incomplete, "conversations")
+    return _completed(ctx, incomplete, "conversations")
 
 
-def _complete(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
+def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
     """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
     from ..api.homes import complete_ids, configured_home
     from ..settings.config import load_settings

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
-from .layout import shown
 from .output import section_progress
+from .terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -236,7 +236,7 @@ class AnswerStreamView:
             self._progress.hide()
             self._out.write("\n")
             self._text = WrappedText(self._out, self._width)
-        self._text.write(shown(text))
+        self._text.write(printable(text))
 
 
 @contextmanager

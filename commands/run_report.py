@@ -10,10 +10,10 @@ import typer
 
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
-from .layout import one_line, shown
 from .options import command_on_home
 from .output import notice, result
 from .run_display import AnswerStreamView
+from .terminal_text import one_line, printable
 
 if TYPE_CHECKING:
     from ..api.result_views import ResultRecord, UsageRecord
@@ -51,13 +51,13 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
     if view is not None and view.has_shown(record):
         result("")
-        Console().print(Markdown(shown(references_markdown(record)), hyperlinks=False), highlight=False)
+        Console().print(Markdown(printable(references_markdown(record)), hyperlinks=False), highlight=False)
         sys.stdout.flush()
         return
     if view is not None and view.has_output:
         result("\nThat was a draft. The answer after the checks:\n")
     # Text of papers and models: no link of theirs is made clickable.
-    drawn = Markdown(shown(text), hyperlinks=False)
+    drawn = Markdown(printable(text), hyperlinks=False)
     title = one_line(f" {record['question']} ").replace("[", "\\[")
     Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
     sys.stdout.flush()

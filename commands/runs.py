@@ -12,13 +12,13 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import RunLimits
-from .layout import one_line, table
 from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
+from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
     from ..api.running import Output, ResultRecord

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ..api.blocking import run_async
 from ..api.messages import command
 from ..errors import InputError
-from .layout import one_line
 from .output import notice, result
+from .terminal_text import one_line
 
 
 def register(app: typer.Typer) -> None:
@@ -33,13 +32,14 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..api.chat_model_setup import try_chat_model, user_configuration, write_settings
+    from ..api.model_setup import try_model, write_settings
+    from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
         raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
-    url, name = _choose_model(model, base_url, asking=asking)
-    run_async(try_chat_model(name, url))
+    url, name = _chosen(model, base_url, asking=asking)
+    try_model(name, url)
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
         raise typer.Exit(0)
@@ -48,9 +48,9 @@ def setup(
     result(f"Next: {command('ingest PAPERS --bib FILE')}")
 
 
-def _choose_model(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
+def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
     """Address and model: as given, else found, else asked for."""
-    from ..api.chat_model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
+    from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
@@ -71,12 +71,12 @@ def _choose_model(model: str | None, base_url: str | None, *, asking: bool) -> t
             else f"{base_url}: lists no chat model.",
             help="Start a server, or give --base-url and --model. Without a chat model Citeloom quotes your papers.",
         )
-    server = found[_choose("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
-    place = _choose("Model", list(server.models)) if asking and len(server.models) > 1 else 0
+    server = found[_asked("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
+    place = _asked("Model", list(server.models)) if asking and len(server.models) > 1 else 0
     return server.base_url, server.models[place]
 
 
-def _choose(what: str, names: list[str]) -> int:
+def _asked(what: str, names: list[str]) -> int:
     """The place of the name that the user chooses."""
     for number, name in enumerate(names, 1):
         notice(f"  {number}  {one_line(name)}")

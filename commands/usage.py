@@ -9,9 +9,9 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted, megabytes
-from .layout import one_line, table
 from .options import HomeOption, JsonOption, complete_runs, readable_records, resolve
 from .output import notice, result, result_json
+from .terminal_text import one_line, table
 
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
 

@@ -1,21 +1,17 @@
-"""The server as one ASGI application: its routes and pages, its errors, and its parts, opened when it starts.
-
-The parts are opened again when the other servers evicted this one.
-"""
+"""The server as one ASGI application, and its parts: opened when it starts, and again when it was evicted."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
-from typing import Any, Final, cast
+from typing import Final
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
@@ -26,8 +22,8 @@ from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
 from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
-from .pages.html import page
-from .problems import MEDIA_TYPE, handle_problems
+from .pages.html import handle_page_errors
+from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversations,
@@ -45,10 +41,8 @@ OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]
 _THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else
 _REJOIN_INTERVAL: Final = 2.0  # seconds until the next try to join the other servers again
 _log = logging.getLogger("citeloom.server")
-Handler = Callable[[Request, Exception], Awaitable[Response]]
 _CONNECTIONS: Final = 1024  # open at once
 _GRACE: Final = 5  # seconds for open requests at the end; runs are paused
-_PAGES: Final = (html, sign_in_page, ask_page, library_page, write_page, runs_page, settings_page)
 _DESCRIPTION = (
     "Answers and paper sections from a library, each cited sentence with the words it rests on. Long work is a run: "
     "a request that breaks off does not end it, and the same request joins or resumes it without paying twice."
@@ -89,8 +83,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     )
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    for module in (*_PAGES, chat_completions):
-        app.include_router(module.router)
+    for page in (html, sign_in_page, ask_page, library_page, write_page, runs_page, settings_page):
+        app.include_router(page.router)
+    app.include_router(chat_completions.router)
     app.router.routes.append(Route(PATH, McpEndpoint()))
     return app
 
@@ -137,7 +132,7 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                     opened.set_result(None)
                 await _either(ending, state.lost)
                 if not ending.is_set():
-                    _log.warning("This server was evicted and its jobs reassigned; rejoining.")
+                    _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
                     app.state.server = app.state.mcp = None
         except Exception as error:
             app.state.server = app.state.mcp = None
@@ -157,27 +152,3 @@ async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-
-
-def handle_page_errors(app: FastAPI) -> None:
-    """Show the problems that the app answers with as pages where a browser asks for one."""
-    for kind, handler in list(app.exception_handlers.items()):
-        app.add_exception_handler(kind, _with_page(cast(Handler, handler)))
-
-
-def _with_page(handler: Handler) -> Handler:
-    async def shown(request: Request, error: Exception) -> Response:
-        response = await handler(request, error)
-        if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
-            return response
-        problem: dict[str, Any] = json.loads(bytes(response.body))
-        return page(request, "error.html", {"problem": problem}, response.status_code)
-
-    return shown
-
-
-def wants_page(request: Request) -> bool:
-    """True for the address of a page that a browser opens."""
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(
-        ("/api/", "/v1/", "/mcp")
-    )

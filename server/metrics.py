@@ -1,21 +1,13 @@
-"""Counts for Prometheus: answered requests, and the state of jobs, streams, library and journal at each scrape."""
+"""Counts answered requests for Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry, Counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..api.spending import Usage
-
-TEXT_FORMAT: Final = CONTENT_TYPE_LATEST
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
 
 
 class RequestCounts:
@@ -48,33 +40,3 @@ class CountRequests:
             await send(message)
 
         await self._app(scope, receive, counted)
-
-
-@dataclass(frozen=True, eq=False)
-class ServerCounts:
-    """What is counted at a scrape: active jobs by kind and state, and all else by name."""
-
-    jobs: Mapping[tuple[str, str], int]
-    streams: int
-    papers: int
-    usage: Usage
-
-    def collect(self) -> Iterator[Metric]:
-        """The counts as the registry reads them."""
-        active = GaugeMetricFamily("citeloom_jobs", "Active jobs.", labels=("kind", "state"))
-        for (kind, name), count in self.jobs.items():
-            active.add_metric((kind, name), count)
-        yield active
-        yield GaugeMetricFamily("citeloom_streams", "Open event streams.", value=self.streams)
-        yield GaugeMetricFamily("citeloom_papers", "Papers in the library.", value=self.papers)
-        spent = asdict(self.usage)
-        for name in _SPENT:
-            text = f"{name.replace('_', ' ').capitalize()} since the server started."
-            yield CounterMetricFamily(f"citeloom_{name}", text, value=spent[name])
-
-
-def metrics_text(requests: RequestCounts, counts: ServerCounts) -> bytes:
-    """All counts in the text format of Prometheus."""
-    scraped = CollectorRegistry()
-    scraped.register(counts)
-    return generate_latest(requests.registry) + generate_latest(scraped)

@@ -172,9 +172,9 @@ async def require_question(shell: Shell, text: str) -> None:
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
         return
     session = await shell.session()
-    from ...api.library_search import unknown_words
+    from ...api.library_search import aunknown_words
 
-    unknown = await asyncio.to_thread(unknown_words, session.library, words)
+    unknown = await aunknown_words(session, words)
     if unknown:
         named = " and ".join(f"'{word}'" for word in unknown)
         verb = "occurs" if len(unknown) == 1 else "occur"

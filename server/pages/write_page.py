@@ -1,4 +1,7 @@
-"""Write: a section or a paper from an experiment that is uploaded or filled in."""
+"""Write: a section or a paper from an experiment that is uploaded or filled in.
+
+The fields of the form are in the order in which an author knows them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ...api.run_options import PAPER_ORDER, SECTIONS
 from ..server_state import StateOf
 from .html import page
 
+router = APIRouter(include_in_schema=False)
 FieldForm = Literal["line", "text", "code", "list", "pairs", "plots", "number"]
 
 
@@ -87,9 +91,6 @@ FORM: Final = (
         ),
     ),
 )
-
-
-router = APIRouter(include_in_schema=False)
 
 
 @router.get("/write")

@@ -1,75 +1,12 @@
-"""Text and tables fit terminals of any width, and no text of a paper controls the terminal."""
-
 from __future__ import annotations
 
-import json
-
-import pytest
-
-from citeloom.commands.layout import ending_in_command, one_line, shown, table
-from citeloom.commands.output import notice, result, result_json
+from citeloom.commands.terminal_text import end_with_command
 
 COMMAND = "citeloom --home /home/researcher/papers/reviews chat --thread chat-9bca04e15771"
 
 
 def test_a_command_that_does_not_fit_beside_its_text_stays_whole_on_a_line_of_its_own() -> None:
-    assert ending_in_command("To continue:", COMMAND, 160) == f"To continue: {COMMAND}"
-    assert ending_in_command("To continue:", COMMAND, 80) == f"To continue:\n{COMMAND}"
-    assert ending_in_command("To continue:", COMMAND, 40).splitlines()[-1] == COMMAND
-    assert ending_in_command("To continue:", COMMAND, None) == f"To continue: {COMMAND}"
-
-
-pytestmark = pytest.mark.attack
-
-ATTACKS = {
-    "overrides the direction": ("gnp\u202egpj.exe", "gnp\\u202egpj.exe"),
-    "isolates": ("a\u2066b\u2069", "a\\u2066b\\u2069"),
-    "clears the screen": ("\x1b[2Jpaper", "\\x1b[2Jpaper"),
-    "sets the title of the window": ("\x1b]0;evil\x07", "\\x1b]0;evil\\x07"),
-    "by one character": ("\x9b31m", "\\x9b31m"),
-    "goes back": ("good\rbad", "good\\rbad"),
-    "rubs out": ("good\x08\x08bad", "good\\x08\\x08bad"),
-    "begins a line of its own": ("a.pdf\nError: none", "a.pdf\\nError: none"),
-    "separates lines": ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
-    "hides letters in tags": ("a\U000e0041", "a\\U000e0041"),
-    "is no character": ("a\udc80", "a\\udc80"),
-    "is not seen": ("pay\u200bpal", "pay\\u200bpal"),
-    "tabs away": ("a\tb", "a\\tb"),
-}
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_a_name_is_shown_escaped_on_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    given, seen = ATTACKS[name]
-
-    assert one_line(given) == seen
-    notice(f"Refused: {given}: is no paper")
-    assert capsys.readouterr().err == f"Refused: {seen}: is no paper\n"
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_json_on_a_terminal_holds_nothing_that_it_obeys_and_all_that_was_said(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given, _ = ATTACKS[name]
-
-    result_json({"title": given})
-
-    out = capsys.readouterr().out
-    assert json.loads(out) == {"title": given}
-    assert shown(out) == out
-
-
-def test_running_text_keeps_its_lines_and_letters(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "Ein Maß.\n\n| a | b |\n\tשלום 你好 नमस्ते\u200d"
-
-    result(text)
-
-    assert capsys.readouterr().out == f"{text}\n"
-
-
-def test_a_title_of_a_table_and_its_cells_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    table("1 \x1b[2Jpaper\nError", ["key"], [["smith\u202e2020"]])
-
-    out = capsys.readouterr().out
-    assert "1 \\x1b[2Jpaper\\nError\n" in out and "smith\\u202e2020" in out and "\x1b[2J" not in out
+    assert end_with_command("To continue:", COMMAND, 160) == f"To continue: {COMMAND}"
+    assert end_with_command("To continue:", COMMAND, 80) == f"To continue:\n{COMMAND}"
+    assert end_with_command("To continue:", COMMAND, 40).splitlines()[-1] == COMMAND
+    assert end_with_command("To continue:", COMMAND, None) == f"To continue: {COMMAND}"

@@ -1,0 +1,37 @@
+"""The live view of a run."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from citeloom.commands.run_display import LiveRunView, RunView
+from citeloom.graph.run_events import progress
+from citeloom.models.journal.records import Usage
+
+
+def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
+    used = Usage()
+    view = RunView(lambda: used)
+    out = Console(file=io.StringIO(), width=140)
+    live = LiveRunView(view, out)
+    live.show(progress("queries", "3 default queries", total=3), "3 default queries")
+    live.show(progress("searched", "5 passages for: x", done=1, total=3, passages=5), "5 passages for: [x]")
+    used = Usage(12, 3, 40_000, 2_000, cost=0.25)
+    out.print(live)
+    drawn = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "searched [1/3]: 5 passages for: [x]" in drawn
+    assert "searches: 1 · passages: 5 · 12 calls + 3 reused · 42,000 tokens · cost 0.2500" in drawn
+
+
+def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:
+    assert RunView(Usage).paid() == ""
+    assert RunView(lambda: Usage(2, 0, 10, 5)).paid() == " (2 calls, 15 tokens)"
+
+
+def test_the_view_of_a_paper_names_the_current_section() -> None:
+    view = RunView(Usage)
+    view.take(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
+    view.take(progress("searched", "5 passages for: x", done=1, total=2, passages=5))
+    assert view.stage == "results (2 of 6), searched [1/2]"
