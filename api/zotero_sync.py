@@ -12,9 +12,8 @@ from ..models.http.limiter import SystemClock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from ..zotero.sync import SyncReport as SyncReport
-from ..zotero.sync import sync_reading
-from ..zotero.watching import watch_zotero
+from ..zotero.syncing import SyncReport as SyncReport
+from ..zotero.syncing import sync_reading, watch_zotero
 from ..zotero.zotero_source import ZoteroReading as ZoteroReading
 from ..zotero.zotero_source import ZoteroRequest as ZoteroRequest
 from ..zotero.zotero_source import read_zotero

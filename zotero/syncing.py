@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,25 @@ from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.reading import READING_VERSION, ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
+from ..models.http.limiter import Clock
 from ..settings.config import Settings
 from ..stores.backends import backend_of
+from ..stores.home import Home
 from ..stores.library import Library
 from .attachment_files import FilePlaces
-from .collection_choice import chosen, members_of, scopes_of
-from .sync_input import SyncInput, SyncPlan, WantedPaper, foreign_keys, recognized
-from .sync_plan import make_sync_plan
+from .sync_plan import SyncInput, SyncPlan, WantedPaper, foreign_keys, make_sync_plan, recognize_papers
 from .sync_state import SyncState, read_state, write_state
-from .zotero_source import ZoteroReading, ZoteroRequest, linked_folder
+from .zotero_records import ZoteroError
+from .zotero_source import (
+    OnNotice,
+    ZoteroReading,
+    ZoteroRequest,
+    find_scopes,
+    linked_folder,
+    read_zotero,
+    scope_members,
+    select_items,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ async def sync_reading(
     linked = await linked_folder(settings)
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
-        given = await asyncio.to_thread(_input, library, settings, reading, request, state, linked)
+        given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
         plan = await in_thread(make_sync_plan, given)
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     keys = [paper.key for paper in plan.changed]
@@ -128,7 +138,7 @@ async def sync_reading(
     )
 
 
-def _input(
+def _make_input(
     library: Library,
     settings: Settings,
     reading: ZoteroReading,
@@ -136,14 +146,14 @@ def _input(
     state: SyncState,
     linked: Path | None,
 ) -> SyncInput:
-    scopes = scopes_of(request.collections, reading.content)
+    scopes = find_scopes(request.collections, reading.content)
     earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
-    members = members_of(scopes | earlier, reading.content)
+    members = scope_members(scopes | earlier, reading.content)
     keys = frozenset().union(*(members[scope] for scope in scopes))
-    items = chosen(keys, reading.content)
+    items = select_items(keys, reading.content)
     papers = {paper.key: paper for paper in library.papers()}
     pages = library.home.zotero.resolve()
-    there = recognized(papers, items, reading.content, reading.library, pages)
+    there = recognize_papers(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
     reading_pdf = f"{settings.ocr}:{settings.ocr_languages}"
     versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
@@ -175,7 +185,7 @@ async def _carry_out(
             await asyncio.to_thread(write_state, home, plan.state)
         return IngestReport((), (), (), (), 0, (), (), 0.0)
     await asyncio.to_thread(_prepare, library, plan)
-    sources = await in_thread(_read_all, library, plan.changed, settings)
+    sources = await in_thread(_read_papers, library, plan.changed, settings)
     report = await ingest_sources(
         library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
     )
@@ -201,7 +211,7 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
         raise InputError(f"{paper.page_path}: cannot be written ({error.strerror}).") from error
 
 
-def _read_all(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
+def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
     """Read the files of the papers, or the abstract where a file is refused; blocks."""
     kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
     by_file = library.records().keys() - _by_abstract(library)
@@ -259,3 +269,39 @@ def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> N
         if wanted.key in there or why:
             papers[wanted.key] = replace(papers[wanted.key], stamp=wanted.stamp, file=file, refused=why)
     write_state(library.home, plan.state)
+
+
+async def watch_zotero(
+    settings: Settings,
+    home: Home,
+    request: ZoteroRequest,
+    sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
+    clock: Clock,
+    on_notice: OnNotice,
+) -> None:
+    """Look at Zotero every `zotero_seconds`, and sync what changed; ends only by cancellation or an error.
+
+    A Zotero that cannot be read, such as one that was closed, is named once, and looked at again.
+    """
+    known, problem = "", ""
+
+    def notice_once(text: str) -> None:
+        nonlocal problem
+        if text != problem:
+            on_notice(text)
+        problem = text
+
+    while True:
+        try:
+            state = await asyncio.to_thread(read_state, home)
+            if await asyncio.to_thread(state.file_changed):
+                known = ""
+            reading = await read_zotero(settings, request, known=known, on_notice=notice_once)
+        except ZoteroError as error:
+            notice_once(str(error))
+            reading, known = None, ""
+        if reading is not None:
+            report = await sync(reading)
+            # With a file missing, it may come without any change in Zotero.
+            known = "" if report.plan.file_missing else reading.content.version
+        await clock.sleep(settings.zotero_seconds)
