@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
-from .output import section_progress
-from .terminal_text import printable
+from .output import notice
+from .terminal_text import one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -135,6 +135,28 @@ class LiveProgress(RunProgress):
         self._drawn.show(event, self._shortened(event["text"], self._console.width))
 
 
+@contextmanager
+def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
+    """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
+
+    `spent` returns the usage so far; it is called several times a second.
+    """
+    from ..api.spending import Usage
+
+    view = RunView(spent or Usage)
+    if not sys.stderr.isatty():
+        yield RunProgress(lambda event: notice(f"  {_shorten(event['text'], 110)}{view.paid()}"))
+        return
+    from rich.console import Console
+
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shorten(text, width)))
+    try:
+        progress.show()
+        yield progress
+    finally:
+        progress.hide()
+
+
 class WrappedText:
     """Writes streamed text in lines of `width` columns, broken between words."""
 
@@ -256,3 +278,8 @@ def _columns(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def _shorten(text: str, width: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"

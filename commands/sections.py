@@ -14,7 +14,8 @@ from ..api.messages import command
 from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
 from .failure_hints import require_single_value
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
-from .output import notice, result, result_json, section_progress
+from .output import notice, result, result_json
+from .run_display import section_progress
 from .run_report import end_incomplete, report_run
 from .terminal_text import one_line
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ...api.messages import counted
 from ...api.run_options import SECTION_KINDS
-from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
+from ..output import ingest_progress, notice, result, warnings_and_refusals
+from ..run_display import section_progress
 from . import display
 from .research_commands import format_references
 from .shell import Shell
