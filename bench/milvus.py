@@ -31,7 +31,7 @@ from citeloom.stores.milvus.row_records import IndexedChunk, IndexedText
 from citeloom.stores.milvus.word_weights import WordCounts, chunk_vector, fields_of, query_vector
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.postgres.bm25 import analyze
+from citeloom.stores.text_analysis import analyze
 
 CHUNKS = 50  # of a paper
 TERMS = 200  # of a chunk, nearly those of 400 tokens

@@ -6,15 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ..documents import Category
 from ..models.embeddings.protocol import Vector
 from .paper_change import PaperRecord
 from .search_records import NearPaper, Scored, best_papers, unchanged
-
-if TYPE_CHECKING:
-    from .library import Library
+from .store_protocols import PaperRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +33,8 @@ class ScopedSearch(ABC):
 
     _one_state: ClassVar[bool] = False
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, records: PaperRecords) -> None:
+        self._records = records
 
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
@@ -51,8 +49,8 @@ class ScopedSearch(ABC):
             return self._near_chunks(vector, k, ChunkScope(records, wanted, kinds))
 
         if self._one_state:
-            return search(self._library.last_records())
-        return unchanged(self._library.records, search)
+            return search(self._records.last())
+        return unchanged(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
@@ -68,7 +66,7 @@ class ScopedSearch(ABC):
             passages = self._near_passages(vector, wanted, records) if wanted else []
             return best_papers(records, near, passages, most)
 
-        return unchanged(self._library.records, search)
+        return unchanged(self._records, search)
 
     @abstractmethod
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:

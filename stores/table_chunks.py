@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ..documents import split_chunk_id
 from ..documents.figures import Span
-
-if TYPE_CHECKING:
-    from .library import Library
+from .current_records import CurrentRecords
+from .store_protocols import Figures
 
 
 class TableChunks:
     """The chunks with tables of a library, read again when it has changed."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, figures: Figures, records: CurrentRecords) -> None:
+        self._figures = figures
+        self._records = records
         self._lock = threading.Lock()
         self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
 
@@ -33,10 +32,10 @@ class TableChunks:
 
     def _spans(self) -> Mapping[str, list[Span]]:
         """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
-        records = self._library.searched_records()
+        records = self._records.searched()
         with self._lock:
             if self._loaded[0] is not records:
-                tables = self._library.catalog.figures.tables()
+                tables = self._figures.tables()
                 spans = {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}
                 self._loaded = records, spans
             return self._loaded[1]

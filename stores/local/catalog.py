@@ -84,6 +84,8 @@ class Catalog:
             )
         elif int(version) > SCHEMA_VERSION:
             raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
+        elif int(version) < SCHEMA_VERSION:
+            raise InputError(f"{self._path}: was created by a Citeloom that was never released.", help=_REMEDY)
 
     def close(self) -> None:
         """Close the file."""
@@ -105,7 +107,7 @@ class Catalog:
         with self._lock, naming_damage(self._path, _REMEDY):
             return table.read(self._db.execute(query, values))
 
-    def state_token(self) -> tuple[int, int]:
+    def revision(self) -> tuple[int, int]:
         """A token that changes whenever this or another connection changes the catalog."""
         with self._lock:
             (others,) = self._db.execute("PRAGMA data_version").fetchone()
@@ -266,8 +268,6 @@ class Catalog:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._transaction() as db:
-            # An earlier Citeloom would look for the texts in Chroma.
-            db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
             for change in changes:
                 before |= delete_figures(db, change.key)
                 for table in ("papers", "sections", "chunks", "notes", "staged", *CONTENTS):

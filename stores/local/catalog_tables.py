@@ -14,7 +14,7 @@ from .catalog_contents import insert_contents
 from .catalog_figures import SCHEMA as FIGURES_SCHEMA
 from .catalog_figures import insert_figures
 
-SCHEMA_VERSION: Final = 2  # 1: texts are in Chroma only
+SCHEMA_VERSION: Final = 3  # those below were never released
 
 SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

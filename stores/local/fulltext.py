@@ -21,7 +21,7 @@ from ..search_records import FullTextError, TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 
 if TYPE_CHECKING:
-    from tantivy import Index, Query, Schema, Searcher, TextAnalyzer
+    from tantivy import Index, Query, Schema, Searcher
 
 _ANALYZER = "prose"
 _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
@@ -35,7 +35,6 @@ class FullText:
         self._lock = threading.RLock()
         self._index: Index | None = None
         self._schema: Schema | None = None
-        self._analyzer: TextAnalyzer | None = None
 
     def close(self) -> None:
         """Close the files; the next call reopens them and sees what others wrote."""
@@ -45,13 +44,6 @@ class FullText:
     def exists(self) -> bool:
         """Whether an index exists, valid or not."""
         return (self._path / "meta.json").is_file()
-
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        with self._lock:
-            if self._analyzer is None:
-                self._analyzer = make_analyzer()
-            return self._analyzer.analyze(encodable(text))
 
     def create(self) -> None:
         """Create an empty index, replacing any existing one."""

@@ -16,7 +16,7 @@ from ..home_protocols import Checkpoints
 from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
 from ..paper_change import Change
 from ..run_records import PLOT_SET, PLOTS_KEPT
-from ..store_protocols import LibraryStores
+from ..store_protocols import LibraryStores, PaperRecords
 from .apply_changes import apply_changes
 from .catalog import Catalog
 from .checkpoints import open_checkpoints
@@ -34,7 +34,6 @@ from .vectors import VectorStore
 from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
-    from ..library import Library
     from .vector_search import Nearest
 
 _HOUR: Final = 3600.0
@@ -49,14 +48,13 @@ class LocalStores:
         self.words = FullText(home)
         self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
 
-    def seen_state(self) -> None:
+    def last_seen_revision(self) -> None:
         """None: a search reads three stores."""
 
-    def search_of(self, library: Library) -> Nearest:
-        """Exact in a small scope, else oversampling and filtering."""
+    def search(self, records: PaperRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
 
-        return Nearest(library, self.vectors, self.catalog)
+        return Nearest(records, self.vectors, self.catalog)
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Nothing: the stores are compared with each other."""

@@ -13,10 +13,10 @@ from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
 from ..scoped_search import ChunkScope, ScopedSearch
 from ..search_records import Scored, ordered
+from ..store_protocols import PaperRecords
 from .exact_search import Reach
 
 if TYPE_CHECKING:
-    from ..library import Library
     from .catalog import Catalog
     from .vectors import VectorStore
 
@@ -96,8 +96,8 @@ class _Scope:
 class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, library: Library, store: VectorStore, catalog: Catalog) -> None:
-        super().__init__(library)
+    def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
+        super().__init__(records)
         self._catalog = catalog
         self._chunks = Reach(store.nearest_ids, store.get_vectors)
         self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
@@ -109,7 +109,7 @@ class Nearest(ScopedSearch):
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these chunks; unknown ids are skipped."""
-        return self._chunks.cosines(vector, ids, self._library.records())
+        return self._chunks.cosines(vector, ids, self._records())
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         records = scope.records
@@ -122,7 +122,7 @@ class Nearest(ScopedSearch):
         if not size:
             return []
         if limited and size <= _EXACT_LIMIT:
-            return ordered(self._library.cosines(vector, chosen.ids()).items())[:k]
+            return ordered(self._chunks.cosines(vector, chosen.ids(), records).items())[:k]
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
         return self._chunks.search(vector, k, chosen, asked, records, whole)

@@ -2,8 +2,7 @@
 
 Collection `content` holds one record per chunk, `summaries` one per paper, `notes` one per passage of the user's notes:
 an id and a vector each. Chroma is opened to write, to check it, and to search in a large library; everything else is
-read from the catalog, so that a process need not import it. A record that an earlier version wrote has its text in
-Chroma (as the document) and is read from there.
+read from the catalog, so that a process need not import it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ...documents import Category, Chunk, split_chunk_id
+from ...documents import Chunk
 from ...models.embeddings.protocol import Vector
 from ..home import Home
 from ..search_records import StoredChunk, VectorStoreError
@@ -54,26 +53,17 @@ class VectorStore(ChromaFolder):
 
         with self.held():
             old = self._loaded_vectors(name, list(vectors))
-            earlier = self._with_texts(name, list(old))
             new = [
                 identifier
                 for identifier, vector in vectors.items()
                 # up to the rounding of Chroma's normalization
-                if identifier not in old or identifier in earlier or not np.allclose(vector, old[identifier], atol=1e-6)
+                if identifier not in old or not np.allclose(vector, old[identifier], atol=1e-6)
             ]
             self._delete(name, [identifier for identifier in new if identifier in old])
             collection = self.collection(name)
             for page in self.pages(new):
                 ids = [new[i] for i in page]
                 collection.upsert(ids=ids, embeddings=_rows([vectors[identifier] for identifier in ids]))
-
-    def _with_texts(self, name: Collection, ids: Sequence[str]) -> set[str]:
-        """Those of the records that an earlier version wrote, with their texts."""
-        collection, found = self.collection(name), set[str]()
-        for page in self.pages(ids):
-            result: Any = collection.get(ids=[ids[i] for i in page], include=["documents"])
-            found |= {name for name, text in zip(result["ids"], result["documents"], strict=True) if text is not None}
-        return found
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
         """Delete chunks; unknown ids are ignored."""
@@ -97,26 +87,15 @@ class VectorStore(ChromaFolder):
                     collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        """The existing chunks, by id."""
-        found = {**self._contents.chunks(ids), **self._chunks_in_chroma(self._contents.elsewhere("content", ids))}
+        found = self._contents.chunks(ids)
         if not vectors:
             return found
         rows = self.get_vectors(list(found))
         return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
 
-    def _chunks_in_chroma(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
-        """Chunks that an earlier version wrote, by id."""
-        found: dict[str, StoredChunk] = {}
-        for page in self.pages(ids):
-            result: Any = self.collection("content").get(ids=[ids[i] for i in page], include=["documents", "metadatas"])
-            for name, text, metadata in zip(result["ids"], result["documents"], result["metadatas"], strict=True):
-                if text is not None and metadata:  # else this version is writing it, and has not committed the paper
-                    found[name] = StoredChunk(_chunk(name, text, metadata), str(metadata["text_hash"]))
-        return found
-
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the existing chunks, by id, without their texts."""
-        return self._vectors_of("content", ids)
+        return self._contents.vectors("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks reachable in Chroma's graph, best first."""
@@ -138,29 +117,11 @@ class VectorStore(ChromaFolder):
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the existing summaries, by key."""
-        return self._vectors_of("summaries", keys)
+        return self._contents.vectors("summaries", keys)
 
     def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """The vectors of the existing passages of notes, by id."""
-        return self._vectors_of("notes", ids)
-
-    def _vectors_of(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
-        """The existing vectors, by id."""
-        found = self._contents.vectors(name, ids)
-        elsewhere = self._contents.elsewhere(name, ids)
-        return {**found, **self._vectors_in_chroma(name, elsewhere)} if elsewhere else found
-
-    def _vectors_in_chroma(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that Chroma has, by id; reopens a folder that was opened between two writes.
-
-        Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
-        restored exists without a vector.
-        """
-        try:
-            return self._loaded_vectors(name, ids)
-        except VectorStoreError:
-            self.close()
-            return self._loaded_vectors(name, ids)
+        return self._contents.vectors("notes", ids)
 
     def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         import numpy as np
@@ -174,14 +135,25 @@ class VectorStore(ChromaFolder):
         return found
 
     def read_through(self) -> None:
-        """Read the vector of every record; raises `VectorStoreError` if one cannot be read."""
         for name in _NAMES:
             ids = sorted(self._all_ids(name))
             for page in self.pages(ids):
-                vectors = self._vectors_in_chroma(name, [ids[i] for i in page])
+                vectors = self._reread_vectors(name, [ids[i] for i in page])
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
                 if empty:
                     raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
+
+    def _reread_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that Chroma has, by id; reopens a folder that was opened between two writes.
+
+        Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
+        restored exists without a vector.
+        """
+        try:
+            return self._loaded_vectors(name, ids)
+        except VectorStoreError:
+            self.close()
+            return self._loaded_vectors(name, ids)
 
     def chunk_total(self) -> int:
         """The number of chunks."""
@@ -216,22 +188,3 @@ class VectorStore(ChromaFolder):
 def _rows(vectors: Sequence[Vector]) -> Any:
     # Chroma's type stubs require a list of arrays of their own float32 alias.
     return list(vectors)
-
-
-def _chunk(name: str, text: str, metadata: dict[str, Any]) -> Chunk:
-    key, index = split_chunk_id(name)
-    return Chunk(
-        id=name,
-        key=key,
-        index=index,
-        text=text,
-        section=metadata["section"],
-        parent=metadata["parent"],
-        category=Category(metadata["category"]),
-        level=metadata["level"],
-        page=metadata.get("page"),
-        start=metadata["start"],
-        end=metadata["end"],
-        tokens=metadata["tokens"],
-        page_breaks=tuple(map(int, str(metadata.get("page_breaks", "")).split())),
-    )

@@ -10,19 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...documents import Category, chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import NearPaper, Scored, TextScope, best_papers, cosines, ordered, unchanged
+from ..store_protocols import PaperRecords
 from .milvus_catalog import MilvusCatalog
 from .milvus_rows import MOST_RESULTS, MilvusRows, one_of
 from .row_records import Found, row_id
-
-if TYPE_CHECKING:
-    from ..library import Library
 
 _MARGIN: Final = 8  # results more than wanted
 _WIDENING: Final = 4
@@ -51,7 +49,7 @@ class VersionsInForce:
 
     def now(self) -> Versions:
         """The current ones."""
-        token = self._catalog.state_token()
+        token = self._catalog.revision()
         with self._lock:
             if token != self._token:
                 by_key = self._catalog.searched()
@@ -121,9 +119,9 @@ class MilvusNearest:
     """Vector search over a library."""
 
     def __init__(
-        self, library: Library, rows: Callable[[], MilvusRows], versions: VersionsInForce, vectors: PostgresVectors
+        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: VersionsInForce, vectors: PostgresVectors
     ) -> None:
-        self._library = library
+        self._records = records
         self._rows = rows
         self._versions = versions
         self._vectors = vectors
@@ -132,9 +130,7 @@ class MilvusNearest:
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
         """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-        return unchanged(
-            self._library.records, lambda records: self._ids(records, vector, k, TextScope(keys, categories))
-        )
+        return unchanged(self._records, lambda records: self._ids(records, vector, k, TextScope(keys, categories)))
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of each of these chunks; unknown ids are skipped."""
@@ -142,7 +138,7 @@ class MilvusNearest:
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
+        return unchanged(self._records, lambda records: self._papers(records, vector, k))
 
     def _ids(self, records: Mapping[str, PaperRecord], vector: Vector, k: int, scope: TextScope) -> Scored:
         if k < 1 or not records:

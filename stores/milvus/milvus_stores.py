@@ -7,7 +7,7 @@ writer repeats it, and no reader sees it before the commit. All that Milvus hold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...errors import CiteloomError
 from ...plurals import counted
@@ -20,6 +20,7 @@ from ..postgres.database_tables import DatabaseTables
 from ..postgres.postgres_vectors import PostgresVectors
 from ..postgres.revision import SeenRevision
 from ..search_records import VectorStoreError
+from ..store_protocols import PaperRecords
 from ..text_analysis import FULLTEXT_VERSION
 from .lost_rows import compare
 from .milvus_catalog import MilvusCatalog
@@ -29,9 +30,6 @@ from .milvus_search import MilvusNearest, VersionsInForce
 from .milvus_words import MilvusWords
 from .paper_rows import changed_papers, stored_papers, write_papers
 from .word_weights import TEXT
-
-if TYPE_CHECKING:
-    from ..library import Library
 
 _DRIFT: Final = 1.25  # of the length of texts, from which on weights are calculated again
 _LEAST_WEIGHED: Final = 1000  # chunks; the mean of fewer says little
@@ -58,12 +56,11 @@ class MilvusStores:
             self._known = MilvusRows(self._connection, name)
         return self._known
 
-    def seen_state(self) -> None:
+    def last_seen_revision(self) -> None:
         """None: a search asks two engines."""
 
-    def search_of(self, library: Library) -> MilvusNearest:
-        """Through the index of Milvus, with its filters."""
-        return MilvusNearest(library, self._rows, self._versions, self.vectors)
+    def search(self, records: PaperRecords) -> MilvusNearest:
+        return MilvusNearest(records, self._rows, self._versions, self.vectors)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""

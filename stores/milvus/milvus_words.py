@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from ...documents import Chunk, chunk_id
-from ..postgres.bm25 import analyze
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import FullTextError, Scored, TextScope
 from .milvus_catalog import MilvusCatalog
@@ -42,10 +41,6 @@ class MilvusWords:
     def exists(self) -> bool:
         """Whether the library's rows were ever written to Milvus; whether they still are, a search or `state` tells."""
         return self._catalog.name_in_milvus() is not None
-
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        return analyze(text)
 
     def create(self) -> None:
         """Create empty collections, replacing any existing ones."""

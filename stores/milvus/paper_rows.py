@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ...documents import Chunk, chunk_id, text_hash
 from ...models.embeddings.protocol import Vector
 from ..paper_change import Change, PaperRecord
-from ..postgres.bm25 import analyze
 from ..postgres.postgres_vectors import PostgresVectors
+from ..text_analysis import analyze
 from .milvus_rows import MilvusRows
 from .row_records import IndexedChunk, IndexedText, fingerprint
 from .word_weights import FieldSum, WordCounts, chunk_vector, fields_of

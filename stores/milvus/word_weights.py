@@ -16,12 +16,10 @@ from functools import lru_cache
 from typing import Final
 
 from ...documents import Chunk
-from ..text_analysis import SECTION_WEIGHT
+from ..text_analysis import K1, SECTION_WEIGHT, B
 
 FIELDS = TEXT, SECTION = 0, 1
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}
-_K1: Final = 1.2
-_B: Final = 0.75
 _DIMENSIONS: Final = 2**32 - 2  # the last one below Milvus's limit is for chunks without a term
 _NO_TERM: Final = {_DIMENSIONS: 1.0}
 Sparse = dict[int, float]
@@ -55,8 +53,8 @@ def chunk_vector(terms: Mapping[int, Counter[str]], means: Mapping[int, float]) 
     """The weights of a chunk's terms, by field; `means` are the usual lengths of the fields."""
     vector: Sparse = {}
     for field, counts in terms.items():
-        length = _K1 * (1 - _B + _B * counts.total() / means[field])
-        vector |= {dimension(term, field): (1 + _K1) * count / (count + length) for term, count in counts.items()}
+        length = K1 * (1 - B + B * counts.total() / means[field])
+        vector |= {dimension(term, field): (1 + K1) * count / (count + length) for term, count in counts.items()}
     return vector or dict(_NO_TERM)
 
 

@@ -10,7 +10,6 @@ lengths are rounded.
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,12 +22,10 @@ from numpy.typing import NDArray
 from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
-from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
+from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .database import Database, DatabaseError
 from .revision import SeenRevision, revise
 
-_K1: Final = 1.2
-_B: Final = 0.75
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
 _ENTRY: Final = np.dtype([("place", "<i4"), ("count", "<u2"), ("length", "<u2")])
@@ -95,7 +92,7 @@ class _Papers:
     def weight(self, field: int, holding: int) -> float:
         """The weight of a term in a field that this many chunks hold."""
         rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
-        return (1 + _K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
+        return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
 class PostgresWords:
@@ -113,10 +110,6 @@ class PostgresWords:
     def exists(self) -> bool:
         """True: the tables exist with the library."""
         return True
-
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        return analyze(text)
 
     def _connection(self) -> AbstractContextManager[Any]:
         return self._database.leased(self._pool)
@@ -220,8 +213,8 @@ def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.floa
     for _, field, held, _, _, packed in rows:
         end = start + len(packed) // _ENTRY.itemsize
         gain, length = gains[start:end], lengths[start:end]
-        length *= _K1 * _B / papers.means[field]
-        length += _K1 * (1 - _B)
+        length *= K1 * B / papers.means[field]
+        length += K1 * (1 - B)
         length += gain
         gain /= length
         gain *= papers.weight(field, int(held) // _ENTRY.itemsize)
@@ -250,20 +243,6 @@ def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Paper
     rounded = np.round(found, _DIGITS)
     best = np.lexsort((chunks, -rounded))[:k]
     return list(zip(papers.ids_of(chunks[best]), rounded[best].tolist(), strict=True))
-
-
-_analyzer: Any = None
-_making: Final = threading.Lock()
-
-
-def analyze(text: str) -> list[str]:
-    """The terms of a text, by the analyzer of the full-text index."""
-    global _analyzer
-    with _making:
-        if _analyzer is None:
-            _analyzer = make_analyzer()
-        terms: list[str] = _analyzer.analyze(encodable(text).replace("\x00", " "))
-        return terms
 
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
@@ -14,7 +13,7 @@ from ..local.local_uploads import UPLOAD
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..run_records import PLOT_SET, PLOTS_KEPT
-from ..store_protocols import LibraryStores
+from ..store_protocols import LibraryStores, PaperRecords
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
 from .database import Database
@@ -32,9 +31,6 @@ from .postgres_vectors import PostgresNearest, PostgresVectors
 from .revision import SeenRevision
 from .server_membership import DatabaseMembership
 
-if TYPE_CHECKING:
-    from ..library import Library
-
 
 class PostgresStores:
     """Catalog, vectors and words in one database, with a common pool of connections."""
@@ -47,13 +43,12 @@ class PostgresStores:
         self.words = PostgresWords(database, pool, self._seen)
         self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
 
-    def seen_state(self) -> tuple[int, int] | None:
+    def last_seen_revision(self) -> tuple[int, int] | None:
         """A search is one statement, which reads the revision as well."""
         return self._seen.number, 0
 
-    def search_of(self, library: Library) -> PostgresNearest:
-        """Exact in a scope of thousands, else by the index."""
-        return PostgresNearest(library, self.vectors)
+    def search(self, records: PaperRecords) -> PostgresNearest:
+        return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Versions of the server, of pgvector and of the tables, which indexes there are, and whether tables agree."""

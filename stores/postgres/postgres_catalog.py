@@ -58,7 +58,7 @@ class PostgresCatalog:
         with self._connection() as connection:
             return table.read(connection.execute(query, values))
 
-    def state_token(self) -> tuple[int, int]:
+    def revision(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 

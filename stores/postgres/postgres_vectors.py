@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
 from ..scoped_search import ChunkScope, ScopedSearch
 from ..search_records import Scored, StoredChunk, cosines, ordered
+from ..store_protocols import PaperRecords
 from .database import Database
 from .revision import SeenRevision
-
-if TYPE_CHECKING:
-    from ..library import Library
 
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
@@ -190,8 +188,8 @@ class PostgresNearest(ScopedSearch):
 
     _one_state = True
 
-    def __init__(self, library: Library, vectors: PostgresVectors) -> None:
-        super().__init__(library)
+    def __init__(self, records: PaperRecords, vectors: PostgresVectors) -> None:
+        super().__init__(records)
         self._vectors = vectors
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.vector_search import Nearest
 from citeloom.stores.search_records import cosines, ordered
+from citeloom.stores.text_analysis import analyze
 from citeloom.tools.retrieval import retrieve
 from tests.support import pausing_writer, restless_writer
 from tests.support.made_papers import similar
@@ -75,13 +76,13 @@ class Audience:
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", limit)
-                reader._nearest = Nearest(reader, reader.store, reader.catalog)
+                reader._nearest = Nearest(reader.records, reader.store, reader.catalog)
                 self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
                 best = [score for _, score in reader.nearest_ids(self._query, 5)]
                 self._note(event, f"best, {way}", ["all"], ["all"] if np.allclose(best, exact, atol=1e-5) else [])
                 near = {paper.paper.key for paper in reader.nearest_papers(self._query, 100)}
                 self._note(event, f"papers, {way}", records, near)
-        terms = reader.fulltext.analyze("series of trials")
+        terms = analyze("series of trials")
         self._note(event, "words", every, dict(reader.matching(terms, 1000)))
         hits = await retrieve(reader, "series of trials", 1000)
         self._note(event, "fused", every, [hit.candidate.chunk.id for hit in hits])

@@ -14,6 +14,7 @@ from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support import cli_process
 from tests.support.nearest import nearest
@@ -67,7 +68,7 @@ async def seen_whole(library: Library) -> set[str]:
     }
     keys = {paper.key for paper in library.papers()}
     query = await library.embedding.embed_query("trials measured")
-    terms = library.fulltext.analyze("series of trials")
+    terms = analyze("series of trials")
     assert {chunk.id for key in keys for chunk in library.paper_chunks(key)} == every
     assert {chunk.id for chunk, _ in nearest(library, query, 1000)} == every
     assert {name for name, _ in library.matching(terms, 1000)} == every

@@ -19,6 +19,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.lock import WriterLock
+from citeloom.stores.text_analysis import analyze
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
@@ -69,7 +70,7 @@ class Contents:
 def contents(library: Library) -> Contents:
     chunks = [chunk for paper in library.papers() for chunk in library.paper_chunks(paper.key)]
     vectors = library.store.get_vectors([chunk.id for chunk in chunks])
-    terms = library.fulltext.analyze("loom history, compiler outcome")
+    terms = analyze("loom history, compiler outcome")
     return Contents(
         {chunk.id: (chunk.text, vectors[chunk.id].tobytes()) for chunk in chunks},
         library.fulltext.entries(),

@@ -12,6 +12,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.library_copy import CopyError, copy_library
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import papers
 from tests.support.word_embedding import WordEmbedding
 
@@ -45,7 +46,7 @@ async def test_a_copy_there_and_back_equals_its_source(opened: tuple[Library, Li
         assert copy.fulltext.entries() == source.fulltext.entries()
         assert [finding for finding in examine(copy) if finding.level == "problem"] == []
         assert copy.embedding.embedded == []  # type: ignore[attr-defined]
-        terms, vector = source.fulltext.analyze("loom trials"), WordEmbedding().vector("loom trials")
+        terms, vector = analyze("loom trials"), WordEmbedding().vector("loom trials")
         assert [name for name, _ in copy.nearest_ids(vector, 5)] == [name for name, _ in source.nearest_ids(vector, 5)]
         assert {name for name, _ in copy.matching(terms, 99)} == {name for name, _ in source.matching(terms, 99)}
     back.close()

@@ -70,11 +70,11 @@ def test_a_search_finds_what_the_index_has_cut_off(
 ) -> None:
     monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
     library = open_library()
-    with closing(sqlite3.connect(library.home.catalog)) as db, db:  # earlier versions had vectors in Chroma only
-        db.execute("DELETE FROM vectors")
     content = library.store.collection("content")
     edits = {key: similar(np.random.default_rng(4), PER_PAPER) for key in list(edited)[::2]}
-    for key, rows in edits.items():  # replaced in place, as earlier versions did
+    with closing(sqlite3.connect(library.home.catalog)) as db, db:
+        db.executemany("UPDATE vectors SET content = ? WHERE key = ?", [(r.tobytes(), k) for k, r in edits.items()])
+    for key, rows in edits.items():  # in place, which cuts records off
         content.upsert(ids=[chunk_id(key, place) for place in range(len(rows))], embeddings=list(rows))
     library.close()
     library = open_library()

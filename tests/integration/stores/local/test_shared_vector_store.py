@@ -17,6 +17,7 @@ from citeloom.roles.needs import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
+from citeloom.stores.text_analysis import analyze
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import retrieve
 from citeloom.tools.window_search import propose_windows
@@ -161,7 +162,7 @@ async def test_a_search_for_words_is_of_one_state_though_another_process_writes_
         return found
 
     monkeypatch.setattr(reader.fulltext, "search", in_its_midst)
-    assert len(reader.matching(reader.fulltext.analyze("loom"), 1000)) == 60
+    assert len(reader.matching(analyze("loom"), 1000)) == 60
 
 
 @pytest.mark.parametrize("how", ["retrieve", "search_papers", "propose_windows"])

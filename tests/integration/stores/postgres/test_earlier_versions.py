@@ -22,6 +22,7 @@ from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import migrations
+from citeloom.stores.text_analysis import analyze
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
@@ -80,7 +81,7 @@ async def test_a_database_of_each_version_opens(url: str, version: int) -> None:
         assert migrations.version_of(connection) == LATEST
     assert [paper.title for paper in library.papers()] == ["Looms"]
     assert [chunk.text for chunk in library.paper_chunks("loom2020")] == [TEXT]
-    assert [name for name, _ in library.matching(library.fulltext.analyze("loom"), 9)] == ["loom2020:00000"]
+    assert [name for name, _ in library.matching(analyze("loom"), 9)] == ["loom2020:00000"]
     assert [name for name, _ in library.nearest_ids(WordEmbedding().vector(TEXT), 9)] == ["loom2020:00000"]
     assert [finding for finding in examine(library) if finding.level == "problem"] == []
     backend = backend_of(library.home)
