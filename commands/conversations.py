@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..settings.config import Settings
     from ..stores.home import Home
     from ..stores.home_protocols import Conversations
+    from ..stores.local.folder_home import FolderHome
 
 conversations_app = typer.Typer(
     no_args_is_help=True,
@@ -130,10 +131,9 @@ def delete_conversations(
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
     from ..runs.conversation import delete_conversation
-    from ..stores.home import Home
 
     _, found, register = _registered(home)
-    (Home(found.copy_of) if found.copy_of else found).prepare()
+    (FolderHome(found.copy_of) if found.copy_of else found).prepare()
     entries = [register.get(thread_id) for thread_id in thread_ids]
     for entry in entries:
         run_async(delete_conversation(found, entry.thread_id))

@@ -14,8 +14,11 @@ def backend_of(home: Home) -> Backend:
         from .postgres.postgres_backend import PostgresBackend
 
         return PostgresBackend(home)
+    from .local.folder_home import FolderHome
     from .local.local_backend import LocalBackend
 
+    if not isinstance(home, FolderHome):
+        raise TypeError(f"{type(home).__name__} is not a known kind of home")
     return LocalBackend(home)
 
 

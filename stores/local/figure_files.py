@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ...documents.atomic_write import replace_file
 from ...documents.figures import image_hash, is_image_hash
-from ..home import Home
+from .folder_home import FolderHome
 
 
 class FigureFiles:
     """The folder of a home, created with the first image; a private copy never deletes images of its original."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._folder = home.figures
         self._own = home.copy_of is None
 

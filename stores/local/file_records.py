@@ -10,11 +10,11 @@ from typing import Any, Final
 from ...models.journal.schema import connect
 from ...sqlite import CHECKPOINTS_REMEDY, REGISTER_REMEDY
 from ..edited_sentences import EDITS_SCHEMA
-from ..home import Home
 from ..home_tables import HomeTable
 from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA
 from .conversation_registry import CONVERSATIONS_SCHEMA
 from .file_tables import FileTables
+from .folder_home import FolderHome
 from .run_registry import RUNS_SCHEMA
 from .written_files import WRITTEN_SCHEMA
 
@@ -26,7 +26,7 @@ _WRITES: Final = "checkpoint_writes"
 class FileRecords:
     """The tables of a home in a folder; a missing file is created when rows are put into it."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._home = home
         schema = f"{RUNS_SCHEMA}{EDITS_SCHEMA}{CONVERSATIONS_SCHEMA}{WRITTEN_SCHEMA}"
         self._runs = FileTables(home.runs, schema, REGISTER_REMEDY)

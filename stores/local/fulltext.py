@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
-from ..home import Home
 from ..search_records import FullTextError, TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
+from .folder_home import FolderHome
 
 if TYPE_CHECKING:
     from tantivy import Index, Query, Schema, Searcher
@@ -30,7 +30,7 @@ _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
 class FullText:
     """The index of a home; thread-safe, with one writer at a time (the library's lock)."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._path = home.fulltext
         self._lock = threading.RLock()
         self._index: Index | None = None

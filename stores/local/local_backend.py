@@ -11,7 +11,6 @@ from filelock import FileLock
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
 from ..edited_sentences import EDITS_SCHEMA, EditedSentences
-from ..home import Home
 from ..home_protocols import Checkpoints
 from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
 from ..paper_change import Change
@@ -24,6 +23,7 @@ from .conversation_registry import ConversationRegister
 from .figure_files import FigureFiles
 from .file_records import FileRecords
 from .file_tables import FileTables
+from .folder_home import FolderHome
 from .fulltext import FullText
 from .local_membership import LocalMembership
 from .local_uploads import UPLOAD, LocalUploads
@@ -42,7 +42,7 @@ _HOUR: Final = 3600.0
 class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home, self.catalog)
         self.words = FullText(home)
@@ -79,7 +79,7 @@ class LocalStores:
 class LocalBackend:
     """A home in a folder."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._home = home
 
     def open_library(self) -> LibraryStores:

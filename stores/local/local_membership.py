@@ -5,11 +5,11 @@ from __future__ import annotations
 from filelock import FileLock
 
 from ...errors import ConfigurationError
-from ..home import Home
 from ..recent_endings import ENDINGS_SCHEMA, RecentEndings
 from ..server_protocols import Listener
 from ..sign_in_sessions import SESSIONS_REMEDY, SESSIONS_SCHEMA, SignInSessions
 from .file_tables import FileTables
+from .folder_home import FolderHome
 from .local_uploads import UPLOAD, LocalUploads
 from .lock import try_acquire
 from .server_register import LocalJobs, LocalKeys
@@ -24,7 +24,7 @@ class SecondServerError(ConfigurationError):
 class LocalMembership:
     """Holds the lock of a folder's server, which ends with its process."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self.home = home.prepare()
         self._lock = FileLock(home.locks / "server.lock", thread_local=False)
         if not try_acquire(self._lock):

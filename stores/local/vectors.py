@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...documents import Chunk
 from ...models.embeddings.protocol import Vector
-from ..home import Home
 from ..search_records import StoredChunk, VectorStoreError
 from .catalog_contents import Collection
 from .chroma import MAX_PAGE, ChromaFolder
+from .folder_home import FolderHome
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -27,7 +27,7 @@ _NAMES: Final[tuple[Collection, ...]] = ("content", "summaries", "notes")
 class VectorStore(ChromaFolder):
     """The three collections of a home; texts and vectors are read from its catalog."""
 
-    def __init__(self, home: Home, catalog: Catalog) -> None:
+    def __init__(self, home: FolderHome, catalog: Catalog) -> None:
         super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
         self._contents = catalog.contents
 

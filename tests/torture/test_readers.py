@@ -16,6 +16,7 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.vector_search import Nearest
 from citeloom.stores.search_records import cosines, ordered
 from citeloom.stores.text_analysis import analyze
@@ -106,7 +107,7 @@ def pausing(tmp_path: Path) -> Iterator[tuple[Home, subprocess.Popen[str]]]:
     command = [sys.executable, pausing_writer.__file__, str(tmp_path / "home"), str(tmp_path / "papers")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdout is not None and process.stdout.readline() == "done\n"
-        yield Home(tmp_path / "home"), process
+        yield FolderHome(tmp_path / "home"), process
         process.kill()
 
 
@@ -140,7 +141,7 @@ def restless(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
         begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         output = begun[0].stdout
         assert output is not None and output.readline() == "written\n"
-        return Home(tmp_path / "home")
+        return FolderHome(tmp_path / "home")
 
     yield start_writing
     for process in begun:

@@ -18,6 +18,7 @@ from citeloom.ingestion.events import Waiting
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import WriterLock
 from citeloom.stores.text_analysis import analyze
 from tests.support.nearest import nearest
@@ -80,7 +81,7 @@ def contents(library: Library) -> Contents:
 
 async def undisturbed(tmp_path: Path, papers: Path, edit: Callable[[], object] | None = None) -> tuple[str, Contents]:
     """What the library holds that was never killed; with `edit`, after that and another ingest."""
-    library = Library.open(Home(tmp_path / "undisturbed"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path / "undisturbed"), WordEmbedding())
     await ingest(library, [papers])
     if edit is not None:
         edit()

@@ -20,8 +20,8 @@ from citeloom.models.http.client import close_connections
 from citeloom.roles.chat.prompt_format import tokens_of
 from citeloom.runs.conversation import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.local.conversation_registry import ConversationRegister
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.run_records import UnknownConversationError
 from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
@@ -58,7 +58,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
         def opened(**settings: Any) -> Session:
             given = {"chat_model": "fake", "chat_base_url": server.base_url, "chat_api_key": "k", "max_repairs": 0}
-            return stack.enter_context(open_session(Settings(**(given | settings)), Home(home)))
+            return stack.enter_context(open_session(Settings(**(given | settings)), FolderHome(home)))
 
         yield opened
         await close_connections()

@@ -20,7 +20,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.research import ResearchRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.older_runs import begun_before_needs, found_before_needs
@@ -91,7 +91,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
         def open_(**settings: Any) -> Session:
             given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_session(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
 
         yield open_
     await close_connections()
@@ -479,12 +479,12 @@ def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, t
 
 def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
     async def ask() -> str:
-        with open_session(Settings(), Home(home)) as opened:
+        with open_session(Settings(), FolderHome(home)) as opened:
             return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
 
     thread = asyncio.run(ask())
     assert thread.startswith("research-")
-    assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"
+    assert RunRegister(FolderHome(home).runs).get(thread).title == "How do seeds move the score?"
 
 
 async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:

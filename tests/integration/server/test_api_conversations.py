@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from citeloom.stores.home import Home
 from citeloom.stores.job_records import JobOrder
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.server_register import LocalJobs
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
@@ -210,7 +210,7 @@ def test_a_turn_whose_server_was_killed_after_its_answer_is_not_asked_again(
         thread_id = earlier.conversation()
         assert earlier.post(f"/conversations/{thread_id}/turns", {"question": QUESTION}).json()["number"] == 1
     request = {"asked": QUESTION, "kind": "follow-up", "limits": {}, "number": 1}
-    LocalJobs(Home(home).server).begin(JobOrder(thread_id, "turn", request), "e")
+    LocalJobs(FolderHome(home).server).begin(JobOrder(thread_id, "turn", request), "e")
     calls = model.calls()
     with served_app(home, settings) as later:
         assert later.events(f"/conversations/{thread_id}/events")[-1].data["result"]["number"] == 1

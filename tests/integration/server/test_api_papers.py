@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.home import Home
 from citeloom.stores.job_records import JobOrder
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.server_register import LocalJobs
 from tests.support.sample_library import SAMPLES
 from tests.support.served_app import Event, Served, served_app
@@ -135,15 +135,15 @@ def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: 
         (home / "papers" / folder / NEW).write_bytes(sample(NEW)[1])
     (home / "papers" / "my own.txt").write_text("mine", encoding="utf-8")
     request = {"files": [NEW], "refused": [], "replace": False}
-    LocalJobs(Home(home).server).begin(JobOrder(unfinished, "ingest", request), "e")
+    LocalJobs(FolderHome(home).server).begin(JobOrder(unfinished, "ingest", request), "e")
     with served_app(home) as served:
         assert report(served.events(f"/ingests/{unfinished}/events"))["added"] == [Path(NEW).stem]
         assert stored(served) == [NEW, "my own.txt"]
-    assert LocalJobs(Home(home).server).take_up(9, ()) == []
+    assert LocalJobs(FolderHome(home).server).take_up(9, ()) == []
 
 
 def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
-    register = LocalJobs(Home(home).server)
+    register = LocalJobs(FolderHome(home).server)
     register.begin(JobOrder("research-gone", "run", {"limits": {}}), "e")
     register.begin(JobOrder("chat-odd", "turn", {}), "e")
     register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}), "e")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from citeloom.runs.run_listing import run_summary
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import run_lock
 from citeloom.stores.local.run_registry import RunRegister
 from tests.support.event_streams import Gate
@@ -154,8 +154,8 @@ async def test_a_run_of_another_process_is_named_as_such(served: Served, home: P
     register.mark(run_id, "running")
     with register._file.connection() as connection:
         connection.execute("UPDATE runs SET result = NULL")
-    async with run_lock(Home(home), run_id):
-        assert run_summary(register.get(run_id), Home(home))["status"] == "running"
+    async with run_lock(FolderHome(home), run_id):
+        assert run_summary(register.get(run_id), FolderHome(home))["status"] == "running"
         events = served.api.get(f"/runs/{run_id}/events")
         assert events.status_code == 409 and "another process" in events.json()["detail"]
         assert served.api.delete(f"/runs/{run_id}").status_code == 409

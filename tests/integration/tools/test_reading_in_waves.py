@@ -10,8 +10,8 @@ import pytest
 from citeloom.documents.windows import Window
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import PassageFinding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.evidence_search import read_in_waves
 from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.window_search import WindowLimits, propose_windows
@@ -27,7 +27,7 @@ LIMITS = EvidenceLimits(call_tokens=400, waves=4)
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     embedding = WordEmbedding()
-    home = Home(tmp_path_factory.mktemp("samples") / ".citeloom")
+    home = FolderHome(tmp_path_factory.mktemp("samples") / ".citeloom")
     index_samples(home.root, embedding)
     library = Library.open(home, embedding)
     yield library

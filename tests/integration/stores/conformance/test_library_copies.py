@@ -10,8 +10,8 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.library_copy import CopyError, copy_library
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import papers
 from tests.support.word_embedding import WordEmbedding
@@ -23,7 +23,7 @@ __all__ = ["papers"]
 async def source(papers: Path, tmp_path: Path) -> Library:
     """A library in a folder, whose embedding may embed nothing further."""
     (papers / "ada2020.notes.md").write_text("Compare with the looms of 1804.\n\nSlow.", encoding="utf-8")
-    library = Library.open(Home(tmp_path / "source"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path / "source"), WordEmbedding())
     await ingest(library, [papers])
     return library
 
@@ -38,7 +38,7 @@ async def test_a_copy_there_and_back_equals_its_source(opened: tuple[Library, Li
     source, target = opened
     report = await copy_library(source, target)
     assert (report.copied, report.present, report.version) == (2, 0, source.version())
-    back = Library.open(Home(tmp_path / "back"), WordEmbedding())
+    back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
     await copy_library(target, back)
     for copy in (target, back):
         assert copy.version() == source.version()
