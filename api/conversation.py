@@ -15,7 +15,7 @@ from ..runs.output_files import public_record
 from ..runs.result_record import ResultRecord
 from ..runs.transcript import turn_record, write_transcript
 from ..stores.backends import backend_of
-from ..stores.run_records import new_thread_id
+from ..stores.conversation_register import new_thread_id
 from .arguments import require_open, require_writable
 from .blocking import blocking
 from .streaming import events_of

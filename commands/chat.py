@@ -65,7 +65,7 @@ def chat(
 
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
-    from ..stores.run_records import new_thread_id
+    from ..stores.conversation_register import new_thread_id
     from .shell import display, input
     from .shell.background_open import NO_PAPERS, Opening, at_a_glance
     from .shell.repl import converse

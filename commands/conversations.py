@@ -19,8 +19,8 @@ from .sections import ForceOption
 
 if TYPE_CHECKING:
     from ..settings.config import Settings
+    from ..stores.conversation_register import ConversationRegister
     from ..stores.home import Home
-    from ..stores.home_protocols import Conversations
     from ..stores.local.folder_home import FolderHome
 
 conversations_app = typer.Typer(
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
 
 
-def _registered(home: str | None) -> tuple[Settings, Home, Conversations]:
+def _registered(home: str | None) -> tuple[Settings, Home, ConversationRegister]:
     from ..stores.backends import backend_of
 
     settings, found = resolve(home)

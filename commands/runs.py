@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..runs.result_record import ResultRecord
     from ..runs.service import Output
     from ..stores.home import Home
-    from ..stores.home_protocols import Runs
+    from ..stores.run_register import RunRegister
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
-def registered(home: Home) -> Runs:
+def registered(home: Home) -> RunRegister:
     """The run registry of a home with a library; raises `InputError` for any other home."""
     from ..stores.backends import backend_of
 

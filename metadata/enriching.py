@@ -16,8 +16,7 @@ from typing import Any, Final, Literal
 from ..documents import Paper
 from ..documents.identifiers import identifier_of
 from ..documents.publication_status import PublicationStatus
-from ..stores.metadata_records import Statement
-from ..stores.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore, Statement
 from .crossref import NAME as CROSSREF
 from .datacite import NAME as DATACITE
 from .matching import SURE, Candidate, Match, match_paper, title_similarity

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from ..graph.session import Session
-from ..stores.local.server_register import UnregisteredJobs
+from ..stores.server_jobs import UnregisteredJobs
 from .agent_tools import AgentLibrary
 from .jobs import Jobs
 from .mcp_server import mcp_server

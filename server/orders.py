@@ -16,9 +16,10 @@ from weakref import WeakValueDictionary
 
 from ..models.journal.journal_database import CallLocks
 from ..runs.sentence_check import NotEditedError
+from ..stores.conversation_register import UnknownConversationError
 from ..stores.library import UnknownPaperError
-from ..stores.recent_endings import RecentEndings
-from ..stores.run_records import UnknownConversationError, UnknownRunError
+from ..stores.run_register import UnknownRunError
+from ..stores.server_sessions import RecentEndings
 from .problems import ServerError
 
 T = TypeVar("T")

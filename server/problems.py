@@ -17,9 +17,10 @@ from ..api.arguments import ReadOnlyLibraryError
 from ..errors import CiteloomError, InputError, PausedError
 from ..models.http.failures import EndpointUnreachableError
 from ..runs.execution import RunUnderWayError
+from ..stores.conversation_register import UnknownConversationError
 from ..stores.library import UnknownPaperError
 from ..stores.postgres.database import DatabaseError
-from ..stores.run_records import UnknownConversationError, UnknownRunError
+from ..stores.run_register import UnknownRunError
 from .openai_errors import CHAT_PATHS, openai_error_response
 
 _LONGEST = 300  # characters of what a problem says about one field

@@ -20,8 +20,9 @@ from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
+from ..stores.conversation_register import ConversationEntry, UnknownConversationError
 from ..stores.job_records import JobOrder
-from ..stores.run_records import ConversationEntry, RunRecord, UnknownConversationError, UnknownRunError
+from ..stores.run_register import RunRecord, UnknownRunError
 from ..tools.questions.validation import plain_question
 from .job import Emit, Job, Work
 from .jobs import Jobs

@@ -17,7 +17,7 @@ from ..runs.conversation import expired_conversations
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.server_protocols import Membership, Uploads
+from ..stores.server_protocols import ServerRegistry, Uploads
 from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .jobs import Jobs
@@ -77,7 +77,7 @@ async def open_state(
         await asyncio.to_thread(member.leave)
 
 
-def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+def _state(session: Session, member: ServerRegistry, options: ServerOptions, requests: RequestCounts) -> ServerState:
     tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     orders = Orders(member.endings, member.locks)
@@ -99,7 +99,7 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 
 
 @asynccontextmanager
-async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[ServerState]:
     await state.sessions.end_outdated()
     successor = Successor(state, member.jobs)
     await successor.take_up()

@@ -46,7 +46,7 @@ class Successor:
         async with self._taking:
             jobs = self._state.jobs
             try:
-                orders = await asyncio.to_thread(self._register.take_up, jobs.free, jobs.busy())
+                orders = await asyncio.to_thread(self._register.claim_orphaned, jobs.free, jobs.busy())
             except PausedError as error:  # the database is away, or this server was taken for dead
                 _log.warning("Unfinished jobs are not looked for: %s", error.message)
                 return
@@ -85,6 +85,6 @@ class Successor:
                 return
             _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
             if isinstance(error, PausedError) or status_of(error) in (429, 503):
-                await asyncio.to_thread(self._register.hand_back, order.id)
+                await asyncio.to_thread(self._register.release, order.id)
             else:
                 await asyncio.to_thread(self._register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))

@@ -20,7 +20,7 @@ from ..citations.export.figures import image_problem, with_plot_files, without_p
 from ..experiment import Experiment
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import PLOT_SET, PLOTS_KEPT
+from ..stores.run_register import PLOT_SET, PLOTS_KEPT
 from .problems import ServerError
 from .uploaded_files import refusal, safe_name, store_file
 

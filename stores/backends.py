@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .home import Home
-from .home_protocols import Backend, WrittenHashes
+from .home_protocols import Backend
+from .written_files import WrittenFiles
 
 
 def backend_of(home: Home) -> Backend:
@@ -22,8 +23,6 @@ def backend_of(home: Home) -> Backend:
     return LocalBackend(home)
 
 
-def written_files(home: Home | None) -> WrittenHashes:
+def written_files(home: Home | None) -> WrittenFiles:
     """The hashes of the files that a home has written; without a home none are known."""
-    from .local.written_files import WrittenFiles
-
     return WrittenFiles() if home is None else backend_of(home).written_files()

@@ -6,116 +6,18 @@ The journal has its own protocol, `models/journal/journal_database.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..models.journal.journal import Journal
 from ..models.journal.journal_database import JournalDatabase
-from .edited_sentences import EditedSentences
+from .conversation_register import ConversationRegister
 from .home_tables import HomeRecords
-from .run_records import CitingRun, CitingTurn, ConversationEntry, KeptTurn, NewRun, RunHead, RunRecord, RunStatus
-from .server_protocols import Membership, Uploads
+from .run_register import EditedSentences, RunRegister
+from .server_protocols import ServerRegistry, Uploads
 from .store_protocols import LibraryStores, PaperCatalog
-
-
-class Runs(Protocol):
-    """The register of runs; blocking and thread-safe."""
-
-    def begin(self, run: NewRun) -> RunRecord:
-        """Register a run, or return the existing one with this id."""
-        ...
-
-    def mark(
-        self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
-    ) -> None:
-        """Update the status of a run; None leaves the result unchanged."""
-        ...
-
-    def get(self, thread_id: str) -> RunRecord:
-        """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        ...
-
-    def latest(self, fingerprint: str) -> RunRecord | None:
-        """The most recently started run with this fingerprint."""
-        ...
-
-    def latest_about(self, question: str) -> RunRecord | None:
-        """The most recently started run of a question, whatever its library and settings."""
-        ...
-
-    def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
-        """The runs without their requests and results, most recent first; all of them without a limit."""
-        ...
-
-    def count(self) -> int:
-        """The number of runs."""
-        ...
-
-    def all(self) -> list[RunRecord]:
-        """All runs, most recent first."""
-        ...
-
-    def citing(self, key: str) -> list[CitingRun]:
-        """The finished runs whose text cites a paper, most recent first."""
-        ...
-
-    def plot_sets(self) -> set[str]:
-        """The sets of uploaded plots that runs name."""
-        ...
-
-    def delete(self, thread_id: str) -> None:
-        """Delete a run; its checkpoints are left to the caller."""
-        ...
-
-
-class Conversations(Protocol):
-    """The register of conversations; blocking and thread-safe."""
-
-    def begin(self, thread_id: str) -> None:
-        """Register a conversation; does nothing if it exists."""
-        ...
-
-    def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
-        """Store a finished turn; idempotent."""
-        ...
-
-    def get(self, thread_id: str) -> ConversationEntry:
-        """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
-        ...
-
-    def all(self) -> list[ConversationEntry]:
-        """All conversations, most recent first."""
-        ...
-
-    def turns(self, thread_id: str) -> list[KeptTurn]:
-        """The finished turns of a conversation, in order."""
-        ...
-
-    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
-        """The latest finished turn, or the latest that was `answered`."""
-        ...
-
-    def citing(self, key: str) -> list[CitingTurn]:
-        """The turns whose answers cite a paper, most recent first."""
-        ...
-
-    def delete(self, thread_id: str) -> None:
-        """Delete a conversation; its checkpoints are left to the caller."""
-        ...
-
-
-class WrittenHashes(Protocol):
-    """The hashes of files that Citeloom wrote outside its home; blocking and thread-safe."""
-
-    def note(self, contents: Collection[bytes]) -> None:
-        """Store the hashes of contents that are about to be written."""
-        ...
-
-    def has(self, file: Path) -> bool:
-        """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        ...
+from .written_files import WrittenFiles
 
 
 class Checkpoints(Protocol):
@@ -165,7 +67,7 @@ class Backend(Protocol):
         """The database of the journal, for its statistics and for pruning."""
         ...
 
-    def runs(self) -> Runs:
+    def runs(self) -> RunRegister:
         """The register of runs."""
         ...
 
@@ -177,11 +79,11 @@ class Backend(Protocol):
         """The sentences that the user edited in finished runs."""
         ...
 
-    def conversations(self) -> Conversations:
+    def conversations(self) -> ConversationRegister:
         """The register of conversations."""
         ...
 
-    def written_files(self) -> WrittenHashes:
+    def written_files(self) -> WrittenFiles:
         """The hashes of written files."""
         ...
 
@@ -215,7 +117,7 @@ class Backend(Protocol):
         """When the library was created, in seconds since 1970."""
         ...
 
-    def join_servers(self) -> Membership:
+    def join_servers(self) -> ServerRegistry:
         """Become a server of the home; raises `ConfigurationError` where only one can be."""
         ...
 

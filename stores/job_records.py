@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NotRequired, get_args
+from typing import Any, Final, Literal, get_args
 
-from typing_extensions import TypedDict
-
-from ..table_columns import choice, shaped
+from ..table_columns import choice
 
 JobKind = Literal["run", "turn", "ingest"]
 JobState = Literal["waiting", "working", "finished", "paused", "failed"]
@@ -70,19 +68,3 @@ class KeyUse:
 
     request: str
     order: dict[str, Any] | None
-
-
-class _Order(TypedDict):
-    id: str
-    kind: JobKind
-    request: dict[str, Any]
-
-
-class _KeyUse(TypedDict):
-    request: str
-    server: str
-    order: NotRequired[_Order]
-
-
-ORDER: Final = shaped("the order of a job", _Order, as_record=False)
-KEY_USE: Final = shaped("the use of a key", _KeyUse, as_record=False)

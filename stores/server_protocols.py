@@ -1,7 +1,7 @@
 """What servers of one library share: their jobs with events, idempotency keys, sessions of browsers and uploaded files.
 
 A folder has one server, so what others would need is trivial there. Servers of one database find out from the
-`Membership` which of them lives.
+`ServerRegistry` which of them lives.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..models.journal.journal_database import CallLocks
 from .home import Home
-from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
-from .recent_endings import RecentEndings
-from .sign_in_sessions import SignInSessions
+from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState
+from .server_jobs import RequestKeys
+from .server_sessions import RecentEndings, SignInSessions
 
 
 class ServerJobs(Protocol):
@@ -58,31 +58,15 @@ class ServerJobs(Protocol):
         """Have the server that works on a job stop it."""
         ...
 
-    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """Make up to this many unfinished jobs of servers that are gone this server's own, and return them.
 
         So are its own that it has let go without being able to register their end; those are not among `busy`.
         """
         ...
 
-    def hand_back(self, job_id: str) -> None:
-        """Leave a job that was taken up to whichever server can start it."""
-        ...
-
-
-class RequestKeys(Protocol):
-    """Idempotency keys, kept for a day; a claim ends with its server unless it was settled. Blocking, thread-safe."""
-
-    def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
-        ...
-
-    def settle(self, key: str, order: dict[str, Any]) -> None:
-        """Store the order of the job that was started under a claimed key."""
-        ...
-
-    def release(self, key: str) -> None:
-        """Forget a claimed key whose request was refused."""
+    def release(self, job_id: str) -> None:
+        """Leave a job that was claimed to whichever server can start it."""
         ...
 
 
@@ -151,7 +135,7 @@ class Listener:
     lost: Callable[[], None]
 
 
-class Membership(Protocol):
+class ServerRegistry(Protocol):
     """A server's place among those of a library, until it leaves."""
 
     @property

@@ -10,8 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from ...runs.conversation import PausedTurn, paused_turn
 from ...stores.backends import backend_of
-from ...stores.home_protocols import Conversations
-from ...stores.run_records import ConversationEntry, KeptTurn
+from ...stores.conversation_register import ConversationEntry, ConversationRegister, KeptTurn
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
@@ -105,7 +104,7 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, "detail_page.html" if alone else "detail.html", shown)
 
 
-def _register(state: ServerState) -> Conversations:
+def _register(state: ServerState) -> ConversationRegister:
     return backend_of(state.session.home).conversations()
 
 

@@ -14,7 +14,7 @@ from ...runs.run_listing import run_summary
 from ...settings.config import Price
 from ...stores.home import Home
 from ...stores.job_records import JobEntry
-from ...stores.run_records import RunHead, RunRecord
+from ...stores.run_register import RunHead, RunRecord
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("Waiting", "active"),

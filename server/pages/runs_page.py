@@ -19,7 +19,7 @@ from ...runs.result_files import ResultFiles, stem_of
 from ...runs.result_record import stored
 from ...runs.sentence_check import load_editable, sentence_records
 from ...stores.backends import backend_of
-from ...stores.run_records import RunRecord
+from ...stores.run_register import RunRecord
 from ..attachments import file_records
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf

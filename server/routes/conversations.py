@@ -18,8 +18,8 @@ from ...runs.transcript import (
     transcript_json,
 )
 from ...stores.backends import backend_of
+from ...stores.conversation_register import ConversationEntry, new_thread_id
 from ...stores.job_records import JobEntry
-from ...stores.run_records import ConversationEntry, new_thread_id
 from ..job import Job
 from ..job_requests import JobCall
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, File, Form, UploadFile
 
 from ...citations.export.figures import MOST_BYTES
-from ...stores.run_records import PLOT_SET
+from ...stores.run_register import PLOT_SET
 from ..response_models import problems
 from ..server_state import StateOf
 from ..text_models import PlotUpload

@@ -16,7 +16,7 @@ from ...runs.result_files import ResultFiles, UnknownFileError, stem_of
 from ...runs.result_record import StoredRecord, stored
 from ...runs.sentence_check import load_editable
 from ...stores.backends import backend_of
-from ...stores.run_records import RunRecord
+from ...stores.run_register import RunRecord
 from ..attachments import attachment, file_records
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError

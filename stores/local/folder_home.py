@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,7 @@ class UnsafeHomeError(InputError):
 class FolderHome(Home):
     """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
 
-    root: Path
+    root: Path = field()  # else the property of the protocol would be its default
     copy_of: Path | None = None
 
     @property

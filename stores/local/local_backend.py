@@ -10,28 +10,25 @@ from filelock import FileLock
 
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
-from ..edited_sentences import EDITS_SCHEMA, EditedSentences
+from ..conversation_register import ConversationRegister
 from ..home_protocols import Checkpoints
-from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
+from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_records import PLOT_SET, PLOTS_KEPT
+from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister
+from ..server_jobs import forget_job, unfinished_jobs
 from ..store_protocols import LibraryStores, PaperRecords
+from ..written_files import WrittenFiles
 from .apply_changes import apply_changes
 from .catalog import Catalog
 from .checkpoints import open_checkpoints
-from .conversation_registry import ConversationRegister
 from .figure_files import FigureFiles
-from .file_records import FileRecords
-from .file_tables import FileTables
+from .file_tables import FileRecords, metadata_tables, run_tables
 from .folder_home import FolderHome
 from .fulltext import FullText
-from .local_membership import LocalMembership
+from .local_server import LocalServerRegistry, server_tables
 from .local_uploads import UPLOAD, LocalUploads
 from .lock import WriterLock, run_lock, run_under_way, try_acquire
-from .run_registry import RunRegister
-from .server_register import LocalJobs
 from .vectors import VectorStore
-from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from .vector_search import Nearest
@@ -46,7 +43,7 @@ class LocalStores:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home, self.catalog)
         self.words = FullText(home)
-        self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
+        self.metadata = MetadataStore(metadata_tables(home.metadata))
 
     def last_seen_revision(self) -> None:
         """None: a search reads three stores."""
@@ -83,27 +80,30 @@ class LocalBackend:
         self._home = home
 
     def open_library(self) -> LibraryStores:
-        """Open the three stores."""
         return LocalStores(self._home)
 
     def open_catalog(self) -> Catalog:
-        """Open the catalog's file."""
         return Catalog(self._home.catalog, FigureFiles(self._home))
 
     def open_journal(self) -> Journal:
-        """Open the journal's file."""
         return Journal.open(self._home.journal)
 
     def journal_database(self) -> JournalFile:
-        """The journal's file."""
         return JournalFile(self._home.journal)
 
     def runs(self) -> RunRegister:
-        """The register in the file of runs."""
-        return RunRegister(self._home.runs)
+        return RunRegister(run_tables(self._home.runs))
+
+    def edited_sentences(self) -> EditedSentences:
+        return EditedSentences(run_tables(self._home.runs))
+
+    def conversations(self) -> ConversationRegister:
+        return ConversationRegister(run_tables(self._home.runs))
+
+    def written_files(self) -> WrittenFiles:
+        return WrittenFiles(run_tables(self._home.runs))
 
     def plots(self) -> LocalUploads:
-        """Those in the folder of plots."""
         return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> LocalUploads:
@@ -112,54 +112,30 @@ class LocalBackend:
         alone = self._home.copy_of is None and try_acquire(server)
         server.release()
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
-        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, self._unfinished)
-
-    def _unfinished(self) -> set[str]:
-        return LocalJobs(self._home.server).unfinished() if self._home.server.is_file() else set()
+        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, lambda: unfinished_jobs(server_tables(self._home)))
 
     def forget_job(self, job_id: str) -> None:
-        """Delete its rows in the file of the server."""
-        if self._home.server.is_file():
-            LocalJobs(self._home.server).forget(job_id)
-
-    def edited_sentences(self) -> EditedSentences:
-        """Those in the file of runs."""
-        return EditedSentences(FileTables(self._home.runs, EDITS_SCHEMA))
-
-    def conversations(self) -> ConversationRegister:
-        """The register in the file of runs."""
-        return ConversationRegister(self._home.runs)
-
-    def written_files(self) -> WrittenFiles:
-        """The hashes in the file of runs."""
-        return WrittenFiles(self._home.runs)
+        forget_job(server_tables(self._home), job_id, shared=False)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
-        """Open the file of checkpoints."""
         return open_checkpoints(self._home.checkpoints)
 
     def records(self) -> FileRecords:
-        """The rows in the SQLite files."""
         return FileRecords(self._home)
 
     def writer_lock(self) -> WriterLock:
-        """A file lock."""
         return WriterLock(self._home)
 
     def run_lock(
         self, thread_id: str, on_wait: Callable[[str], None] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """A file lock."""
         return run_lock(self._home, thread_id, on_wait)
 
+    def run_under_way(self, thread_id: str) -> bool:
+        return run_under_way(self._home, thread_id)
+
     def created_at(self) -> float:
-        """The time of the catalog's file."""
         return self._home.catalog.stat().st_ctime
 
-    def join_servers(self) -> LocalMembership:
-        """Become its only server."""
-        return LocalMembership(self._home)
-
-    def run_under_way(self, thread_id: str) -> bool:
-        """Whether the file is locked."""
-        return run_under_way(self._home, thread_id)
+    def join_servers(self) -> LocalServerRegistry:
+        return LocalServerRegistry(self._home)

@@ -42,7 +42,7 @@ class MilvusStores:
         pool = database.pool()
         self.catalog = MilvusCatalog(database, pool)
         self.vectors = PostgresVectors(database, pool, SeenRevision())
-        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
+        self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
         self._versions = VersionsInForce(self.catalog)
         self._known: MilvusRows | None = None

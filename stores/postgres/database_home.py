@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...errors import InputError
@@ -19,8 +19,8 @@ class DatabaseHome(Home):
     `root` holds what was converted from files, and the history of typed lines.
     """
 
-    root: Path
-    url: DatabaseUrl
+    root: Path = field()  # else the property of the protocol would be its default
+    url: DatabaseUrl = field()
     vectors: VectorsUrl | None = None
     copy_of: None = None
 

@@ -18,8 +18,8 @@ from citeloom import Conversation, open_library, research
 from citeloom.documents.publication_status import Notice, Version
 from citeloom.stores.backends import backend_of
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.run_records import EditedSentence
+from citeloom.stores.metadata_store import Answer
+from citeloom.stores.run_register import EditedSentence
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import EXPERIMENT, THREE

@@ -17,9 +17,10 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.section_request import SectionRequest
 from citeloom.settings.config import Settings
+from citeloom.stores.local.file_tables import run_tables
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import run_lock
-from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.run_register import RunRegister
 from tests.support.openai_server import FakeOpenAI, Raw
 
 
@@ -41,7 +42,7 @@ def request_(experiment: dict[str, Any]) -> SectionRequest:
 
 
 def status(home: Path, thread_id: str) -> str:
-    return RunRegister(home / "runs.sqlite").get(thread_id).status
+    return RunRegister(run_tables(home / "runs.sqlite")).get(thread_id).status
 
 
 async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted(
@@ -50,7 +51,7 @@ async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted
     with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         calls = server.calls()
-        RunRegister(home / "runs.sqlite").mark(first.record["thread_id"], "running")
+        RunRegister(run_tables(home / "runs.sqlite")).mark(first.record["thread_id"], "running")
     with open_session(settings, FolderHome(home)) as session:
         again = await run_request(request_, session)
     assert server.calls() == calls
@@ -88,7 +89,7 @@ async def test_a_cancelled_run_is_paused_and_resumed(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        (run,) = RunRegister(home / "runs.sqlite").all()
+        (run,) = RunRegister(run_tables(home / "runs.sqlite")).all()
         assert run.status == "paused"
         calls = server.calls()
         said: list[str] = []

@@ -7,7 +7,7 @@ import pytest
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.metadata.completed_entries import completed
 from citeloom.metadata.enriching import KnownField, StoredMetadata, missing_fields
-from citeloom.stores.metadata_records import Statement
+from citeloom.stores.metadata_store import Statement
 
 KNOWN = StoredMetadata(
     "10.5555/looms",

@@ -14,7 +14,7 @@ from citeloom.server.job import Emit
 from citeloom.server.jobs import Jobs
 from citeloom.server.problems import ServerError
 from citeloom.stores.job_records import EventPage, JobEntry, JobOrder
-from citeloom.stores.local.server_register import UnregisteredJobs
+from citeloom.stores.server_jobs import UnregisteredJobs
 
 
 class Register(UnregisteredJobs):

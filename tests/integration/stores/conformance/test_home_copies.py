@@ -23,8 +23,8 @@ from citeloom.stores.home import Home
 from citeloom.stores.home_tables import HOME_TABLES
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.run_records import EditedSentence, NewRun
+from citeloom.stores.metadata_store import Answer
+from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text

@@ -13,14 +13,14 @@ from citeloom.stores.home import Home
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.job_records import EventBatch, JobOrder, KeyUse
 from citeloom.stores.postgres.database_home import DatabaseHome
-from citeloom.stores.server_protocols import Membership
+from citeloom.stores.server_protocols import ServerRegistry
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
 LAST = EventBatch("run-1", "e", 0, [("done", "{}")])
 
 
 @pytest.fixture
-def server(backend: Backend) -> Iterator[Membership]:
+def server(backend: Backend) -> Iterator[ServerRegistry]:
     joined = backend.join_servers()
     yield joined
     joined.leave()
@@ -31,16 +31,16 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
     assert first.jobs.begin(ORDER, "e") is None
     assert first.jobs.begin(JobOrder("run-2", "run", {}), "f") is None
     first.jobs.end("run-2", "finished", EventBatch("run-2", "f", 0, [("done", "{}")]))
-    assert first.jobs.take_up(9, ["run-1"]) == []
+    assert first.jobs.claim_orphaned(9, ["run-1"]) == []
     first.leave()
     second = backend.join_servers()
-    assert second.jobs.take_up(9, ()) == [ORDER]
+    assert second.jobs.claim_orphaned(9, ()) == [ORDER]
     second.jobs.end("run-1", "failed", LAST)
-    assert second.jobs.take_up(9, ()) == []
+    assert second.jobs.claim_orphaned(9, ()) == []
     second.leave()
 
 
-def test_a_key_is_claimed_once_and_then_names_its_job(server: Membership) -> None:
+def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
     server.keys.settle("key", asdict(ORDER))
@@ -77,7 +77,7 @@ def test_sessions_are_known_to_every_server_and_bounded_in_number(
 ) -> None:
     first = backend.join_servers()
     second = backend.join_servers() if first.jobs.shared else first
-    monkeypatch.setattr("citeloom.stores.sign_in_sessions._MAX_SESSIONS", 3)
+    monkeypatch.setattr("citeloom.stores.server_sessions._MAX_SESSIONS", 3)
     for number in range(5):
         first.sessions.begin(f"session-{number}", "token")
     assert [second.sessions.is_active(f"session-{number}", "token") for number in range(5)] == [False] * 2 + [True] * 3
@@ -94,7 +94,7 @@ def test_sessions_are_known_to_every_server_and_bounded_in_number(
         server.leave()
 
 
-def test_uploaded_files_are_read_and_removed(server: Membership, tmp_path: Path) -> None:
+def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: Path) -> None:
     upload = "ingest-0123456789ab"
     folder = server.uploads.folder(upload)
     folder.mkdir(parents=True)
@@ -162,7 +162,7 @@ def test_a_plot_that_another_computer_has_taken_is_fetched(
     assert backend_of(other).plots().file(kept).read_bytes() == b"\x89PNG"
 
 
-def test_papers_and_plots_are_listed_apart(server: Membership, backend: Backend, home: Home) -> None:
+def test_papers_and_plots_are_listed_apart(server: ServerRegistry, backend: Backend, home: Home) -> None:
     """What tidies one kind must not see the other."""
     folder = server.uploads.folder("ingest-0123456789ab")
     folder.mkdir(parents=True)

@@ -22,7 +22,7 @@ from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.job_records import EventBatch, JobOrder
 from citeloom.stores.library import Library
-from citeloom.stores.server_protocols import Membership
+from citeloom.stores.server_protocols import ServerRegistry
 from tests.integration.stores.conformance.test_home_copies import PAPER, fill, pay, record
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
@@ -90,7 +90,7 @@ async def read_server(home: Home) -> None:
         for upload in joined.uploads.files():
             joined.uploads.fetch(upload)
         joined.uploads.idle(), joined.uploads.unfinished()
-        joined.jobs.take_up(9, ())
+        joined.jobs.claim_orphaned(9, ())
     finally:
         joined.leave()
 
@@ -115,7 +115,7 @@ async def full(home: Home, papers: Path) -> Home:
     return home
 
 
-def leave_upload(joined: Membership) -> None:
+def leave_upload(joined: ServerRegistry) -> None:
     folder = joined.uploads.folder(JOB.id)
     folder.mkdir(parents=True)
     (folder / "a.md").write_text("# A title")

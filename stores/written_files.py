@@ -12,32 +12,30 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ...documents.regular_files import hash_of_own_file
-from ...sqlite import RegisterFile
+from ..documents.regular_files import hash_of_own_file
+from ..table_columns import MOMENT, TEXT, TypedTable
+from .tables import Tables
 
-WRITTEN_SCHEMA: Final = (
-    "CREATE TABLE IF NOT EXISTS written (hash TEXT PRIMARY KEY, noted_at REAL NOT NULL) WITHOUT ROWID;"
-)
+WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})
 
 
 class WrittenFiles:
-    """The hashes in the run registry at `path`; without a path none are known. Blocking and thread-safe."""
+    """The hashes of a home; without its tables none are known. Blocking and thread-safe."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._file = None if path is None else RegisterFile(path, WRITTEN_SCHEMA)
+    def __init__(self, tables: Tables | None = None) -> None:
+        self._tables = tables
 
     def note(self, contents: Collection[bytes]) -> None:
         """Store the hashes of contents that are about to be written."""
-        if self._file is None:
+        if self._tables is None:
             return
-        now = time.time()
-        rows = [(hashlib.sha256(content).hexdigest(), now) for content in contents]
-        with self._file.connection() as connection:
-            connection.executemany("INSERT OR REPLACE INTO written VALUES (?, ?)", rows)
+        rows = [(hashlib.sha256(content).hexdigest(), time.time()) for content in contents]
+        with self._tables.transaction() as connection:
+            connection.executemany(WRITTEN.insert("ignore"), rows)
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if self._file is None or (found := hash_of_own_file(file)) is None:
+        if self._tables is None or not self._tables.exist() or (found := hash_of_own_file(file)) is None:
             return False
-        with self._file.connection() as connection:
+        with self._tables.transaction() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None
