@@ -11,7 +11,7 @@ from pathlib import Path
 from ..citations.export.files import prepare_folder
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.report_images import ReportImages
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session
