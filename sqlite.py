@@ -25,15 +25,15 @@ class TextConnection(sqlite3.Connection):
         self.text_factory = text_or_bytes
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute a statement with storable parameters."""
-        return super().execute(sql, _storable(parameters))
+        """Execute a statement with parameters that every backend can hold."""
+        return super().execute(sql, _strip_parameters(parameters))
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
-        """Execute a statement for each row of storable parameters."""
-        return super().executemany(sql, map(_storable, rows))
+        """Execute a statement for each row of such parameters."""
+        return super().executemany(sql, map(_strip_parameters, rows))
 
 
-def _storable(parameters: Any) -> Any:
+def _strip_parameters(parameters: Any) -> Any:
     if isinstance(parameters, dict):
         return {name: strip_nul(value) if isinstance(value, str) else value for name, value in parameters.items()}
     return [strip_nul(value) if isinstance(value, str) else value for value in parameters]

@@ -21,7 +21,6 @@ class CurrentRecords:
         self._chunk_total = 0
 
     def __call__(self) -> Mapping[str, PaperRecord]:
-        """The current records."""
         with self._lock:
             revision = self._stores.catalog.revision()
             if revision != self._revision:
@@ -35,7 +34,6 @@ class CurrentRecords:
             return self._records
 
     def last(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read; read now if there were none."""
         return self._records or self()
 
     def searched(self) -> Mapping[str, PaperRecord]:

@@ -118,10 +118,6 @@ class PlainSaver(AsyncSqliteSaver):
         return value
 
     async def keep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
-
-        For long-lived threads: each step writes the whole state again, and finished steps are never resumed from.
-        """
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
         async with self.lock, self.conn.cursor() as cursor:
             for table in ("writes", "checkpoints"):

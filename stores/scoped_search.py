@@ -39,8 +39,6 @@ class ScopedSearch(ABC):
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-
         def search(records: Mapping[str, PaperRecord]) -> Scored:
             wanted = None if keys is None else set(keys) if self._one_state else records.keys() & set(keys)
             kinds = None if categories is None else tuple(sorted(set(categories)))
@@ -53,8 +51,6 @@ class ScopedSearch(ABC):
         return unchanged(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-
         def search(records: Mapping[str, PaperRecord]) -> list[NearPaper]:
             most = min(k, len(records))
             if most < 1:

@@ -88,7 +88,6 @@ class Catalog:
             raise InputError(f"{self._path}: was created by a Citeloom that was never released.", help=_REMEDY)
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -108,18 +107,15 @@ class Catalog:
             return table.read(self._db.execute(query, values))
 
     def revision(self) -> tuple[int, int]:
-        """A token that changes whenever this or another connection changes the catalog."""
         with self._lock:
             (others,) = self._db.execute("PRAGMA data_version").fetchone()
             return others, self._db.total_changes
 
     def meta(self, name: str) -> str | None:
-        """A fact about the library as a whole, such as the embedding model."""
         rows = self._read(_META, "SELECT name, value FROM meta WHERE name = ?", (name,))
         return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
-        """Store a fact about the library as a whole."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -127,7 +123,6 @@ class Catalog:
             )
 
     def records(self) -> dict[str, PaperRecord]:
-        """All ready papers by key, sorted by key."""
         query = (
             "SELECT state, key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
             " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version"
@@ -139,11 +134,9 @@ class Catalog:
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
-        """Keys of the papers whose change is staged but not committed."""
         return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
 
     def sections(self, key: str) -> list[Section]:
-        """The section tree of a paper, in reading order."""
         rows = self._read(
             SECTIONS,
             "SELECT key, idx, title, parent, level, category, start, stop, searchable FROM sections"
@@ -155,7 +148,6 @@ class Catalog:
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
-        """The chunks of ready papers within a scope, sorted by key and index; None sets no limit."""
         query = (
             "SELECT c.key, c.idx, c.category, c.tokens, c.text_hash"
             " FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
@@ -182,7 +174,6 @@ class Catalog:
         return {key: bytes(kinds) for key, kinds in found.items()}
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
         rows = self._read(
             CHUNKS,
             "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
@@ -192,7 +183,6 @@ class Catalog:
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        """Update the metadata of ready papers whose text and summary stay the same."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
@@ -203,12 +193,10 @@ class Catalog:
             )
 
     def mark_stale(self, keys: Iterable[str]) -> None:
-        """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._transaction() as db:
             db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
 
     def stage(self, changes: Iterable[Change]) -> None:
-        """Persist changes in full; from here on they will be applied, even after a crash."""
         rows = [(change, as_row(change)) for change in changes]
         self.figures.put(change for change, _ in rows)
         with self._transaction() as db:
@@ -224,7 +212,6 @@ class Catalog:
                     db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
 
     def staged(self, key: str) -> Change:
-        """A staged change as it was written; raises KeyError if there is none."""
         rows = self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
@@ -236,7 +223,6 @@ class Catalog:
         return int(self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0][0])
 
     def miscounted(self) -> set[str]:
-        """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""
         rows = self._read(
             PAPERS,
             "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
@@ -247,13 +233,11 @@ class Catalog:
         return {row[0] for row in rows}
 
     def strays(self) -> set[str]:
-        """Keys that have chunks, sections, notes or figures but no paper."""
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
         found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
         return {key for rows in found for (key,) in rows}
 
     def drop_strays(self) -> None:
-        """Delete chunks, sections, notes, figures and images that belong to no paper."""
         with self._transaction() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")

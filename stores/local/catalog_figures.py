@@ -43,32 +43,26 @@ class CatalogFigures:
         self._files = files
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
-        """The figures and tables of a paper, in reading order."""
         rows = self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
         return rows[0][1] if rows else ()
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """How many figures and tables each paper has, if they were read."""
         counts = ((key, [figure.kind for figure in figures]) for key, figures in self._ready())
         return {key: (kinds.count("figure"), kinds.count("table")) for key, kinds in counts}
 
     def image(self, name: str) -> bytes | None:
-        """The image with this hash; None if it is missing or damaged."""
         return self._files.get(name)
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._transaction() as db:
             for stored in _stored(db, key):
                 written = _written(redescribed(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
         return self._where(lambda figure: bool(figure.description))
 
     def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are in chunks, by paper."""
         return self._where(lambda figure: figure.table_chunks is not None)
 
     def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
@@ -84,13 +78,11 @@ class CatalogFigures:
             self._files.put(change.images)
 
     def incomplete(self) -> set[str]:
-        """Keys of papers with an image that is missing or damaged."""
         wanted = self._images()
         sound = {name for name in {name for _, name in wanted} if self._files.get(name) is not None}
         return {key for key, name in wanted if name not in sound}
 
     def stray_images(self) -> set[str]:
-        """Names of stored images that belong to no paper."""
         return self._files.names() - self._needed()
 
     def drop(self, names: Iterable[str]) -> None:

@@ -109,7 +109,6 @@ class Reach:
             asked *= _WIDENING
 
     def cosines(self, vector: Vector, ids: Sequence[str], state: object) -> dict[str, float]:
-        """The cosine of each of these records, from memory where it is there; unknown ids are skipped."""
         loaded_for, loaded = self._loaded
         if loaded_for is not state:
             loaded = _NOTHING

@@ -37,16 +37,13 @@ class FullText:
         self._schema: Schema | None = None
 
     def close(self) -> None:
-        """Close the files; the next call reopens them and sees what others wrote."""
         with self._lock:
             self._index = None
 
     def exists(self) -> bool:
-        """Whether an index exists, valid or not."""
         return (self._path / "meta.json").is_file()
 
     def create(self) -> None:
-        """Create an empty index, replacing any existing one."""
         with self._lock:
             self._index = None
             if self._path.exists():
@@ -72,7 +69,6 @@ class FullText:
                 self._write([key for key in changed if indexed[key]], chunks)
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add chunks of papers that are not indexed yet, in one commit; raises `FullTextError`."""
         with self._lock:
             self._write([], chunks)
 
@@ -102,7 +98,6 @@ class FullText:
         index.reload()
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """Text hashes by chunk id, for these papers or for all; raises `FullTextError`."""
         from tantivy import Query
 
         searcher = self._searcher()
@@ -116,10 +111,6 @@ class FullText:
         return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id.
-
-        `terms` come from `analyze` of the query. Raises `FullTextError`.
-        """
         searcher = self._searcher()
         if not terms or k < 1 or not searcher.num_docs:
             return []
@@ -130,7 +121,6 @@ class FullText:
         return sorted(scored, key=lambda item: (-item[1], item[0]))
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         searcher = self._searcher()
         total = max(1, searcher.num_docs)
         return {term: 1 - min(total, searcher.doc_freq("text", term)) / (total + 1) for term in terms}

@@ -58,7 +58,6 @@ class LocalStores:
         return []
 
     def carry_out(self, changes: Sequence[Change]) -> None:
-        """Apply the changes to vectors and words, then commit them in the catalog."""
         apply_changes(changes, self.catalog, self.vectors, self.words)
         self.catalog.commit(changes)
 
@@ -67,7 +66,6 @@ class LocalStores:
         return []
 
     def close(self) -> None:
-        """Close the files."""
         self.vectors.close()
         self.words.close()
         self.catalog.close()

@@ -32,7 +32,6 @@ class LocalUploads:
         self.unfinished = unfinished
 
     def folder(self, upload: str) -> Path:
-        """The folder of an upload."""
         return self._root / upload
 
     def publish(self, upload: str) -> None:
@@ -44,27 +43,22 @@ class LocalUploads:
         """Do nothing: they are here."""
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a file in a folder of an upload; None for any other."""
         path = Path(source)
         inside = bool(source) and path.is_relative_to(self._root.resolve())
         return (path.parent.name, path.name) if inside else None
 
     def reference(self, file: Path) -> str:
-        """Its path."""
         return str(file)
 
     def file(self, source: str) -> Path:
-        """The file."""
         return Path(source)
 
     def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
         with suppress(FileNotFoundError):
             return sorted(file.name for file in self.folder(upload).iterdir())
         return []
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """The size of each file in bytes, by upload and name."""
         found: dict[str, dict[str, int]] = {}
         for upload in self._uploads() if among is None else among:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -73,7 +67,6 @@ class LocalUploads:
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and its folder when nothing is left in it."""
         folder = self.folder(upload)
         for name in names:
             (folder / name).unlink(missing_ok=True)
@@ -81,7 +74,6 @@ class LocalUploads:
             folder.rmdir()
 
     def idle(self) -> list[str]:
-        """The uploads that were not stored again for that long."""
         before = time.time() - self._idle_after
         busy = self.unfinished()
         return sorted(

@@ -33,13 +33,11 @@ class WriterLock:
         self._pid = home.locks / "library.pid"
 
     def holder(self) -> int | None:
-        """The id of the process that holds the lock; None if it is free."""
         with self.try_held() as free:
             return None if free else self._written_pid()
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        """Yield True with the lock held, or False at once if another holder has it."""
         lock = self._lock()
         if not try_acquire(lock):
             yield False
@@ -52,7 +50,6 @@ class WriterLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
         lock = self._lock()
         waited = False
         while not try_acquire(lock):

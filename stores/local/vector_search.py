@@ -108,7 +108,6 @@ class Nearest(ScopedSearch):
         self._categories: Mapping[str, bytes] = {}
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
         return self._chunks.cosines(vector, ids, self._records())
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:

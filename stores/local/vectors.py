@@ -66,17 +66,14 @@ class VectorStore(ChromaFolder):
                 collection.upsert(ids=ids, embeddings=_rows([vectors[identifier] for identifier in ids]))
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
-        """Delete chunks; unknown ids are ignored."""
         self._delete("content", ids)
         if ids:
             self._contents.forget_texts(ids)
 
     def delete_passages(self, ids: Sequence[str]) -> None:
-        """Delete passages of notes; unknown ids are ignored."""
         self._delete("notes", ids)
 
     def delete_summaries(self, keys: Sequence[str]) -> None:
-        """Delete the summaries of papers; unknown keys are ignored."""
         self._delete("summaries", keys)
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
@@ -94,7 +91,6 @@ class VectorStore(ChromaFolder):
         return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing chunks, by id, without their texts."""
         return self._contents.vectors("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
@@ -116,11 +112,9 @@ class VectorStore(ChromaFolder):
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing summaries, by key."""
         return self._contents.vectors("summaries", keys)
 
     def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing passages of notes, by id."""
         return self._contents.vectors("notes", ids)
 
     def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
@@ -164,15 +158,12 @@ class VectorStore(ChromaFolder):
         return int(self.collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
-        """The ids of all chunks."""
         return self._all_ids("content")
 
     def summary_keys(self) -> set[str]:
-        """The keys of all summaries."""
         return self._all_ids("summaries")
 
     def passage_ids(self) -> set[str]:
-        """The ids of all passages of notes."""
         return self._all_ids("notes")
 
     def _all_ids(self, name: str) -> set[str]:

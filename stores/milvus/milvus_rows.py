@@ -88,7 +88,7 @@ class MilvusRows:
         for batch in _batches(versions):
             with self._connection.named_errors():
                 for kind in (CHUNKS, PAPERS):
-                    client.delete(self._collection(kind), filter=one_of("paper", batch), timeout=WRITE_SECONDS)
+                    client.delete(self._collection(kind), filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
     def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
         """Chunks near a vector, within a filter expression."""
@@ -103,20 +103,20 @@ class MilvusRows:
         kind = PASSAGE if passages else SUMMARY
         return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
 
-    def _breadth(self, kind: str, limit: int) -> dict[str, int]:
+    def _search_params(self, kind: str, limit: int) -> dict[str, int]:
         """How far the index of vectors is searched; an administrator may have built one of another type."""
         if kind not in self._index_types:
             client = self._connection.client()
             with self._connection.named_errors():
                 found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
             self._index_types[kind] = detail(found or {}, "index_type")
-        return breadth(self._index_types[kind], limit)
+        return search_params(self._index_types[kind], limit)
 
     def _search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
         client = self._connection.client()
 
         def search() -> list[Any]:
-            params = self._breadth(kind, limit) if field == VECTOR else {}
+            params = self._search_params(kind, limit) if field == VECTOR else {}
             with self._connection.named_errors():
                 found = client.search(
                     self._collection(kind),
@@ -163,7 +163,7 @@ class MilvusRows:
         Raises `VectorStoreError` if there are no collections.
         """
         self._load()
-        for scope in [""] if versions is None else (one_of("paper", batch) for batch in _batches(versions)):
+        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
             yield from self._stored(kind, scope)
 
     def _stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
@@ -236,7 +236,7 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
     client.load_collection(collection, timeout=WRITE_SECONDS)
 
 
-def breadth(index_type: str, limit: int) -> dict[str, int]:
+def search_params(index_type: str, limit: int) -> dict[str, int]:
     """The parameter of a search that decides its recall, by the type of index."""
     wide = min(32_768, max(128, 2 * limit))
     if index_type.startswith("HNSW"):
@@ -246,7 +246,7 @@ def breadth(index_type: str, limit: int) -> dict[str, int]:
     return {"nprobe": 64} if index_type.startswith("IVF") else {}
 
 
-def one_of(field: str, values: Iterable[int]) -> str:
+def in_filter(field: str, values: Iterable[int]) -> str:
     """The filter expression for a field with one of these values."""
     return f"{field} in {list(values)}"
 

@@ -19,7 +19,7 @@ from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import NearPaper, Scored, TextScope, best_papers, cosines, ordered, unchanged
 from ..store_protocols import PaperRecords
 from .milvus_catalog import MilvusCatalog
-from .milvus_rows import MOST_RESULTS, MilvusRows, one_of
+from .milvus_rows import MOST_RESULTS, MilvusRows, in_filter
 from .row_records import Found, row_id
 
 _MARGIN: Final = 8  # results more than wanted
@@ -38,7 +38,7 @@ class Versions:
     keys: Mapping[int, str]
 
 
-class VersionsInForce:
+class CurrentVersions:
     """The versions of papers that readers use, read again when the library changes."""
 
     def __init__(self, catalog: MilvusCatalog) -> None:
@@ -60,7 +60,7 @@ class VersionsInForce:
 
 def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
     """The filter expressions whose results together are those of the scope; none if it is empty."""
-    kinds = "" if scope.categories is None else one_of("category", sorted({int(kind) for kind in scope.categories}))
+    kinds = "" if scope.categories is None else in_filter("category", sorted({int(kind) for kind in scope.categories}))
     if scope.categories is not None and not scope.categories:
         return
     if scope.keys is None and scope.ids is None:
@@ -72,7 +72,7 @@ def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
     else:
         field, values = "id", sorted(_row_ids(scope.ids, papers, versions))
     for start in range(0, len(values), _VALUES_AT_ONCE):
-        listed = one_of(field, values[start : start + _VALUES_AT_ONCE])
+        listed = in_filter(field, values[start : start + _VALUES_AT_ONCE])
         yield f"{listed} and {kinds}" if kinds else listed
 
 
@@ -119,7 +119,7 @@ class MilvusNearest:
     """Vector search over a library."""
 
     def __init__(
-        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: VersionsInForce, vectors: PostgresVectors
+        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: CurrentVersions, vectors: PostgresVectors
     ) -> None:
         self._records = records
         self._rows = rows
@@ -129,15 +129,12 @@ class MilvusNearest:
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
         return unchanged(self._records, lambda records: self._ids(records, vector, k, TextScope(keys, categories)))
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
         return cosines(self._vectors.get_vectors(ids), vector)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
         return unchanged(self._records, lambda records: self._papers(records, vector, k))
 
     def _ids(self, records: Mapping[str, PaperRecord], vector: Vector, k: int, scope: TextScope) -> Scored:

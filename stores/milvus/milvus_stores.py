@@ -26,7 +26,7 @@ from .lost_rows import compare
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
 from .milvus_rows import MilvusRows
-from .milvus_search import MilvusNearest, VersionsInForce
+from .milvus_search import CurrentVersions, MilvusNearest
 from .milvus_words import MilvusWords
 from .paper_rows import changed_papers, stored_papers, write_papers
 from .word_weights import TEXT
@@ -44,7 +44,7 @@ class MilvusStores:
         self.vectors = PostgresVectors(database, pool, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
-        self._versions = VersionsInForce(self.catalog)
+        self._versions = CurrentVersions(self.catalog)
         self._known: MilvusRows | None = None
         self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
@@ -101,7 +101,6 @@ class MilvusStores:
         return [f"words are weighed for texts of {weighed:.0f} terms, but they have {now:.0f}; run 'doctor --repair'"]
 
     def restore(self) -> list[str]:
-        """Write again what Milvus has lost, and delete what belongs to no paper; returns the keys of such papers."""
         rows = self._rows()
         records = self.catalog.records()
         if rows.missing() or self._drifted():
@@ -119,6 +118,5 @@ class MilvusStores:
         return keys
 
     def close(self) -> None:
-        """Close the connections."""
         self._connection.close()
         self.catalog.close()

@@ -12,7 +12,7 @@ from ..search_records import FullTextError, Scored, TextScope
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
 from .milvus_rows import CHUNKS, MilvusRows
-from .milvus_search import WORD_DIGITS, VersionsInForce, best, scopes
+from .milvus_search import WORD_DIGITS, CurrentVersions, best, scopes
 from .paper_rows import stored_papers, write_papers
 from .row_records import Found, fingerprint
 from .word_weights import TEXT, query_vector
@@ -28,7 +28,7 @@ class MilvusWords:
         catalog: MilvusCatalog,
         vectors: PostgresVectors,
         rows: Callable[[], MilvusRows],
-        versions: VersionsInForce,
+        versions: CurrentVersions,
     ) -> None:
         self._catalog = catalog
         self._vectors = vectors
@@ -43,7 +43,6 @@ class MilvusWords:
         return self._catalog.name_in_milvus() is not None
 
     def create(self) -> None:
-        """Create empty collections, replacing any existing ones."""
         self._catalog.clear_words()
         self._catalog.use_milvus(secrets.token_hex(6))
         rows = self._rows()
@@ -65,7 +64,6 @@ class MilvusWords:
             self._catalog.add_words(write_papers(papers, self._rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """Text hashes by chunk id, for these papers or for all; a text that differs has another hash."""
         try:
             return self._entries(keys)
         except MilvusUnavailableError as error:
@@ -86,7 +84,6 @@ class MilvusWords:
         return entries
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
-        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id."""
         counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
         if not counts:
             return []
@@ -101,6 +98,5 @@ class MilvusWords:
         )
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)
         return {term: 1 - min(total, counts.get((term, TEXT), 0)) / (total + 1) for term in terms}

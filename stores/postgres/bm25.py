@@ -108,7 +108,6 @@ class PostgresWords:
         """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
-        """True: the tables exist with the library."""
         return True
 
     def _connection(self) -> AbstractContextManager[Any]:
@@ -119,13 +118,11 @@ class PostgresWords:
             return list(connection.execute(query, values, binary=True).fetchall())
 
     def create(self) -> None:
-        """Delete all words."""
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add the chunks of papers that are not indexed yet, which come in the order of their papers."""
         papers: dict[str, list[Chunk]] = {}
         for chunk in chunks:
             if chunk.key not in papers and len(papers) == _PAPERS_PER_COMMIT:
@@ -140,7 +137,6 @@ class PostgresWords:
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """Text hashes by chunk id, for these papers or for all."""
         rows = self._rows(
             "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)",
             {"keys": None if keys is None else sorted(keys)},
@@ -148,7 +144,6 @@ class PostgresWords:
         return {chunk_id(key, index): text for key, hashes in rows for index, text in enumerate(hashes)}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id."""
         if not terms or k < 1:
             return []
         wanted = sorted(set(terms))
@@ -156,7 +151,7 @@ class PostgresWords:
         for _ in range(_TRIES):
             numbers = _numbers_of(scope, papers)
             rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
-            self._seen.see(rows[0][0])
+            self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
                 break
             papers = self._read_papers()
@@ -180,7 +175,6 @@ class PostgresWords:
         return self._papers
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         query = (
             "SELECT term, sum(octet_length(entries)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
         )

@@ -103,7 +103,7 @@ class Database:
         def configure(connection: Connection[Any]) -> None:
             self._require_lease(connection)
             if vectors:
-                _know_vectors(connection)
+                register_vector_type(connection)
 
         return ConnectionPool(
             kwargs={**self._parameters(), "autocommit": True},
@@ -195,7 +195,7 @@ class Database:
             "keepalives_interval": 10,
             "keepalives_count": 3,
             **given,
-            "context": _storing_text(),
+            "context": _text_context(),
             "application_name": application_name(self.url.server),
             "client_encoding": "UTF8",
             "options": f"{given.get('options') or ''} {session}".strip(),
@@ -250,20 +250,20 @@ def require_extra() -> None:
         ) from error
 
 
-def _know_vectors(connection: Connection[Any]) -> None:
+def register_vector_type(connection: Connection[Any]) -> None:
     from pgvector.psycopg import register_vector
 
     register_vector(connection)
 
 
 @cache
-def _storing_text() -> Any:
+def _text_context() -> Any:
     """The context of connections whose parameters are text that can be stored."""
     import psycopg
     from psycopg.adapt import AdaptersMap, Dumper
     from psycopg.types import string
 
-    def storable(base: type[Dumper]) -> type[Dumper]:
+    def stripping_nul(base: type[Dumper]) -> type[Dumper]:
         def dump(self: Dumper, text: str) -> Any:
             return base.dump(self, strip_nul(text))
 
@@ -271,5 +271,5 @@ def _storing_text() -> Any:
 
     adapters = AdaptersMap(psycopg.adapters)
     for kind in ("StrBinaryDumperVarchar", "StrBinaryDumper", "StrDumperVarchar", "StrDumper", "StrDumperUnknown"):
-        adapters.register_dumper(str, storable(getattr(string, kind)))
+        adapters.register_dumper(str, stripping_nul(getattr(string, kind)))
     return SimpleNamespace(adapters=adapters, connection=None)

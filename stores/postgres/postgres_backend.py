@@ -61,7 +61,6 @@ class PostgresStores:
         return []
 
     def close(self) -> None:
-        """Close the connections."""
         self.catalog.close()
 
 

@@ -38,7 +38,6 @@ class PlainPostgresSaver(AsyncPostgresSaver):
             raise DamagedFileError(f"{self._url}: {place}: {reason.rstrip('.')}.", help=_REMEDY) from error
 
     async def keep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '')"
         old = f"thread_id = %(thread)s AND (checkpoint_ns <> '' OR checkpoint_id < {latest})"
         unused = """

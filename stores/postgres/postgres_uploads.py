@@ -55,11 +55,9 @@ class PostgresUploads:
         self._idle_after = idle_after
 
     def folder(self, upload: str) -> Path:
-        """The folder of the copies of an upload."""
         return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Store those files in the folder of an upload that are not stored yet, in one transaction."""
         stored = set(self.names(upload))
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
@@ -77,7 +75,6 @@ class PostgresUploads:
             self._fetch(upload, name)
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a file, whichever server has taken it; None if it was not uploaded."""
         path = PurePath(source)
         uploaded = self._ids.fullmatch(path.parent.name) and path.parent.parent.name == self._root.name
         return (path.parent.name, path.name) if uploaded else None
@@ -87,18 +84,15 @@ class PostgresUploads:
         return str(PurePosixPath(*file.parts[-3:]))
 
     def file(self, source: str) -> Path:
-        """The file of a paper or plot on this computer, fetched if another server has taken it; it may be missing."""
         place = self.place_of(source)
         return Path(source) if place is None or Path(source).is_file() else self._fetch(*place)
 
     def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
         with self._connection() as connection:
             query = "SELECT DISTINCT upload, name FROM uploads WHERE upload = %s ORDER BY 2"
             return [name for _, name in _UPLOADS.read(connection.execute(query, (upload,)))]
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """The size of each file in bytes, by upload and name."""
         found: dict[str, dict[str, int]] = {}
         with self._connection() as connection:
             rows = connection.execute(
@@ -112,7 +106,6 @@ class PostgresUploads:
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and the copies here of those that are not stored."""
         with self._connection() as connection:
             connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
         stored = self.names(upload)
@@ -123,13 +116,11 @@ class PostgresUploads:
             self.folder(upload).rmdir()
 
     def unfinished(self) -> set[str]:
-        """The uploads that a server works on or will resume."""
         with self._connection() as connection:
             rows = connection.execute("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")
             return {row[0] for row in rows.fetchall()}
 
     def idle(self) -> list[str]:
-        """The uploads whose job has ended or that are old enough, and old copies of deleted ones."""
         with self._connection() as connection:
             rows = connection.execute(_IDLE, (self._idle_after,)).fetchall()
         before = time.time() - self._idle_after

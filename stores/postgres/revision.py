@@ -21,7 +21,7 @@ class SeenRevision:
         self.number = 0
         self._lock = threading.Lock()
 
-    def see(self, number: int) -> None:
+    def update(self, number: int) -> None:
         """Take note of the revision that a statement has read."""
         with self._lock:
             self.number = max(self.number, number)
