@@ -32,7 +32,7 @@ from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change, PaperRecord, removal
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
-from citeloom.stores.postgres.revision import revise
+from citeloom.stores.postgres.database import revise
 from citeloom.stores.text_analysis import analyze
 from tests.support.journal_calls import once
 from tests.support.postgres_server import new_schema, running_server

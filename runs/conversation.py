@@ -15,10 +15,9 @@ from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from ..stores.backends import backend_of
+from ..stores.backends import Checkpoints, backend_of
 from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
-from ..stores.home_protocols import Checkpoints
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .provenance import provenance

@@ -19,8 +19,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of, written_files
-from ..stores.run_register import RunRecord
-from ..stores.written_files import WrittenFiles
+from ..stores.run_register import RunRecord, WrittenFiles
 from .editable_text import EditableSection, EditableText, editable_text
 from .edited_record import edited_record
 from .output_files import free_file_name

@@ -22,9 +22,8 @@ from ..graph.research_graph import build_research_graph
 from ..graph.section_graph import build_section_graph
 from ..graph.session import Session
 from ..models.journal.journal import Journal
-from ..stores.backends import backend_of
+from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home import Home
-from ..stores.home_protocols import Backend, Checkpoints
 from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
 from .provenance import provenance
 from .publication_notices import with_notices

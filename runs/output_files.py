@@ -16,7 +16,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home
-from ..stores.written_files import WrittenFiles
+from ..stores.run_register import WrittenFiles
 from .result_files import ALWAYS, ResultFiles, json_text, name_of
 from .result_record import ResultRecord, StoredRecord, public_record, stored
 

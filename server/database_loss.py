@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..errors import CiteloomError
+from ..stores.backends import ServerJobs
 from ..stores.postgres.database import ConnectionLostError, LeaseLostError
-from ..stores.server_protocols import ServerJobs
 
 _PATIENCE: Final = 60.0  # seconds for a database that restarts
 _PAUSE: Final = 0.5

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import CiteloomError
-from ..stores.job_records import EventBatch
-from ..stores.server_protocols import ServerJobs
+from ..stores.backends import ServerJobs
+from ..stores.server_jobs import EventBatch
 from .event_log import EventLog
 
 _PAUSE: Final = 0.1  # seconds, in which the events of all jobs gather

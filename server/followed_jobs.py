@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Final
 
 from ..errors import CiteloomError
-from ..stores.job_records import ACTIVE
-from ..stores.server_protocols import ServerJobs
+from ..stores.backends import ServerJobs
+from ..stores.server_jobs import ACTIVE
 from .job import Job
 
 _LOOK: Final = 2.0  # seconds without a notification

@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Request
 
-from ..stores.job_records import KeyUse
-from ..stores.server_jobs import RequestKeys
+from ..stores.server_jobs import KeyUse, RequestKeys
 from .job import Job, claimed_key
 from .problems import ServerError
 

@@ -25,9 +25,9 @@ from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, as_one, read_as, read_sources
 from ..models.journal.billing_context import bill_to
-from ..stores.job_records import JobOrder
+from ..stores.backends import Uploads
 from ..stores.library import Library
-from ..stores.server_protocols import Uploads
+from ..stores.server_jobs import JobOrder
 from .database_loss import lost_connection
 from .job import Emit, Job, Work
 from .jobs import Jobs

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..stores.job_records import ACTIVE, JobEntry, JobOrder, JobState
+from ..stores.server_jobs import ACTIVE, JobEntry, JobOrder, JobState
 from .event_log import EventLog
 
 # The idempotency key of the request that starts a job: key and job are registered in one transaction.

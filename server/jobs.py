@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..errors import CiteloomError, PausedError
-from ..stores.job_records import EventBatch, JobEntry, JobOrder
-from ..stores.server_protocols import ServerJobs
+from ..stores.backends import ServerJobs
+from ..stores.server_jobs import EventBatch, JobEntry, JobOrder
 from .database_loss import is_back, lost_connection, lost_lease
 from .event_log import EventLog, as_text
 from .event_spool import EventSpool

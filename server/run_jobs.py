@@ -21,8 +21,8 @@ from ..runs.service import run_and_save
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
 from ..stores.conversation_register import ConversationEntry, UnknownConversationError
-from ..stores.job_records import JobOrder
 from ..stores.run_register import RunRecord, UnknownRunError
+from ..stores.server_jobs import JobOrder
 from ..tools.questions.validation import plain_question
 from .job import Emit, Job, Work
 from .jobs import Jobs

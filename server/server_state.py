@@ -15,9 +15,8 @@ from ..errors import CiteloomError
 from ..graph.session import Session, create_session
 from ..runs.conversation import expired_conversations
 from ..settings.config import Settings
-from ..stores.backends import backend_of
+from ..stores.backends import ServerRegistry, Uploads, backend_of
 from ..stores.home import Home
-from ..stores.server_protocols import ServerRegistry, Uploads
 from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .jobs import Jobs

@@ -14,7 +14,7 @@ from ..runs.result_record import stored
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.job_records import JobKind, JobOrder, JobState
+from ..stores.server_jobs import JobKind, JobOrder, JobState
 from .event_log import EventLog
 from .job import Job
 from .problems import ServerError, problem

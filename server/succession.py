@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import CiteloomError, PausedError
-from ..stores.job_records import EventBatch, JobOrder
-from ..stores.server_protocols import Listener, ServerJobs
+from ..stores.backends import Listener, ServerJobs
+from ..stores.server_jobs import EventBatch, JobOrder
 from .database_loss import lost_lease
 from .problems import status_of
 

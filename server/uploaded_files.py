@@ -17,7 +17,7 @@ from ..api.messages import megabytes
 from ..ingestion.sources import ENDINGS
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.local.local_uploads import UPLOAD
+from ..stores.uploads import UPLOAD
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending

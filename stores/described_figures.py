@@ -19,11 +19,10 @@ from typing import Final
 import numpy as np
 
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
-from ..documents.figures import PaperFigure
+from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .current_records import CurrentRecords
-from .search_records import Scored, TextScope, ordered
-from .store_protocols import PaperCatalog, WordIndex
+from .search_records import PaperRecords, Scored, TextScope, ordered
+from .store_protocols import Figures, PaperCatalog, WordIndex
 from .text_analysis import K1, B, analyze
 
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
@@ -43,7 +42,7 @@ class _Descriptions:
 class DescribedFigures:
     """The descriptions in a library, read again when it has changed."""
 
-    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: CurrentRecords) -> None:
+    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: PaperRecords) -> None:
         self._catalog = catalog
         self._words = words
         self._records = records
@@ -194,3 +193,33 @@ def vector_of(written: str) -> Vector:
         return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
     except ValueError:
         return np.zeros(0, np.float32)
+
+
+class TableChunks:
+    """The chunks with tables of a library, read again when it has changed."""
+
+    def __init__(self, figures: Figures, records: PaperRecords) -> None:
+        self._figures = figures
+        self._records = records
+        self._lock = threading.Lock()
+        self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
+
+    def among(self, ids: Iterable[str]) -> set[str]:
+        """Those of the chunks that hold rows of a table."""
+        spans = self._spans()
+
+        def has_rows(name: str) -> bool:
+            key, index = split_chunk_id(name)
+            return any(first <= index <= last for first, last in spans.get(key, ()))
+
+        return set(filter(has_rows, ids))
+
+    def _spans(self) -> Mapping[str, list[Span]]:
+        """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
+        records = self._records.searched()
+        with self._lock:
+            if self._loaded[0] is not records:
+                tables = self._figures.tables()
+                spans = {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}
+                self._loaded = records, spans
+            return self._loaded[1]

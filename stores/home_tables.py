@@ -9,10 +9,9 @@ from typing import Any, Final, Protocol
 from ..table_columns import TypedTable
 from .conversation_register import CONVERSATIONS, TURNS
 from .metadata_store import METADATA_TABLES
-from .run_register import CITED_PAPERS, EDITS, RUNS
+from .run_register import CITED_PAPERS, EDITS, RUNS, WRITTEN
 from .server_jobs import EVENTS, JOBS, KEYS
 from .server_sessions import ENDINGS, SESSIONS
-from .written_files import WRITTEN
 
 RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, CONVERSATIONS, TURNS, WRITTEN)
 SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
+from ..documents.safe_files import hash_of_own_file
 from ..errors import InputError
 from ..section_kinds import SECTION_KINDS
 from ..table_columns import (
@@ -307,3 +310,28 @@ class EditedSentences:
         """Delete all edits of a run."""
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM edits WHERE thread_id = ?", (thread_id,))
+
+
+WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})
+
+
+class WrittenFiles:
+    """The hashes of a home; without its tables none are known. Blocking and thread-safe."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self._tables = tables
+
+    def note(self, contents: Collection[bytes]) -> None:
+        """Store the hashes of contents that are about to be written."""
+        if self._tables is None:
+            return
+        rows = [(hashlib.sha256(content).hexdigest(), time.time()) for content in contents]
+        with self._tables.transaction() as connection:
+            connection.executemany(WRITTEN.insert("ignore"), rows)
+
+    def has(self, file: Path) -> bool:
+        """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
+        if self._tables is None or not self._tables.exist() or (found := hash_of_own_file(file)) is None:
+            return False
+        with self._tables.transaction() as connection:
+            return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None

@@ -8,10 +8,12 @@ not read at all.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import ormsgpack
 from aiosqlite import Connection
@@ -194,3 +196,16 @@ class PlainSerializer(JsonPlusSerializer):
         if foreign:
             name = foreign[0][:80]
             raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")
+
+
+NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"
+
+
+def continue_after(newest: str | None) -> None:
+    """Make this process generate checkpoint ids higher than `newest`, whatever its clock says."""
+    from langgraph.checkpoint.base import id as ids
+
+    with suppress(ValueError, TypeError, AttributeError):  # no checkpoint yet, or an id that LangGraph did not generate
+        made = ids.UUID(hex=UUID(newest).hex)
+        if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
+            ids._last_v6_timestamp = made.time  # type: ignore[assignment]

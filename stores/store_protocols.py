@@ -6,7 +6,7 @@ What else a home holds is in `home_protocols.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
 from .paper_change import Change, ChunkRow, PaperRecord
-from .search_records import NearPaper, Scored, StoredChunk, TextScope
+from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope
 
 
 class Figures(Protocol):
@@ -230,18 +230,6 @@ class VectorSearch(Protocol):
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-        ...
-
-
-class PaperRecords(Protocol):
-    """The records of the ready papers by key, the same object for as long as the library is unchanged."""
-
-    def __call__(self) -> Mapping[str, PaperRecord]:
-        """The current records."""
-        ...
-
-    def last(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read."""
         ...
 
 

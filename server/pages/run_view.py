@@ -13,8 +13,8 @@ from ...models.journal.records import Spending
 from ...runs.run_listing import run_summary
 from ...settings.config import Price
 from ...stores.home import Home
-from ...stores.job_records import JobEntry
 from ...stores.run_register import RunHead, RunRecord
+from ...stores.server_jobs import JobEntry
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("Waiting", "active"),

@@ -19,7 +19,7 @@ from ...runs.transcript import (
 )
 from ...stores.backends import backend_of
 from ...stores.conversation_register import ConversationEntry, new_thread_id
-from ...stores.job_records import JobEntry
+from ...stores.server_jobs import JobEntry
 from ..job import Job
 from ..job_requests import JobCall
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody

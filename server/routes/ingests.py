@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
-from ...stores.job_records import JobOrder
+from ...stores.server_jobs import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..job import Job
 from ..job_responses import event_stream, job_reference

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ...api.paper_lookup import identifiers_of
-from ...stores.job_records import JobOrder
+from ...stores.server_jobs import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..job import Job
 from ..job_responses import job_reference

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from ...runs.run_listing import run_details, run_summary
 from ...stores.backends import backend_of
-from ...stores.job_records import JobEntry
+from ...stores.server_jobs import JobEntry
 from ..job_requests import JobCall
 from ..request_models import Limit, LimitedBody, Offset
 from ..response_models import RunDetails, RunList, Stopped, job_answers, problems

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ...documents import Section, chunk_id
+from ...documents import Section, chunk_id, text_hash
 from ...errors import InputError
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import TEXT, TypedTable, dump_json, integer
@@ -33,11 +33,72 @@ from ..paper_change import (
     from_row,
     record_of,
 )
+from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
 from .catalog_contents import TABLES as CONTENTS
-from .catalog_contents import CatalogContents
-from .catalog_figures import CatalogFigures, delete_figures
-from .catalog_tables import SCHEMA, SCHEMA_VERSION, insert_paper
-from .figure_files import FigureFiles
+from .catalog_contents import CatalogContents, insert_contents
+from .catalog_figures import SCHEMA as FIGURES_SCHEMA
+from .catalog_figures import CatalogFigures, FigureFiles, delete_figures, insert_figures
+
+SCHEMA_VERSION: Final = 3  # those below were never released
+
+SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS papers (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
+    content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
+    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL, year INTEGER
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sections (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, title TEXT NOT NULL, parent TEXT NOT NULL,
+    level INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+    searchable INTEGER NOT NULL,
+    PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chunks (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL,
+    stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS staged (
+    key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
+) WITHOUT ROWID;
+{CONTENTS_SCHEMA}{FIGURES_SCHEMA}"""
+
+
+def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
+    """Insert a paper with all its parts as ready."""
+    key, paper = change.key, record.paper
+    if record.note is not None:
+        db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
+    insert_figures(db, change, record)
+    insert_contents(db, change)
+    db.execute(
+        "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            dump_json(asdict(paper)),
+            paper.content_hash,
+            record.metadata_hash,
+            record.chunking,
+            record.summary,
+            record.summary_kind,
+            len(change.chunks),
+            paper.year,
+        ),
+    )
+    db.executemany(
+        "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
+            for s in change.sections
+        ],
+    )
+    db.executemany(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
+    )
+
 
 _REMEDY = "Move it away and ingest the papers again."
 _PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`

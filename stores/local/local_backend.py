@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
+from ...documents import chunk_id
+from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
+from ..backends import Checkpoints, Listener
 from ..conversation_register import ConversationRegister
-from ..home_protocols import Checkpoints
+from ..home_tables import SERVER_TABLES
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister
-from ..server_jobs import forget_job, unfinished_jobs
-from ..store_protocols import LibraryStores, PaperRecords
-from ..written_files import WrittenFiles
-from .apply_changes import apply_changes
+from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..search_records import PaperRecords
+from ..server_jobs import SERVERS, RegisteredJobs, RequestKeys, forget_job, unfinished_jobs
+from ..server_sessions import SESSIONS_REMEDY, RecentEndings, SignInSessions
+from ..store_protocols import LibraryStores
+from ..uploads import UPLOAD, LocalUploads
 from .catalog import Catalog
+from .catalog_figures import FigureFiles
 from .checkpoints import open_checkpoints
-from .figure_files import FigureFiles
-from .file_tables import FileRecords, metadata_tables, run_tables
+from .file_tables import FileRecords, FileTables, metadata_tables, run_tables
 from .folder_home import FolderHome
 from .fulltext import FullText
-from .local_server import LocalServerRegistry, server_tables
-from .local_uploads import UPLOAD, LocalUploads
 from .lock import WriterLock, run_lock, run_under_way, try_acquire
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
     from .vector_search import Nearest
+
 
 _HOUR: Final = 3600.0
 
@@ -137,3 +142,79 @@ class LocalBackend:
 
     def join_servers(self) -> LocalServerRegistry:
         return LocalServerRegistry(self._home)
+
+
+def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
+    """Write the changes that the catalog has staged to both stores; raises `FullTextError` and Chroma's errors.
+
+    The two are written in parallel: each spends much of its time waiting for the disk.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+        fulltext_write = executor.submit(fulltext.put, {change.key: change.chunks for change in changes})
+        _put_vectors(changes, store)
+        _delete_stale(changes, catalog, store)
+        fulltext_write.result()
+
+
+def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
+    """Write chunks, summaries and passages of notes with their vectors."""
+    store.put_chunks(
+        [chunk for change in changes for chunk in change.chunks],
+        [row for change in changes for row in change.vectors],
+    )
+    store.put_summaries({change.key: change.summary_vector for change in changes if change.record})
+    store.put_passages(
+        {chunk_id(change.key, place): vector for change in changes for place, vector in enumerate(change.note_vectors)}
+    )
+
+
+def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
+    """Delete what the catalog lists for these papers and the changes no longer contain."""
+    chunks: list[str] = []
+    passages: list[str] = []
+    for change in changes:
+        key = change.key
+        chunks += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
+        passages += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+    store.delete_chunks(chunks)
+    store.delete_passages(passages)
+    store.delete_summaries([change.key for change in changes if change.record is None])
+
+
+class SecondServerError(ConfigurationError):
+    """Another server works on the same folder."""
+
+    default_help = "Use its address; several servers need a home in PostgreSQL (docs/scaling.md)."
+
+
+def server_tables(home: FolderHome) -> FileTables:
+    """The tables of the folder's server."""
+    return FileTables(home.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+
+
+class LocalServerRegistry:
+    """Holds the lock of a folder's server, which ends with its process."""
+
+    locks = None
+
+    def __init__(self, home: FolderHome) -> None:
+        self.home = home.prepare()
+        self._lock = FileLock(home.locks / "server.lock", thread_local=False)
+        if not try_acquire(self._lock):
+            raise SecondServerError(f"{home.name}: another server is at work on this folder.")
+        server = secrets.token_hex(6)
+        tables = server_tables(home)
+        with tables.transaction() as connection:
+            connection.execute("DELETE FROM servers")
+            connection.execute(SERVERS.insert(), (server,))
+        self.jobs = RegisteredJobs(tables, server)
+        self.keys = RequestKeys(tables, server)
+        self.sessions = SignInSessions(tables)
+        self.endings = RecentEndings(tables)
+        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=lambda: unfinished_jobs(tables))
+
+    def watch(self, listener: Listener) -> None:
+        """Do nothing: there are no other servers."""
+
+    def leave(self) -> None:
+        self._lock.release()

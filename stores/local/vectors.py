@@ -47,7 +47,7 @@ class VectorStore(ChromaFolder):
         """Write records; each page of them becomes visible to other processes all at once.
 
         No vector is replaced in place, since that can make its neighbours unreachable (see
-        `stores/local/exact_search.py`).
+        `stores/local/vector_search.py`).
         """
         import numpy as np
 

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..paper_change import STAGED, Change, as_row, from_row
+from ..postgres.database import revise
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
-from ..postgres.revision import revise
 from ..text_analysis import analyze
 from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 

@@ -23,8 +23,7 @@ from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .database import Database, DatabaseError
-from .revision import SeenRevision, revise
+from .database import Database, DatabaseError, SeenRevision, revise
 
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()

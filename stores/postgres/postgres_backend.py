@@ -7,27 +7,24 @@ from contextlib import AbstractAsyncContextManager
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
+from ..backends import Checkpoints
 from ..conversation_register import ConversationRegister
-from ..home_protocols import Checkpoints
-from ..local.local_uploads import UPLOAD
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister
+from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..search_records import PaperRecords
 from ..server_jobs import forget_job
-from ..store_protocols import LibraryStores, PaperRecords
-from ..written_files import WrittenFiles
+from ..store_protocols import LibraryStores
+from ..uploads import UPLOAD, PostgresUploads
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
-from .database import Database
+from .database import Database, DatabaseRecords, DatabaseTables, SeenRevision
 from .database_home import DatabaseHome
 from .database_state import database_state
-from .database_tables import DatabaseRecords, DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
-from .postgres_uploads import PostgresUploads
 from .postgres_vectors import PostgresNearest, PostgresVectors
-from .revision import SeenRevision
 from .server_registry import DatabaseServerRegistry
 
 

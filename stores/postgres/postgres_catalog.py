@@ -16,10 +16,9 @@ from ...errors import InputError
 from ...table_columns import TypedTable, dump_json, integer
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
-from .database import Database
+from .database import Database, revise
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
-from .revision import revise
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"

@@ -13,8 +13,7 @@ from psycopg.rows import dict_row
 
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
-from ..checkpoint_ids import NEWEST, continue_after
-from ..safe_msgpack import UNREADABLE, PlainSerializer, require_checkpoint
+from ..safe_msgpack import NEWEST, UNREADABLE, PlainSerializer, continue_after, require_checkpoint
 from .database import Database
 
 _REMEDY: Final = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."

@@ -10,8 +10,7 @@ from typing import Any, Final
 from ...documents.figures import PaperFigure, redescribed
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import FIGURE, Change
-from .database import Database
-from .revision import revise
+from .database import Database, revise
 
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item

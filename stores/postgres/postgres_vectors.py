@@ -18,11 +18,8 @@ from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
-from ..scoped_search import ChunkScope, ScopedSearch
-from ..search_records import Scored, StoredChunk, cosines, ordered
-from ..store_protocols import PaperRecords
-from .database import Database
-from .revision import SeenRevision
+from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, cosines, ordered
+from .database import Database, SeenRevision
 
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"

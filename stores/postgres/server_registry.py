@@ -23,16 +23,14 @@ from typing import Any, Final
 
 from ...errors import CiteloomError
 from ...settings.addresses import DatabaseUrl
-from ..local.local_uploads import UPLOAD
+from ..backends import Listener
 from ..server_jobs import RegisteredJobs, RequestKeys
-from ..server_protocols import Listener
 from ..server_sessions import RecentEndings, SignInSessions
 from ..tables import TableConnection
+from ..uploads import UPLOAD, PostgresUploads
 from .advisory_locks import DatabaseCallLocks
-from .database import Database, LeaseLostError, mark_of
+from .database import Database, DatabaseTables, LeaseLostError, SharedSql, mark_of
 from .database_home import DatabaseHome
-from .database_tables import DatabaseTables, SharedSql
-from .postgres_uploads import PostgresUploads
 
 LEASE: Final = 15  # seconds
 DISCONNECTED_TIMEOUT: Final = 3  # seconds

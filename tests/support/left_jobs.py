@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from citeloom.stores.home_tables import SERVER_TABLES
-from citeloom.stores.job_records import JobOrder
 from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.server_jobs import SERVERS, RegisteredJobs, unfinished_jobs
+from citeloom.stores.server_jobs import SERVERS, JobOrder, RegisteredJobs, unfinished_jobs
 
 
 def leave_job(home: Path, order: JobOrder) -> None:

@@ -42,7 +42,7 @@ def _busy_cores() -> Iterator[None]:
 @pytest.fixture(params=[5_000, 0], ids=["whole", "graph"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compared whole, as so small a library is, and through the graph, as a large one."""
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", request.param)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", request.param)
 
 
 class Audience:
@@ -76,7 +76,7 @@ class Audience:
         exact = [score for _, score in ordered(cosines(vectors, self._query).items())[:5]]
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", limit)
+                patch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", limit)
                 reader._nearest = Nearest(reader.records, reader.store, reader.catalog)
                 self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
                 best = [score for _, score in reader.nearest_ids(self._query, 5)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.stores.job_records import JobOrder
+from citeloom.stores.server_jobs import JobOrder
 from tests.support.event_streams import Gate
 from tests.support.left_jobs import leave_job
 from tests.support.librarian import Librarian

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.job_records import JobOrder
-from citeloom.stores.server_jobs import RegisteredJobs
+from citeloom.stores.server_jobs import JobOrder, RegisteredJobs
 from tests.support.left_jobs import leave_job, left_jobs
 from tests.support.sample_library import SAMPLES
 from tests.support.served_app import Event, Served, served_app

@@ -13,8 +13,7 @@ from citeloom.server.event_log import EventLog
 from citeloom.server.job import Emit
 from citeloom.server.jobs import Jobs
 from citeloom.server.problems import ServerError
-from citeloom.stores.job_records import EventPage, JobEntry, JobOrder
-from citeloom.stores.server_jobs import UnregisteredJobs
+from citeloom.stores.server_jobs import EventPage, JobEntry, JobOrder, UnregisteredJobs
 
 
 class Register(UnregisteredJobs):

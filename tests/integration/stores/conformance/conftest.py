@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from citeloom.settings.addresses import parse_home, vectors_url
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, backend_of
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.milvus_lite import require_milvus_lite

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from citeloom.runs.execution import delete_run
+from citeloom.stores.backends import Backend
 from citeloom.stores.conversation_register import UnknownConversationError
 from citeloom.stores.home import Home
-from citeloom.stores.home_protocols import Backend
 from citeloom.stores.run_register import EditedSentence, NewRun, RunRegister, UnknownRunError
 from tests.support.stored_results import finished_text
 

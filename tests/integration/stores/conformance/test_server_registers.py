@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, ServerRegistry, backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.home_protocols import Backend
-from citeloom.stores.job_records import EventBatch, JobOrder, KeyUse
 from citeloom.stores.postgres.database_home import DatabaseHome
-from citeloom.stores.server_protocols import ServerRegistry
+from citeloom.stores.server_jobs import EventBatch, JobOrder, KeyUse
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
 LAST = EventBatch("run-1", "e", 0, [("done", "{}")])

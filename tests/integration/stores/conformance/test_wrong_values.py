@@ -18,11 +18,10 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
 from citeloom.models.journal.records import RunScope
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import ServerRegistry, backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.job_records import EventBatch, JobOrder
 from citeloom.stores.library import Library
-from citeloom.stores.server_protocols import ServerRegistry
+from citeloom.stores.server_jobs import EventBatch, JobOrder
 from tests.integration.stores.conformance.test_home_copies import PAPER, fill, pay, record
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers

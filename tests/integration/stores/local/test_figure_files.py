@@ -11,7 +11,7 @@ from citeloom.documents.figures import image_hash
 from citeloom.sqlite import DamagedFileError
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.figure_files import FigureFiles
+from citeloom.stores.local.catalog_figures import FigureFiles
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated

@@ -18,8 +18,7 @@ from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.metadata_store import Answer
-from citeloom.stores.postgres.database import ConnectionLostError, Database
-from citeloom.stores.postgres.database_tables import DatabaseTables
+from citeloom.stores.postgres.database import ConnectionLostError, Database, DatabaseTables
 from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
