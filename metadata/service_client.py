@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ..errors import CiteloomError
-from ..models.http.clock import Clock, SystemClock
 from ..models.http.failures import (
     BrokenAnswerError,
+    CallFailedError,
     FailureKind,
     RedirectedError,
     ServerRefusalError,
     retry_after,
     server_message,
 )
+from ..models.http.limiter import Clock, Limiter, SystemClock
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
-from ..models.http.retry import CallFailedError, Limiter
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import Answer, MetadataStore
 

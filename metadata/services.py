@@ -13,7 +13,7 @@ from ..documents import Paper
 from ..documents.paper_names import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
-from ..models.http.clock import Clock, SystemClock
+from ..models.http.limiter import Clock, SystemClock
 from ..program import NAME
 from ..settings.config import Settings
 from ..settings.key_trust import host_of
@@ -156,7 +156,7 @@ async def open_services(
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
     """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
-    from ..models.http.endpoint_address import check_url
+    from ..models.http.endpoints import check_url
 
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"

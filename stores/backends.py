@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ..models.journal.journal import Journal
-from ..models.journal.journal_database import CallLocks, JournalDatabase
+from ..models.journal.journal_database import JournalDatabase
+from ..models.journal.single_flight import CallLocks
 from .conversation_register import ConversationRegister
 from .home import Home
 from .home_tables import HomeRecords

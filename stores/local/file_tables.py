@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import InputError
-from ...models.journal.schema import connect
+from ...models.journal.journal_database import connect
 from ...sqlite import (
     CHECKPOINTS_REMEDY,
     REGISTER_REMEDY,

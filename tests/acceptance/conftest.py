@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
+    from citeloom.stores.local.folder_home import FolderHome
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -31,9 +32,8 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     """
     # Imported here, so that the fast tests do not wait for a database.
     from citeloom.ingestion.ingest import ingest
-    from citeloom.models.embeddings.local import LocalEmbedding
+    from citeloom.models.embeddings.bundled_models import LocalEmbedding
     from citeloom.stores.library import Library
-    from citeloom.stores.local.folder_home import FolderHome
     from citeloom.stores.vector_cache import VectorCache
 
     cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")

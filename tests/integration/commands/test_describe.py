@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.figures import PaperFigure
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom

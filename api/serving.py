@@ -1,0 +1,60 @@
+"""What servers of one library share, for the server: jobs and their events, keys, uploads, and who is alive."""
+
+from __future__ import annotations
+
+from ..graph.session import Session, create_session
+from ..models.http.failures import EndpointUnreachableError
+from ..models.journal.single_flight import CallLocks
+from ..runs.execution import RunUnderWayError
+from ..stores.backends import Listener, ServerJobs, ServerRegistry, Uploads, backend_of
+from ..stores.home import Home
+from ..stores.library import UnknownPaperError
+from ..stores.postgres.database import ConnectionLostError, DatabaseError, LeaseLostError
+from ..stores.server_jobs import (
+    ACTIVE,
+    EventBatch,
+    EventPage,
+    JobEntry,
+    JobKind,
+    JobOrder,
+    JobState,
+    KeyUse,
+    RequestKeys,
+    UnregisteredJobs,
+)
+from ..stores.server_sessions import MAX_AGE, RecentEndings, SignInSessions
+
+__all__ = [
+    "ACTIVE",
+    "MAX_AGE",
+    "CallLocks",
+    "ConnectionLostError",
+    "DatabaseError",
+    "EndpointUnreachableError",
+    "EventBatch",
+    "EventPage",
+    "JobEntry",
+    "JobKind",
+    "JobOrder",
+    "JobState",
+    "KeyUse",
+    "LeaseLostError",
+    "Listener",
+    "RecentEndings",
+    "RequestKeys",
+    "RunUnderWayError",
+    "ServerJobs",
+    "ServerRegistry",
+    "Session",
+    "SignInSessions",
+    "UnknownPaperError",
+    "UnregisteredJobs",
+    "Uploads",
+    "create_session",
+    "join_servers",
+]
+
+
+def join_servers(home: Home) -> ServerRegistry:
+    """Enter a prepared home as one of its servers; blocks. Raises `InputError` if a folder has a server already."""
+    return backend_of(home.prepare()).join_servers()
