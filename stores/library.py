@@ -24,7 +24,7 @@ from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
 from .store_protocols import LibraryStores, VectorSearch
-from .text_analysis import FULLTEXT_VERSION
+from .text_analysis import FULLTEXT_VERSION, analyze
 
 if TYPE_CHECKING:
     from .described_figures import DescribedFigures
@@ -265,6 +265,10 @@ class Library:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, as `matching` takes them."""
+        return analyze(text)
+
     def matching(
         self,
         terms: Sequence[str],
@@ -276,7 +280,7 @@ class Library:
         venue: str | None = None,
         ids: Collection[str] | None = None,
     ) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` chunks that best match the terms (see `FullText.analyze`), best first.
+        """Ids and BM25 scores of the `k` chunks that best match the terms (see `terms`), best first.
 
         Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
         or cannot be read.

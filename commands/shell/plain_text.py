@@ -6,7 +6,6 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from ...stores.text_analysis import analyze
 from .shell import Shell
 from .state import NotNowError
 
@@ -41,7 +40,7 @@ def _unknown_words(library: Library, words: list[str]) -> list[str]:
     """Those of the words that are in no passage, title, author, year or key."""
     from ...stores.search_records import FullTextError
 
-    terms = {word: analyze(word) for word in words}
+    terms = {word: library.terms(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
     except FullTextError:
