@@ -57,13 +57,6 @@ class ServiceError(CiteloomError):
     default_help = "Run the same command again later; answers that came are in the cache."
 
 
-class UnusableAnswerError(ServiceError):
-    """An answer came, but it has not the form that the service documents."""
-
-    def __init__(self, service: str, what: str) -> None:
-        super().__init__(f"{service} {what}.")
-
-
 class NotCachedError(ServiceError):
     """`--offline` was given, and there is no answer in the cache."""
 
@@ -141,15 +134,15 @@ class ServiceClient:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
         if self._given_up:
             raise ServiceError(self._given_up)
-        status, body = await self._asked(request)
+        status, body = await self._request(request)
         self._traffic.requests += 1
         answer = Answer(status, body, self._clock.time())
         await asyncio.to_thread(self._store.keep_answer, name, request, answer)
         return answer.body
 
-    async def _asked(self, request: str) -> tuple[int, Any]:
+    async def _request(self, request: str) -> tuple[int, Any]:
         try:
-            return await self._limiter.run(lambda: self._once(request))
+            return await self._limiter.run(lambda: self._send(request))
         except CallFailedError as error:
             failure = error.failure
             said = _SAID.get(failure.kind, "refuses the request")
@@ -159,24 +152,24 @@ class ServiceClient:
                 self._given_up = message
             raise ServiceError(message) from error
 
-    async def _once(self, request: str) -> tuple[int, Any]:
+    async def _send(self, request: str) -> tuple[int, Any]:
         async with self._turn:
-            await self._paced()
+            await self._wait_turn()
             url = f"{self.address.base_url.rstrip('/')}{request}"
             for _ in range(_MOST_REDIRECTS + 1):
-                onward = await self._sent(url)
+                onward = await self._get(url)
                 if not isinstance(onward, str):
                     return onward
                 url = onward
         raise RedirectedError("more redirects than are followed")
 
-    async def _paced(self) -> None:
+    async def _wait_turn(self) -> None:
         wait = self._next_at - self._clock.monotonic()
         if wait > 0:
             await self._clock.sleep(wait)
         self._next_at = self._clock.monotonic() + self.address.interval
 
-    async def _sent(self, url: str) -> tuple[int, Any] | str:
+    async def _get(self, url: str) -> tuple[int, Any] | str:
         """Status and JSON of the answer, or the address on the same host that it redirects to."""
         headers = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, **self.address.headers}
         parts = urlsplit(url)

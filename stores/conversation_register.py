@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..errors import InputError
-from ..table_columns import FLAG, MOMENT, TEXT, TypedTable, dump_json, integer
+from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
 from .run_register import RESULT, register_citations
 from .tables import Tables, read_rows
 
@@ -21,7 +21,7 @@ CONVERSATIONS: Final = TypedTable(
     "conversations",
     ("thread_id",),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "begun_at": MOMENT,
         "updated_at": MOMENT,
         "turns": replace(integer(), source="turns.number"),
@@ -32,7 +32,7 @@ TURNS: Final = TypedTable(
     "turns",
     ("thread_id", "number"),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "number": integer(),
         "asked": TEXT,
         "question": TEXT,

@@ -68,7 +68,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ServiceStatement:
     """What a service said of one field of a paper, and when it first said so."""
 
     field: str
@@ -167,12 +167,12 @@ class MetadataStore:
                 [(doi, version.kind, version.doi, version.source) for version in versions],
             )
 
-    def statements(self, doi: str) -> list[Statement]:
+    def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
         query = "SELECT * FROM metadata_statements WHERE doi = ? ORDER BY field, service, said_at"
         rows = read_rows(self._tables, STATEMENTS, query, (doi,))
         latest = {(row["field"], row["service"]): row for row in rows}
-        return [Statement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
+        return [ServiceStatement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper on which there is a notice or of which another version is known, by key."""

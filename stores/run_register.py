@@ -18,6 +18,7 @@ from ..section_kinds import SECTION_KINDS
 from ..table_columns import (
     FLAG,
     MOMENT,
+    NAME,
     OBJECT,
     TEXT,
     TypedTable,
@@ -58,7 +59,7 @@ RUNS: Final = TypedTable(
     "runs",
     ("thread_id",),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "fingerprint": TEXT,
         "section": choice(*SECTION_KINDS, "paper", "research"),
         "title": TEXT,

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.attack
 # As SQL; the blob is an integer in msgpack.
 VALUES: Final = {
     "bracket": "'['",
+    "empty": "''",
     "NULL": "NULL",
     "number": "-3",
     "object": "'{}'",
@@ -39,6 +40,7 @@ VALUES: Final = {
     "nested": '\'{"citations": [3], "id": {}, "text": [[]], "settings": 1}\'',
     "huge": "4611686018427387905",
     "infinite": "'Infinity'",
+    "long": "'" + "[" * 3_000 + "'",
     "blob": {"sqlite": "x'2a'", "postgres": r"'\x2a'"},
     "not UTF-8": {"sqlite": "CAST(x'61eda080' AS TEXT)", "postgres": "'{1}'"},
 }

@@ -28,10 +28,10 @@ def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE answers SET body = '{half'",
-        "UPDATE answers SET body = x'00ff'",
-        "UPDATE answers SET answered_at = 'yesterday'",
-        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN SELECT 1; END",
+        "UPDATE metadata_answers SET body = '{half'",
+        "UPDATE metadata_answers SET body = x'00ff'",
+        "UPDATE metadata_answers SET answered_at = 'yesterday'",
+        "CREATE TRIGGER evil AFTER INSERT ON metadata_answers BEGIN SELECT 1; END",
     ],
 )
 def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
