@@ -25,7 +25,7 @@ from ..runs.report_figures import report_figures
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
 from ..stores.backends import backend_of
-from ..stores.run_records import RunRecord
+from ..stores.run_register import RunRecord
 from .arguments import parse_formats
 
 __all__ = [
