@@ -152,7 +152,6 @@ class JournaledChat:
             return await self._get_or_ask(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
-        """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
     async def _ask(

@@ -17,23 +17,18 @@ class JournalConnection(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
         """Execute a statement; returns its cursor."""
-        ...
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
         """Execute a statement for each row."""
-        ...
 
     def commit(self) -> None:
         """Commit; returns once the transaction is on disk."""
-        ...
 
     def rollback(self) -> None:
         """Roll the transaction back."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 class JournalDatabase(Protocol):
@@ -46,47 +41,37 @@ class JournalDatabase(Protocol):
     @property
     def name(self) -> str:
         """The database as messages name it, without secrets."""
-        ...
 
     @property
     def place(self) -> Hashable:
         """Equal for all journals of a process on one database: they share their call locks."""
-        ...
 
     @property
     def begin(self) -> str:
         """The statement that opens a transaction."""
-        ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The errors of the database and of the connection to it."""
-        ...
 
     @property
     def passing(self) -> tuple[type[Exception], ...]:
         """Those after which a transaction that was rolled back is worth another try on a new connection."""
-        ...
 
     def connect(self) -> JournalConnection:
         """Open a connection, creating missing tables; raises one of `errors`."""
-        ...
 
     def call_locks(self) -> CallLocks:
         """The locks of calls in flight."""
-        ...
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         """The space that the journal takes."""
-        ...
 
     def reclaim(self, connection: JournalConnection) -> None:
         """Reclaim the space of deleted answers, outside of a transaction."""
-        ...
 
     def remedy(self, error: Exception) -> str:
         """A one-line remedy for one of `errors`."""
-        ...
 
 
 class JournalFile:

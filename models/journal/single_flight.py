@@ -35,15 +35,12 @@ class CallLocks(Protocol):
 
     def take(self, key: str) -> bool | Awaitable[bool]:
         """Try to lock a key; returns whether it is now held. Awaited where that takes a round trip."""
-        ...
 
     def give_back(self, key: str) -> None:
         """Release the key; never waits."""
-        ...
 
     def close(self) -> None:
         """Release all keys."""
-        ...
 
 
 class KeyLocks:

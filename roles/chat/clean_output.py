@@ -107,14 +107,12 @@ class StreamedProse:
         self._untouched = True
 
     def restart(self) -> None:
-        """See `TextListener`."""
         self._begin()
         if self._told:
             self._told = False
             self._listener.restart()
 
     def piece(self, text: str) -> None:
-        """See `TextListener`."""
         self._held += text
         if _THOUGHT in self._held:
             # Some servers omit the opening tag: the text before the closing one is thinking all the same.
@@ -228,14 +226,12 @@ class AnswerFilter:
         self._ended = False
 
     def restart(self) -> None:
-        """See `TextListener`."""
         started = not self._at_start
         self._begin()
         if started:
             self._listener.restart()
 
     def piece(self, text: str) -> None:
-        """See `TextListener`."""
         self._held += text
         if self._ended or (len(self._held) <= _LONGEST_START and self._at_start and self._may_be_no_answer()):
             return
