@@ -86,34 +86,27 @@ class JournalFile:
 
     @property
     def name(self) -> str:
-        """The path."""
         return str(self.path)
 
     @property
     def place(self) -> Path:
-        """The path, the same for every spelling of it."""
         return self.path.resolve()
 
     def connect(self) -> sqlite3.Connection:
-        """Open the file."""
         return connect(self.path)
 
     def call_locks(self) -> KeyLocks:
-        """Byte locks in a file next to the journal."""
         return KeyLocks.beside(self.path)
 
     def stored_bytes(self, connection: JournalConnection) -> int:
-        """The size of the file and of its log."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def reclaim(self, connection: JournalConnection) -> None:
-        """Shrink the file."""
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remedy(self, error: Exception) -> str:
-        """A one-line remedy for an error of the file."""
         return remedy(error)
 
 

@@ -64,14 +64,11 @@ def without_heading(text: str) -> str:
     """The text after a first line that names its kind."""
     line, ended, rest = text.partition("\n")
     heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
-    if heading and _names_a_kind((heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t")):
-        return rest.lstrip("\n")
+    if heading:
+        title = (heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t").strip(" :.").lower()
+        if title in SECTION_KINDS or title in _OTHER_HEADINGS:
+            return rest.lstrip("\n")
     return text
-
-
-def _names_a_kind(title: str) -> bool:
-    words = title.strip(" :.").lower()
-    return words in SECTION_KINDS or words in _OTHER_HEADINGS
 
 
 _THINKING: Final = "<think>"

@@ -141,7 +141,7 @@ class DatabaseCallLocks:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
-    async def take(self, key: str) -> bool:
+    async def try_acquire(self, key: str) -> bool:
         """Try to lock a key; returns whether it is now held."""
         self._start()
         asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -149,10 +149,10 @@ class DatabaseCallLocks:
         try:
             return await asked
         except asyncio.CancelledError:
-            self.give_back(key)  # after it was taken: the work is done in order
+            self.release(key)  # after it was taken: the work is done in order
             raise
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """Release the key; does not wait."""
         self._work.put((key, None))
 
