@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .home import Home
-from .home_protocols import Backend, WrittenHashes
+
+if TYPE_CHECKING:
+    from .home_protocols import Backend, WrittenHashes  # with all records of a home, of which most commands need few
 
 
 def backend_of(home: Home) -> Backend:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..documents import Paper
 from ..documents.zotero_link import NO_LINK, zotero_link
-from ..metadata.enriching import stored_metadata
 from ..stores.library import Library
 from .context_windows import Passage
 from .figure_records import listed_figures
@@ -37,6 +36,8 @@ def listed_papers(library: Library) -> list[dict[str, Any]]:
 
 def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str, Any]:
     """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
+    from ..metadata.enriching import stored_metadata  # with the clients of services, which lists do without
+
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
     passages = indexed_text(library, key) if text else None
     known = stored_metadata(library.metadata, paper)

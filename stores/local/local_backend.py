@@ -12,7 +12,6 @@ from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
 from ..edited_sentences import EDITS_SCHEMA, EditedSentences
 from ..home import Home
-from ..home_protocols import Checkpoints
 from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
 from ..paper_change import Change
 from ..run_records import PLOT_SET, PLOTS_KEPT
@@ -34,6 +33,7 @@ from .vectors import VectorStore
 from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
+    from ..home_protocols import Checkpoints
     from ..library import Library
     from .vector_search import Nearest
 
