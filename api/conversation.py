@@ -11,8 +11,7 @@ from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation import TurnRequest, take_turn
 from ..runs.execution import ignore
-from ..runs.output_files import public_record
-from ..runs.result_record import ResultRecord
+from ..runs.result_record import ResultRecord, public_record
 from ..runs.transcript import turn_record, write_transcript
 from ..stores.backends import backend_of
 from ..stores.run_records import new_thread_id

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..models.chat_caller import ChatCaller
-from ..models.factory import caller_for, chat_caller
 from ..models.journal.budget import Budget
 from ..models.journal.records import RunScope
-from ..roles.chat.factory import chat_roles
 from ..roles.extractive.factory import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles
 from ..settings.config import RoleName
-from ..tools.tool_schemas import TOOL_SPECS
 from .session import ROLE_NAMES, Session
+
+if TYPE_CHECKING:
+    from ..models.chat_caller import ChatCaller
 
 
 def make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
@@ -23,6 +22,9 @@ def make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int |
     missing = session.extractive
     if len(missing) == len(ROLE_NAMES):
         return bare
+    from ..roles.chat.factory import chat_roles  # half a second, which a run without a chat model does without
+    from ..tools.tool_schemas import TOOL_SPECS
+
     budget = session.budget(scope.run_id)
     callers = {name: _caller(session, name, scope, budget) for name in ROLE_NAMES if name not in missing}
     some = next(iter(callers.values()))
@@ -58,6 +60,8 @@ def make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int |
 
 
 def _caller(session: Session, role: RoleName, scope: RunScope, budget: Budget) -> ChatCaller:
+    from ..models.factory import caller_for, chat_caller
+
     context = session.contexts.of(scope.run_id, role)
     if session.chat_model is not None:
         given = session.chat_model

@@ -35,8 +35,7 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from .execution import state_values  # with LangGraph, which lists do without
-    from .output_files import public_record
-    from .result_record import stored
+    from .result_record import public_record, stored
 
     register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)

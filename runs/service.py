@@ -7,21 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..citations.export.files import prepare_folder
-from ..citations.export.pandoc_formats import Format
-from ..citations.export.report_images import ReportImages
 from ..documents.subprocesses import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session
-from .cited_pages import CitedPages, cited_pages
-from .edited_files import with_edited_sections
 from .execution import ignore, run_request
-from .output_files import public_record, save
-from .report_figures import report_figures
-from .result_record import ResultRecord
+from .result_record import ResultRecord, public_record
 from .section_request import OnNotice, RunRequest
+
+if TYPE_CHECKING:
+    from ..citations.export.pandoc_formats import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +57,12 @@ async def run_and_save(
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
+    from ..citations.export.report_images import ReportImages  # an answer without files does without the exports
+    from .cited_pages import CitedPages, cited_pages
+    from .edited_files import with_edited_sections
+    from .output_files import save
+    from .report_figures import report_figures
+
     async with _prepared(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
     record, edited = finished.record, dict[str, Path]()
@@ -91,6 +94,8 @@ async def _prepared(folder: Path) -> AsyncIterator[None]:
 
 def _make(folder: Path) -> list[Path]:
     """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
+    from ..citations.export.files import prepare_folder
+
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     prepare_folder(folder)
     return missing

@@ -13,8 +13,8 @@ from ..citations.references import places_line
 from ..errors import InputError
 from ..stores.home import Home
 from ..stores.run_records import ConversationEntry, KeptTurn
-from .output_files import public_record, write_own_file
-from .result_record import ResultRecord, stored
+from .output_files import write_own_file
+from .result_record import ResultRecord, public_record, stored
 
 
 def turn_record(turn: KeptTurn) -> ResultRecord:

@@ -13,8 +13,8 @@ from ..graph.events import EventRecorder
 from ..graph.session import Session
 from ..runs.conversation import TurnRequest, delete_conversation, take_turn
 from ..runs.execution import begin_run, delete_run, ignore
-from ..runs.output_files import public_record
 from ..runs.research import ResearchRequest
+from ..runs.result_record import public_record
 from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
 from ..runs.section_request import SectionRequest
 from ..runs.service import run_and_save

@@ -9,8 +9,7 @@ from typing import Any
 from ..graph.events import EventRecorder
 from ..runs.conversation import paused_turn
 from ..runs.execution import RunUnderWayError
-from ..runs.output_files import public_record
-from ..runs.result_record import stored
+from ..runs.result_record import public_record, stored
 from ..runs.transcript import turn_record
 from ..stores.backends import backend_of
 from ..stores.home import Home
