@@ -16,6 +16,8 @@ gc.set_threshold(50_000)  # of 700 the collector runs some hundred times during 
 try:
     import typer
 
+    from citeloom.api.blocking import threads_ended
+    from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.commands import (
         add,
         chat,
@@ -46,8 +48,6 @@ try:
     from citeloom.commands.resume_hint import resume_command
     from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
-    from citeloom.models.concurrency import threads_ended
-    from citeloom.program import NAME, command, given_command, program, remember_command
 except ModuleNotFoundError as missing:
     sys.stderr.write(
         f"Citeloom is not installed here ({missing.name} is missing): run 'make install', then use "

@@ -17,7 +17,7 @@ from ..stores.backends import backend_of
 from ..stores.run_records import new_thread_id
 from .arguments import require_open, require_writable
 from .blocking import blocking
-from .streaming import events_of
+from .events import stream_events
 
 __all__ = ["Conversation"]
 
@@ -84,7 +84,7 @@ class Conversation:
 
         Closing the stream early pauses the turn, which resumes when the question is asked again.
         """
-        return events_of(lambda emit: self.aask(question, alone=alone, on_event=emit))
+        return stream_events(lambda emit: self.aask(question, alone=alone, on_event=emit))
 
     ask = blocking(aask)
     improve = blocking(aimprove)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ..documents.pdf.ocr import find_ocr, tesseract_version
 from ..errors import InputError
 from ..ingestion.doctor import Problem, examine
-from ..ingestion.tesseract import find_ocr, tesseract_version
 from ..runs.publication_notices import retraction_problems
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address

@@ -12,7 +12,7 @@ from ..citations.verification import is_result
 from ..citations.verification import verify as verify_record
 from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..runs.edited_files import export_edited

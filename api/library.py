@@ -137,7 +137,7 @@ async def aingest(
     Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
     """
     from ..ingestion.ingest import ingest as ingest_papers  # a search does without the readers of files
-    from ..ingestion.pdf_subprocess import PdfReading
+    from ..ingestion.reading import PdfReading
 
     require_writable(library)
     cluster = _ray_request(ray, ray_workers)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..documents.identifiers import Identifier, parse_identifier
+from ..documents.paper_names import Identifier, parse_identifier
 from ..errors import CiteloomError, InputError
 from ..graph.session import Session
-from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest as ingest_papers
-from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.ingest_events import IngestEvent, IngestReport
+from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     Found,
     KnownPapers,

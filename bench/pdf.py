@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.measure import Row, alternate
-from citeloom.ingestion.pdf_subprocess import read_pdf_apart
+from citeloom.ingestion.reading import read_pdf_apart
 
 _MOST_PAGES = 60  # per file: a book would dominate the figure
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from bench.endpoint_ingest import PAPERS, write_papers
 from bench.measure import row_of, table
 from bench.papers import material
-from citeloom.ingestion.events import Planned
 from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.ingest_events import Planned
 from citeloom.ingestion.ray_cluster import RayRequest
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_answer_sources import present_fresh

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.papers import PDFS, available_pdfs
-from citeloom.ingestion.pdf_subprocess import PdfReading, read_pdf_apart
-from citeloom.ingestion.tesseract import find_ocr
+from citeloom.documents.pdf.ocr import find_ocr
+from citeloom.ingestion.reading import PdfReading, read_pdf_apart
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from ..documents.pandoc import pandoc
-from ..documents.regular_files import FileRefusedError, read_regular
+from ..documents.safe_files import FileRefusedError, read_regular
 from ..errors import InputError
 from ..program import install_hint
 

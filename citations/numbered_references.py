@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..documents.authors import family_name
+from ..documents.paper_names import family_name
 from .citation_styles import Citation
 from .references import Place, escaped, places_line
 

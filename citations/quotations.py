@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..documents.marker_escaping import as_written
-from ..documents.quote_display import REFERENCES
+from ..documents.plain_text import REFERENCES
 from .checks.unicode_folding import fold
 from .markers import MARKER
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..documents import Paper
-from ..documents.field_blocks import blocks
+from ..documents.blocks import blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted

@@ -19,7 +19,7 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..documents.identifiers import Identifier
+    from ..documents.paper_names import Identifier
     from ..metadata.adding import Found
     from ..settings.config import Settings
 

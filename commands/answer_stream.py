@@ -12,7 +12,7 @@ from .escaping import shown
 from .output import section_progress
 
 if TYPE_CHECKING:
-    from ..graph.events import Event
+    from ..api.events import Event
     from ..models.journal.records import Usage
     from .live_view import RunProgress
 

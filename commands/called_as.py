@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..program import help_as_called
+from ..api.messages import help_as_called
 
 
 def name_program(command: Any) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..models.concurrency import run_async
-from ..plurals import counted
-from ..program import filled
+from ..api.blocking import run_async
+from ..api.messages import counted, filled
 from .completion import complete_conversations
 from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_here, resolve
 from .output import notice, notice_command

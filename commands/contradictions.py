@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..api.blocking import run_async
+from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
-from ..models.concurrency import run_async
-from ..plurals import counted
 from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve

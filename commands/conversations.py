@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..models.concurrency import run_async
-from ..plurals import counted
+from ..api.blocking import run_async
+from ..api.messages import counted
 from .completion import complete_conversations
 from .escaping import one_line
 from .layout import table

@@ -66,8 +66,8 @@ def doctor(
 
 
 async def _repaired(library: Library, settings: Settings) -> list[Problem]:
-    from ..ingestion.pdf_subprocess import PdfReading
-    from ..ingestion.rebuild import repair_library
+    from ..ingestion.doctor import repair_library
+    from ..ingestion.reading import PdfReading
     from .output import ingest_progress
 
     with ingest_progress() as show:
@@ -90,8 +90,8 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
-    from ..ingestion.pdf_subprocess import PdfReading
-    from ..ingestion.rebuild import rebuild
+    from ..ingestion.doctor import rebuild
+    from ..ingestion.reading import PdfReading
     from .output import ingest_progress
 
     settings, found = resolve(home)

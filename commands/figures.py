@@ -109,7 +109,7 @@ def _file_of(record: dict[str, Any], written: list[tuple[int, Path]]) -> str | N
 
 def _written(library: Library, key: str, folder: Path) -> Iterator[tuple[int, Path]]:
     """Write the images of a paper; a file that holds something else is never replaced."""
-    from ..documents.atomic_write import replace_file
+    from ..documents.safe_files import replace_file
 
     for figure in library.figures(key):
         content = library.figure_image(figure)

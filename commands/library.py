@@ -37,8 +37,8 @@ from .output import (
 from .ray_option import RayCommand, RayOption, RayWorkersOption, ray_request
 
 if TYPE_CHECKING:
-    from ..ingestion.pdf_subprocess import PdfReading
     from ..ingestion.ray_cluster import RayRequest
+    from ..ingestion.reading import PdfReading
     from ..ingestion.sources import Sources
     from ..stores.home import Home
 
@@ -141,7 +141,7 @@ async def _ingest(
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_papers
     from ..ingestion.ingest import refused_report
-    from ..ingestion.pdf_subprocess import PdfReading
+    from ..ingestion.reading import PdfReading
     from ..models.journal.billing_context import bill_to
 
     settings, found = resolve(home, **limits)
@@ -187,8 +187,8 @@ async def _first_reading(
     home: Home, paths: list[Path], bib: Path | None, pdf: PdfReading, *, follow_links: bool
 ) -> Sources:
     """Read the papers of a home that does not exist, so that none is made for nothing; raises like `read_sources`."""
-    from ..documents.subprocesses import in_thread
-    from ..ingestion.conversion_cache import ConvertedFiles
+    from ..documents.sandbox import in_thread
+    from ..ingestion.reading import ConvertedFiles
     from ..ingestion.sources import read_sources
 
     home.require_place()

@@ -53,8 +53,7 @@ def copy(
     the command is given again. A home that holds anything else is refused.
     """
     from ..errors import InputError
-    from ..ingestion.home_copy import copy_home
-    from ..ingestion.library_copy import copy_library
+    from ..ingestion.home_copy import copy_home, copy_library
     from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
     from ..stores.home import find_home
     from ..stores.library import Library

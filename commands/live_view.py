@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..api.messages import counted
 from ..models.journal.records import Usage
-from ..plurals import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..graph.events import Event, ProgressEvent
+    from ..api.events import Event, ProgressEvent
 
 Spent = Callable[[], Usage]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..api.messages import command
 from ..errors import InputError
-from ..program import command
 from .output import named_home, notice
 
 if TYPE_CHECKING:

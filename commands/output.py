@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..plurals import counted
-from ..program import given_command
+from ..api.messages import counted, given_command
 from .escaping import json_text, one_line, shown
 from .layout import ending_in_command, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from ..ingestion.describing import DescribeReport
-    from ..ingestion.events import IngestEvent, IngestReport
+    from ..ingestion.ingest_events import IngestEvent, IngestReport
     from ..models.journal.records import Usage
     from ..zotero.sync import SyncReport
     from .live_view import RunProgress
@@ -99,7 +98,7 @@ def ingest_progress() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..ingestion.events import Described, Embedded, Planned, Stored
+    from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -127,7 +126,7 @@ class _IngestLines:
         self._tenth = 0
 
     def show(self, event: IngestEvent) -> None:
-        from ..ingestion.events import Described, Embedded, Planned, Stored
+        from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
 
         if isinstance(event, Planned):
             self._total = event.texts
@@ -146,7 +145,7 @@ class _IngestLines:
 
 
 def _ingest_line(event: IngestEvent) -> str:
-    from ..ingestion.events import Planned, Waiting
+    from ..ingestion.ingest_events import Planned, Waiting
 
     if isinstance(event, Waiting):
         return f"waiting for the lock held by process {event.pid or 'unknown'}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..documents import Paper
-from ..documents.zotero_link import zotero_link
+from ..documents.paper_names import zotero_link
 from ..program import command
 from ..tools.context_windows import Passage
 from ..tools.outline import OutlinedSection

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..api.blocking import run_async
 from ..errors import InputError
-from ..models.concurrency import run_async
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
 from .completion import complete_keys

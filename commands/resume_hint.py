@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from ..api.messages import program
 from ..errors import CiteloomError
-from ..program import program
 
 
 def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:

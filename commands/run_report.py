@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
-from ..plurals import counted
 from .answer_view import outcome_words
 from .output import notice
 

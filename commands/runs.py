@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..models.concurrency import run_async
-from ..plurals import counted
+from ..api.blocking import run_async
+from ..api.messages import counted
 from .answer_stream import answer_progress
 from .completion import complete_runs
 from .escaping import one_line

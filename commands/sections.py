@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..models.concurrency import run_async
-from ..program import command
+from ..api.blocking import run_async
+from ..api.messages import command
 from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
 from .escaping import one_line
 from .options import (

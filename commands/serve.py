@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from ..program import install_hint
 from .options import HomeOption, resolve
 from .output import notice
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from ..api.blocking import run_async
+from ..api.messages import command
 from ..errors import InputError
-from ..models.concurrency import run_async
-from ..program import command
 from .escaping import one_line
 from .output import notice, result
 
@@ -109,7 +109,7 @@ async def _try(model: str, url: str) -> None:
 
 def write_settings(file: Path, values: dict[str, str]) -> None:
     """Set values in a TOML file; all other lines stay as they are."""
-    from ..documents.atomic_write import replace_file
+    from ..documents.safe_files import replace_file
 
     try:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []

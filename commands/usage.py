@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..models.concurrency import run_async
-from ..plurals import counted, megabytes
+from ..api.blocking import run_async
+from ..api.messages import counted, megabytes
 from .completion import complete_runs
 from .escaping import one_line
 from .layout import table

@@ -23,9 +23,9 @@ from urllib.parse import unquote
 
 from .figures import IMAGE_ENDINGS, FigureKind
 from .image_decoding import MAX_BYTES, EncodedImage, ImageRefusedError, decoded
-from .memory_limit import bound_memory
-from .pdf.figure_drawing import drawn_figures, drawn_page
-from .regular_files import FileRefusedError, read_regular
+from .pdf.drawing import drawn_figures, drawn_page
+from .safe_files import FileRefusedError, read_regular
+from .sandbox import bound_memory
 
 _MAX_PDF: Final = 500_000_000  # bytes
 _MAX_TOTAL: Final = 100 << 20  # bytes of all images of a paper

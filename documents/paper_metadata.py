@@ -8,10 +8,10 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from .authors import family_name
-from .bibtex import as_latex, render_entry
+from .bibliography import as_latex, render_entry
 from .evidence import text_hash
 from .markdown import ParsedPaper
+from .paper_names import family_name
 from .types import Category, Paper
 
 SUMMARY_WORDS = 150

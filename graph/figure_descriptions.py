@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError, ConfigurationError
 from ..ingestion.describing import DescribeReport, FigureRefusedError, describe_figures
-from ..ingestion.events import Described
+from ..ingestion.ingest_events import Described
 from ..models.http.user_errors import is_refused_content
 from .session import Session
 

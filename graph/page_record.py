@@ -21,7 +21,7 @@ from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
 from ..citations.references import Reference, References, build_references
 from ..citations.user_citations import OwnCitation
 from ..documents import Evidence, Paper
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..roles.extractive.passage_details import without_details
 from ..roles.inputs import Source
 from ..settings.config import CitationStyle

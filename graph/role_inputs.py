@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import ToolMessage
 
 from ..documents import Chunk, Evidence, Paper, text_hash
-from ..documents.numbered_sentences import readable_units
+from ..documents.passages import readable_units
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..plurals import counted

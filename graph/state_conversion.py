@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from langgraph.types import Overwrite
 
-from ..documents.windows import Window
+from ..documents.chunking import Window
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
 from ..roles.extractive.needs import searchable, section_needs

@@ -16,8 +16,8 @@ from ..errors import CiteloomError
 from ..models.concurrency import gather_all
 from ..stores.described_figures import written_vector
 from ..stores.library import Library
-from .events import Described
 from .indexing import to_end
+from .ingest_events import Described
 
 Describe = Callable[[PaperFigure, bytes], Awaitable[str]]
 _REFUSALS: Final = 3  # with no description in between: the model takes no images, or none of ours

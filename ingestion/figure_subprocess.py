@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ..documents.figure_search import FoundFigure
-from ..documents.figures import PaperFigure, image_hash, image_type
+from ..documents.figures import FoundFigure, PaperFigure, image_hash, image_type
 from ..documents.image_extraction import WantedFigure, is_remote
-from ..documents.subprocesses import OutOfTimeError, run
+from ..documents.sandbox import OutOfTimeError, run
 
 SECONDS: Final = 90.0
 _EXTRACTOR: Final = "citeloom.documents.image_extraction"

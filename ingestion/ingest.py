@@ -12,22 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
-from .conversion_cache import ConvertedFiles
-from .events import IngestEvent, IngestReport, Planned, Waiting
 from .indexing import Indexing, OnEvent, Summarize, to_end, write
-from .notes import attach_notes
+from .ingest_events import IngestEvent, IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
-from .pdf_subprocess import BUILT_IN, PdfReading
+from .paper_matching import attach_notes, match_renamed
 from .plan import IngestPlan, make_plan
 from .ray_cluster import RayRequest
 from .ray_stages import stages_on
-from .renamed_files import match_renamed
+from .reading import BUILT_IN, ConvertedFiles, PdfReading
 from .sources import Sources, read_sources
 from .stages import Stages, stages_here
 

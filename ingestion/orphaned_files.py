@@ -13,7 +13,7 @@ from ..documents.notes import NOTE_ENDING
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.server_protocols import Uploads
-from .conversion_cache import ConvertedFiles
+from .reading import ConvertedFiles
 
 Files = dict[str, dict[str, int]]  # bytes by upload and name
 _HOUR: Final = 3600.0  # until then a file may belong to what another process is adding

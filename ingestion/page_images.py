@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ..documents.pdf.page_image import PageRefusedError
-from ..documents.subprocesses import OutOfTimeError, run
+from ..documents.pdf.drawing import PageRefusedError
+from ..documents.sandbox import OutOfTimeError, run
 
 SECONDS: Final = 20.0
 MAX_WORDS: Final = 4000  # characters
-_RENDERER: Final = "citeloom.documents.pdf.page_image"
+_RENDERER: Final = "citeloom.documents.pdf.drawing"
 _PNG: Final = b"\x89PNG"
 
 __all__ = ["PageRefusedError", "draw_page_apart"]

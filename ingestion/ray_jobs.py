@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..documents.subprocesses import StoppedError, raise_if_stopped
+from ..documents.sandbox import StoppedError, raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
 from .ray_tasks import versions
 

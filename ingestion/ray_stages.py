@@ -17,16 +17,14 @@ from typing import Any, Final
 from ..documents import Chunk
 from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper
-from ..documents.regular_files import FileRefusedError, read_regular, require_regular
-from ..documents.subprocesses import in_thread
+from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.sandbox import in_thread
 from ..models.embeddings.local import LocalEmbedding
 from ..models.embeddings.protocol import EmbeddingModel, Vector
-from .conversion_cache import ConvertedFiles
-from .folder_walk import printable
-from .pdf_subprocess import PdfReading
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, Job, RayJobs
-from .sources import MARKDOWN, PDF, parse_file
+from .reading import ConvertedFiles, PdfReading
+from .sources import MARKDOWN, PDF, parse_file, printable
 from .stages import Chunking, Stages, Texts, embed_texts, stages_here
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here

@@ -17,8 +17,7 @@ from ..documents.markdown import ParsedPaper
 from ..models.embeddings.bundled_weights import count_tokens_each
 from ..models.embeddings.local import LocalEmbedding
 from ..models.embeddings.protocol import Vectors
-from .conversion_cache import READING_VERSION, ConvertedFiles
-from .pdf_subprocess import PdfReading
+from .reading import READING_VERSION, ConvertedFiles, PdfReading
 from .sources import parse_file
 from .stages import Chunking, split_paper
 

@@ -1,34 +1,167 @@
-"""Collects the sources of an ingest: walks folders, reads papers, finds each one's `.bib` entry."""
+"""Collects the sources of an ingest: walks folders, reads papers, finds each one's `.bib` entry.
+
+A folder may come from somebody else, with links to any of the user's files, and ingested text is sent to models. So
+links out of a folder are followed only on request.
+"""
 
 from __future__ import annotations
 
 import codecs
+import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..documents.bibliography import Bibliography, Refusal, read_bibliography
-from ..documents.conversion import FORMATS, ConversionError, as_markdown, most_bytes
 from ..documents.figures import IMAGE_ENDINGS
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.notes import note_stem
-from ..documents.page_alignment import with_pages_of
+from ..documents.pandoc import FORMATS, ConversionError, as_markdown, most_bytes
 from ..documents.paper_metadata import describe
 from ..documents.pdf import PdfRefusedError
-from ..documents.regular_files import FileRefusedError, read_regular, require_regular
-from ..documents.subprocesses import raise_if_stopped
+from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .conversion_cache import ConvertedFiles
-from .folder_walk import printable, walk
 from .langchain_documents import MOST_CHARACTERS, Given, SourcePaper, grouped, read_given
-from .pdf_subprocess import BUILT_IN, PdfReading, read_pdf_apart
+from .reading import BUILT_IN, ConvertedFiles, PdfReading, read_pdf_apart
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The files found, in order of their names; `passed_over` counts files with other extensions."""
+
+    files: tuple[Path, ...]
+    bibliographies: tuple[Path, ...]
+    refused: tuple[Refusal, ...]
+    passed_over: Counter[str] = field(default_factory=Counter)
+
+
+def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = False) -> Walked:
+    """The files among `paths`, and the non-hidden files with one of these extensions below its folders.
+
+    Bibliographies are only looked for directly in a folder. A file given by its own path may be a link to anywhere.
+    """
+    files: dict[Path, None] = {}
+    bibliographies: dict[Path, None] = {}
+    refused: dict[Path, Refusal] = {}
+    passed_over: Counter[str] = Counter()
+    for path in paths:
+        if not path.is_dir():
+            files[path] = None
+            continue
+        for file in _below(path, follow_links):
+            ending = file.suffix.lower()
+            if ending not in endings and ending != ".bib":
+                passed_over[printable(ending) or "without extension"] += 1
+            elif ending == ".bib" and file.parent != path:
+                continue
+            # Links of notes are checked later, when their paper is known.
+            elif not follow_links and note_stem(file) is None and (target := leads_out(file, paths)) is not None:
+                refused[file] = refused_link(file, target)
+            else:
+                (bibliographies if ending == ".bib" else files)[file] = None
+    return Walked(tuple(files), tuple(bibliographies), tuple(refused.values()), passed_over)
+
+
+def _below(folder: Path, follow_links: bool) -> Iterator[Path]:
+    """The files below a folder; each folder once, since links can form a cycle."""
+    seen: set[str] = set()
+    for inside, subfolders, names in os.walk(folder, followlinks=follow_links):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        if follow_links:
+            real = os.path.realpath(inside)
+            if real in seen:
+                subfolders.clear()
+                continue
+            seen.add(real)
+        yield from (Path(inside) / name for name in sorted(names) if not name.startswith("."))
+
+
+def leads_out(file: Path, within: Sequence[Path]) -> Path | None:
+    """The target of a link, if it is neither one of these paths nor below one of these folders."""
+    if not file.is_symlink():
+        return None
+    try:
+        target = file.resolve()
+        inside = any(target.is_relative_to(path.resolve()) for path in within)
+    except (OSError, RuntimeError):  # a cyclic link, which cannot be read either
+        return None
+    return None if inside else target
+
+
+def refused_link(file: Path, target: Path) -> Refusal:
+    """The refusal of a link, naming the option that follows it."""
+    reason = f"is a link out of the folder, to {printable(str(target))}; use --follow-links to ingest its target"
+    return Refusal(printable(str(file)), reason)
+
+
+def printable(name: str) -> str:
+    """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+_RUN = 6  # words that identify a place
+_SAME = 0.6  # of the pages with text must be found, in order
+_WORD = re.compile(r"[^\W_]+")
+
+
+def with_pages_of(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
+    """The paper with the pages of its PDF; None if the PDF has another text.
+
+    A page whose words are not in the text, such as one of figures, begins where the next one does.
+    """
+    words = [(match.group().casefold(), match.start()) for match in _WORD.finditer(paper.text)]
+    places = _unique_runs([word for word, _ in words])
+    ends = [*pdf.page_starts[1:], len(pdf.text)]
+    starts: list[int | None] = []
+    found = counted = last = 0
+    for begin, end in zip(pdf.page_starts, ends, strict=True):
+        page = [match.group().casefold() for match in _WORD.finditer(pdf.text[begin:end])]
+        place = _first_place(page, places, last)
+        counted += len(page) >= 2 * _RUN
+        found += place is not None and len(page) >= 2 * _RUN
+        last = place if place is not None else last
+        starts.append(words[place][1] if place is not None else None)
+    if not counted or found < _SAME * counted:
+        return None
+    return replace(paper, page_starts=_without_gaps(starts, len(paper.text)))
+
+
+def _unique_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
+    """The place of each run of words that occurs once."""
+    places: dict[tuple[str, ...], int] = {}
+    for place in range(len(words) - _RUN + 1):
+        run = tuple(words[place : place + _RUN])
+        places[run] = -1 if run in places else place
+    return places
+
+
+def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: int) -> int | None:
+    """The place of the first run on the page that is in the text, not before `last`."""
+    for offset in range(len(page) - _RUN + 1):
+        place = places.get(tuple(page[offset : offset + _RUN]), -1)
+        if place >= last:
+            return max(last, place - offset) if offset < _RUN else place
+    return None
+
+
+def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
+    filled: list[int] = []
+    following = length
+    for start in reversed(starts):
+        following = following if start is None else min(start, following)
+        filled.append(following)
+    return (0, *reversed(filled[:-1]))
+
 
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"

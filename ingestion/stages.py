@@ -12,7 +12,7 @@ from functools import partial
 from ..documents import Chunk
 from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper
-from ..documents.subprocesses import raise_if_stopped
+from ..documents.sandbox import raise_if_stopped
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from .sources import ParseFiles, parse_files
 

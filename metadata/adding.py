@@ -13,7 +13,7 @@ from typing import Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography
-from ..documents.identifiers import ARXIV_PREFIX, Identifier
+from ..documents.paper_names import ARXIV_PREFIX, Identifier
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.home import Home

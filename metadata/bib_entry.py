@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ..documents.atomic_write import replace_file
-from ..documents.bibliography import Bibliography, parse_bibliography, read_bibliography
-from ..documents.bibtex import as_latex, render_entry
-from ..documents.identifiers import identifier_of
+from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
+from ..documents.paper_names import identifier_of
+from ..documents.safe_files import replace_file
 from ..errors import InputError
 from .work import Work
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..documents import Paper
-from ..documents.bibliography import parse_bibliography
-from ..documents.bibtex import as_latex
+from ..documents.bibliography import as_latex, parse_bibliography
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
 from .bib_entry import PAGES

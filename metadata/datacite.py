@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..documents.identifiers import ARXIV_PREFIX
+from ..documents.paper_names import ARXIV_PREFIX
 from ..documents.publication_status import Version, VersionKind
 from .service_client import ServiceClient, UnusableAnswerError
 from .work import (

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..documents import Paper
-from ..documents.identifiers import identifier_of
+from ..documents.paper_names import identifier_of
 from ..documents.publication_status import PublicationStatus
 from ..stores.metadata_records import Statement
 from ..stores.metadata_store import MetadataStore

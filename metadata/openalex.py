@@ -55,7 +55,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
 
 
 def _authors(item: Mapping[str, Any]) -> list[Author]:
-    from ..documents.authors import family_name
+    from ..documents.paper_names import family_name
 
     found = []
     for entry in objects(item.get("authorships")):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ..documents.publication_status import Notice, notice_kind
-from ..documents.regular_files import FileRefusedError, require_regular
+from ..documents.safe_files import FileRefusedError, require_regular
 from ..errors import InputError
 from ..stores.metadata_records import RETRACTION_WATCH
 from ..stores.metadata_store import MetadataStore

@@ -7,8 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..documents import Paper
-from ..documents.authors import family_name
-from ..documents.identifiers import ARXIV_PREFIX, Identifier
+from ..documents.paper_names import ARXIV_PREFIX, Identifier, family_name
 from ..documents.publication_status import Version
 from .service_client import ServiceClient, UnusableAnswerError
 from .work import Author, Work, abstract_text, doi_in, field_text, link, mapping, objects, whole_number, year_in

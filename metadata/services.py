@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..documents import Paper
-from ..documents.identifiers import Identifier
+from ..documents.paper_names import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
 from ..models.http.clock import Clock, SystemClock

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     # For type names only: importing the package takes a quarter of a second, which would slow down `--help`.
     from langchain_core.messages import AIMessage, BaseMessage
 
-    from ..documents.windows import Window
+    from ..documents.chunking import Window
 
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)

@@ -15,7 +15,7 @@ from ..citations.export.pandoc_formats import Format
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, sentences
 from ..documents.exported_text import without_comments_and_references
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of, written_files

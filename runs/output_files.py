@@ -12,7 +12,7 @@ from ..citations.export.files import as_bytes, file_stem, prepare_folder, write_
 from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
 from ..citations.export.report_images import ReportImages
 from ..citations.html_escaping import inert
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home

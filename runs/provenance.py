@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..documents import Evidence
-from ..documents.quote_display import shown_quote
-from ..documents.zotero_link import NO_LINK, zotero_link
+from ..documents.paper_names import NO_LINK, zotero_link
+from ..documents.plain_text import shown_quote
 from ..errors import InputError
 from ..graph.role_inputs import sources_for
 from ..stores.library import Library

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.events import OnEvent
 from ..graph.session import Session

@@ -12,18 +12,17 @@ from typing import Any
 
 from ..documents.bibliography import Refusal, read_bibliography
 from ..documents.paper_metadata import has_own_entry
-from ..documents.subprocesses import in_thread
+from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..errors import CiteloomError
 from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
-from ..ingestion.conversion_cache import ConvertedFiles
-from ..ingestion.events import IngestEvent, IngestReport
 from ..ingestion.ingest import ingest_sources
+from ..ingestion.ingest_events import IngestEvent, IngestReport
 from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.metadata_update import matching_entries, update_metadata
 from ..ingestion.orphaned_files import remove_orphans
-from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.paper_matching import matching_entries, update_metadata
+from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, as_one, read_as, read_sources
 from ..models.journal.billing_context import bill_to
 from ..stores.job_records import JobOrder

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..api.paper_lookup import Adding, add_each, aenrich, identifiers_of
 from ..graph.session import Session
-from ..ingestion.events import IngestEvent
+from ..ingestion.ingest_events import IngestEvent
 from ..metadata.enriching import Enrichment
 from ..models.journal.billing_context import bill_to
 from .job import Emit, Work

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from ..api.events import EventRecorder
 from ..graph.conversation_state import TurnKind
-from ..graph.events import EventRecorder
 from ..graph.session import Session
 from ..runs.conversation import TurnRequest, delete_conversation, take_turn
 from ..runs.execution import begin_run, delete_run, ignore

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from ..graph.events import EventRecorder
+from ..api.events import EventRecorder
 from ..runs.conversation import paused_turn
 from ..runs.execution import RunUnderWayError
 from ..runs.result_record import public_record, stored

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Final
 
 from pathvalidate import sanitize_filename
 
+from ..api.messages import megabytes
 from ..ingestion.sources import ENDINGS
-from ..plurals import megabytes
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.local.local_uploads import UPLOAD

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..documents import Category
-from ..documents.windows import Window
+from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.needs import Need, Purpose
 from ..roles.protocols import EvidenceReader, Findings

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..documents import Paper
-from ..documents.zotero_link import NO_LINK, zotero_link
+from ..documents.paper_names import NO_LINK, zotero_link
 from ..stores.library import Library
 from .context_windows import Passage
 from .figure_records import listed_figures

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import Final
 
 from ..documents import Chunk, chunk_id, split_chunk_id
-from ..documents.windows import Window
+from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.needs import Need
 from ..stores.library import Library, UnknownPaperError

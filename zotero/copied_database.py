@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from ..documents.regular_files import FileRefusedError, require_regular
+from ..documents.safe_files import FileRefusedError, require_regular
 from .zotero_records import ZoteroError, plain_text
 
 JOURNALS: Final = ("", "-wal", "-journal")  # what is committed may still be in the write-ahead log

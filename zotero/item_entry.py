@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ..documents.bibtex import as_latex, render_entry
+from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
-from ..documents.zotero_link import zotero_fields
+from ..documents.paper_names import zotero_fields
 from ..metadata.bib_entry import PAGES
 from ..metadata.citation_keys import KeyFields
 from .zotero_records import Creator, ZoteroItem, ZoteroLibrary

@@ -13,18 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..documents.atomic_write import replace_file
 from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION
-from ..documents.subprocesses import in_thread, raise_if_stopped
+from ..documents.safe_files import replace_file
+from ..documents.sandbox import in_thread, raise_if_stopped
 from ..errors import InputError
-from ..ingestion.conversion_cache import READING_VERSION, ConvertedFiles
-from ..ingestion.events import IngestReport
 from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
+from ..ingestion.ingest_events import IngestReport
 from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.pdf_subprocess import PdfReading
+from ..ingestion.reading import READING_VERSION, ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..settings.config import Settings

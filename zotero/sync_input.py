@@ -9,7 +9,7 @@ from typing import Final
 
 from ..documents import Paper
 from ..documents.bibliography import Refusal
-from ..documents.zotero_link import item_path
+from ..documents.paper_names import item_path
 from ..metadata.citation_keys import KeyPattern
 from .attachment_files import FilePlaces, ItemFile
 from .sync_state import SyncedPaper, SyncState

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..documents.atomic_write import replace_file
-from ..documents.regular_files import FileRefusedError, read_regular
+from ..documents.safe_files import FileRefusedError, read_regular, replace_file
 from ..errors import InputError
 from ..stores.home import Home
 

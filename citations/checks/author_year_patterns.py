@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...documents import Paper
-from ...documents.authors import family_name
+from ...documents.paper_names import family_name
 
 _PARTICLE = (
     r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin|ibn|zu|af|y"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...documents.marker_escaping import as_written
-from ...documents.regular_files import FileRefusedError, read_regular
+from ...documents.safe_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
 from ..quotations import quoted_spans
 from ..spans import SpanSet

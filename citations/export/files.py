@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...documents import Evidence, Paper
-from ...documents.atomic_write import replace_file
+from ...documents.safe_files import replace_file
 from ...errors import InputError
 from ..checks.findings import Finding
 from ..checks.number_tracing import NumberTrace

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ...documents.subprocesses import OutOfTimeError, run
+from ...documents.sandbox import OutOfTimeError, run
 from .pandoc_formats import ExportError
 
 _ENGINES: Final = ("xelatex", "tectonic", "lualatex")

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from ...documents.zotero_link import is_zotero_address
+from ...documents.paper_names import is_zotero_address
 from ..marking import MARKS
 
 if TYPE_CHECKING:

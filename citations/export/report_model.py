@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...documents.quote_display import shown_quote
+from ...documents.plain_text import shown_quote
 from ..marking import MARKS
 
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone

@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from ...plurals import counted
+from ...api.messages import counted
 from ...section_kinds import SECTION_KINDS
 from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
 from . import display
@@ -113,8 +113,8 @@ async def section(shell: Shell, argument: str) -> Outcome:
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
     """Rebuild the index from the files of the papers."""
-    from ...ingestion.pdf_subprocess import PdfReading
-    from ...ingestion.rebuild import rebuild
+    from ...ingestion.doctor import rebuild
+    from ...ingestion.reading import PdfReading
 
     session = await shell.session()
     settings = session.settings

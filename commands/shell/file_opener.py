@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ...program import command
+from ...api.messages import command
 from .input import on_terminal
 
 # A program that fails does so at once; one that is still there shows the file.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ...api.messages import counted
 from ...documents import Paper
 from ...documents.publication_status import PublicationStatus
-from ...plurals import counted
 from ..output import notice
 from ..search_view import behind, place_of, shown
 from . import display

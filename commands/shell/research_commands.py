@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...api.messages import counted
 from ...errors import CiteloomError
-from ...plurals import counted
 from ..answer_stream import AnswerStreamView
 from ..answer_view import references_markdown
 from ..live_view import RunProgress
@@ -19,8 +19,8 @@ from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
 
 if TYPE_CHECKING:
+    from ...api.events import ProgressEvent
     from ...graph.conversation_state import TurnKind
-    from ...graph.events import ProgressEvent
     from ...runs.result_record import UsageRecord
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...api.messages import counted
 from ...errors import CiteloomError
-from ...plurals import counted
 from ...settings.config import Settings
 from ...stores.backends import backend_of
 from ...stores.home import Home

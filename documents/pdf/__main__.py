@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ..memory_limit import bound_memory
+from ..sandbox import bound_memory
 from .ocr import Ocr
 from .reader import PdfRefusedError, read_pdf
 

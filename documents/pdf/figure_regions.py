@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from ..figures import FigureKind
-from .marked_words import Box
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 _TWO_COLUMNS: Final = 0.35  # of the lines: if fewer cross the middle, the page has two columns
 _LINES_ENOUGH: Final = 16

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..boilerplate import is_furniture
 from ..categories import said_outright
+from ..paragraph_kinds import is_furniture
 from ..types import Category
-from .headings import TITLE_PAGES, begins_text, is_heading, opening_category
-from .page_blocks import NUMBERED, SMALLER, Piece
+from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, begins_text, is_heading, opening_category
 
 _LABEL = re.compile(r"(?:abstract|a b s t r a c t|summary|contents|table of contents)", re.IGNORECASE)
 _RUN_IN = re.compile(r"(?:Abstract|ABSTRACT|A B S T R A C T)(?:\s*[.:\u2014\u2013-]\s*|\s+)(?=[\"\u201c(]?[A-Z\d])")

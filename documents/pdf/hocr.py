@@ -11,8 +11,8 @@ from statistics import median
 from typing import Final
 from xml.etree import ElementTree
 
-from ..unmarked_headings import names_part
-from .page_blocks import NUMBERED
+from ..markdown import names_part
+from .headings import NUMBERED
 from .pages import Page, TextRun
 
 _LINES: Final = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})

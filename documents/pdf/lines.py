@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .dehyphenation import damaged_words, joined, with_words
-from .pages import Page, Table, TextRun
-from .painted_cells import grid_table
+from .pages import Page, Table, TextRun, grid_table
 from .table_detection import take_tables, take_wide_tables
 
 _WORD_GAP = 0.16  # times the letter size: less is not a word gap

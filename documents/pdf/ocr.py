@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import math
 import os
+import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, TYPE_CHECKING, Final
 
-from ..subprocesses import OutOfTimeError, run
+from ...errors import InputError
+from ...program import install_hint
+from ...settings.config import Settings
+from ..sandbox import OutOfTimeError, bound_memory, run
+from .drawing import PageRefusedError
 from .hocr import HocrError, OcrPage, in_common_sizes, read_hocr
 from .pages import Page
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 PAGE_SECONDS: Final = 60.0  # usual pages take two to five
 _AT_ONCE: Final = 4
 PAGE_READINGS: Final = 3  # of one page: as it lies, upright, and with level lines
 _ENOUGH: Final = 0.8  # of the words of the best reading
-_READER: Final = "citeloom.documents.pdf.page_scan"
+_READER: Final = "citeloom.documents.pdf.ocr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +109,134 @@ def _not_drawn(text: str) -> OcrPage:
     if "refused" in said:
         raise _PageError(str(said["refused"]))
     return OcrPage(Page(0.0, 0.0, (), (), 0), 0.0)
+
+
+RESOLUTION: Final = 300  # dots per inch, as tesseract is trained
+_LEAST_RESOLUTION: Final = 70  # tesseract takes anything lower for a mistake
+_MAX_PIXELS: Final = 16_000_000  # an A3 page in full resolution
+_MEMORY: Final = 2 << 30  # bytes of address space, tesseract's too
+_SHADES: Final = 24  # of 255: a page with less contrast is blank
+
+
+def main() -> None:
+    """Read the page that the arguments name."""
+    bound_memory(_MEMORY)
+    # Messages of the library must not mix with the output.
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    path, number, degrees, program, languages, layout = sys.argv[1:7]
+    try:
+        image, resolution = grey_page(Path(path), int(number), float(degrees))
+    except PageRefusedError as error:
+        os.write(answer, json.dumps({"refused": str(error)}).encode())
+        return
+    if image is None:
+        os.write(answer, b'{"blank": true}')
+        return
+    os.dup2(answer, 1)
+    with tempfile.TemporaryFile() as drawn:
+        image.save(drawn, "PPM")
+        _become_tesseract(drawn, program, languages, layout, resolution)
+
+
+def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | None, int]:
+    """The page with this number, from 1, turned counter-clockwise, and its resolution; no image of a blank page.
+
+    Raises `PageRefusedError`.
+    """
+    import pypdfium2
+
+    try:
+        page = pypdfium2.PdfDocument(path)[number - 1]
+        across, down = page.get_size()
+        if across <= 0 or down <= 0:
+            raise PageRefusedError("has no size")
+        scale = min(RESOLUTION / 72, math.sqrt(_MAX_PIXELS / (across * down)))
+        image = page.render(scale=scale, grayscale=True, may_draw_forms=False).to_pil().convert("L")
+    except (pypdfium2.PdfiumError, MemoryError) as error:
+        raise PageRefusedError(f"cannot be drawn ({error or 'out of memory'})") from error
+    darkest, lightest = image.getextrema()
+    if lightest - darkest < _SHADES:
+        return None, 0
+    if degrees:
+        image = image.rotate(degrees, expand=True, fillcolor=255)
+    return image, max(_LEAST_RESOLUTION, round(scale * 72))
+
+
+def _become_tesseract(drawn: IO[bytes], program: str, languages: str, layout: str, resolution: int) -> None:
+    """Replace this process by tesseract, with the image as its input."""
+    drawn.flush()
+    os.lseek(drawn.fileno(), 0, os.SEEK_SET)
+    os.dup2(drawn.fileno(), 0)
+    options = ["-l", languages, "--psm", layout, "--dpi", str(resolution), "-c", "tessedit_create_hocr=1"]
+    # Pages are read side by side, so each needs one core only.
+    os.execve(program, [program, "stdin", "stdout", *options], {**os.environ, "OMP_THREAD_LIMIT": "1"})
+
+
+_SECONDS: Final = 20.0
+_PACKAGES: Final = ("pypdfium2", "PIL")
+_ORIENTATION: Final = "osd"  # the model that finds out how a page lies
+_UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
+_OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
+
+
+def ocr_of(settings: Settings, *, required: bool = False) -> Ocr | None:
+    """The tesseract that the settings ask for; None if OCR is off, or automatic and not installed.
+
+    Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
+    """
+    if not required and (settings.ocr == "off" or not _is_installed()):
+        return None
+    return find_ocr(settings.ocr_languages)
+
+
+def find_ocr(languages: str) -> Ocr:
+    """The installed tesseract; raises `InputError` if something that it needs is missing."""
+    program = shutil.which("tesseract")
+    if program is None:
+        raise InputError(
+            "OCR needs tesseract: no 'tesseract' in PATH.",
+            help=f"Install it (apt install tesseract-ocr, brew install tesseract), {_OTHERWISE}.",
+        )
+    if not _has_packages():
+        raise InputError("OCR needs pypdfium2 and pillow.", help=f"{install_hint('ocr')}.")
+    known = _listed(program)
+    missing = [name for name in languages.split("+") if name not in known]
+    if missing:
+        raise InputError(
+            f"CITELOOM_OCR_LANGUAGES: tesseract has no language {missing[0]}; it has {', '.join(known) or 'none'}.",
+            help=f"Install it (apt install tesseract-ocr-{missing[0].replace('_', '-')}), or name others.",
+        )
+    return Ocr(str(Path(program).absolute()), languages, _ANY_WAY_UP if _ORIENTATION in known else _UPRIGHT)
+
+
+def tesseract_version(program: str) -> str:
+    """What the program says of itself, such as "tesseract 5.3.0"; raises `InputError` if it does not start."""
+    return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
+
+
+def _is_installed() -> bool:
+    return shutil.which("tesseract") is not None and _has_packages()
+
+
+def _has_packages() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
+
+
+def _listed(program: str) -> list[str]:
+    lines = _printed(program, "--list-langs").splitlines()
+    return [line.strip() for line in lines if re.fullmatch(r"[\w/]+", line.strip())]
+
+
+def _printed(program: str, option: str) -> str:
+    try:
+        done = run([str(Path(program).absolute()), option], seconds=_SECONDS)
+    except (OutOfTimeError, OSError):
+        done = None
+    if done is None or done.code:
+        raise InputError(f"OCR needs tesseract, but {program} does not start.", help=f"Repair it, {_OTHERWISE}.")
+    return done.output.decode("utf-8", "replace") or done.errors
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,17 @@
-"""What is read from a page of a PDF: text runs with position and font, and tables.
+"""Reads the pages of a PDF: text runs with position and font, and tables with rules or painted cells.
 
 Lengths are points, 72 to the inch; y grows upwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from .dehyphenation import joined
 
 LEAST_ROWS = 2
 FEW_LETTERS = 30
@@ -96,3 +101,168 @@ def table_markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in escaped]
     lines.insert(1, "|" + "---|" * columns)
     return "\n".join(lines)
+
+
+_MAX_CELLS: Final = 5_000  # on a page
+_LEAST_WIDTH: Final = 12.0
+_LEAST_HEIGHT: Final = 7.0
+_LARGEST: Final = 0.6  # of the page: more is its background
+_CLOSE: Final = 2.5  # points between edges that are the same
+_LEAST_FILLED: Final = 0.5
+_LONGEST_CELL: Final = 2_000  # characters
+
+
+def painted_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], page: float) -> list[Grid]:
+    """The grids with words in them among the rectangles of a page, whose area is `page`."""
+    return [grid for grid in _grids(_rows(_cells(rectangles, page))) if _is_filled(grid, runs)]
+
+
+def grid_table(grid: Grid, runs: Sequence[TextRun], lost: bool) -> Table:
+    """The words in the cells of a grid as a table; `lost` means that ligatures are missing."""
+    box = grid_box(grid)
+    inside = [run for run in runs if box.holds(run)]
+    rows = [[_words(cell, inside, lost)[:_LONGEST_CELL] for cell in row] for row in grid]
+    return replace(box, markdown=table_markdown(rows))
+
+
+def grid_box(grid: Grid) -> Table:
+    """The edges of a grid, as a table without words."""
+    x, y = grid[0][0].left, grid[-1][0].bottom
+    return Table(x, y, grid[0][-1].right - x, grid[0][0].top - y, "")
+
+
+def _is_filled(grid: Grid, runs: Sequence[TextRun]) -> bool:
+    box = grid_box(grid)
+    inside = [run for run in runs if box.holds(run)]
+    cells = [_box(cell) for row in grid for cell in row]
+    return sum(any(cell.holds(run) for run in inside) for cell in cells) >= _LEAST_FILLED * len(cells)
+
+
+def _box(cell: Cell) -> Table:
+    return Table(cell.left, cell.bottom, cell.right - cell.left, cell.top - cell.bottom, "")
+
+
+def _cells(rectangles: Iterable[dict[str, Any]], page: float) -> list[Cell]:
+    """The rectangles that may be cells, each once: a cell is painted several times if it has a border."""
+    found: dict[tuple[int, ...], Cell] = {}
+    for item in islice(rectangles, 4 * _MAX_CELLS):
+        x, y, width, height = item["bbox"]
+        if width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and width * height <= _LARGEST * page:
+            edges = (x, y, x + width, y + height)
+            found.setdefault(tuple(round(edge / _CLOSE) for edge in edges), Cell(*edges))
+    return list(islice(found.values(), _MAX_CELLS))
+
+
+def _rows(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells side by side, from top to bottom."""
+    rows: list[list[Cell]] = []
+    for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.bottom / _CLOSE), cell.left)):
+        last = rows[-1][-1] if rows else None
+        beside = last and _same(last.top, cell.top) and _same(last.bottom, cell.bottom)
+        if last and beside and _same(last.left, cell.left):
+            continue
+        if last and beside and _same(last.right, cell.left):
+            rows[-1].append(cell)
+        else:
+            rows.append([cell])
+    return [row for row in rows if len(row) >= LEAST_ROWS]
+
+
+def _grids(rows: Sequence[list[Cell]]) -> list[Grid]:
+    """Rows below each other with the same edges."""
+    tables: list[list[list[Cell]]] = []
+    for row in rows:
+        above = next((table for table in reversed(tables) if _below(table[-1], row)), None)
+        if above is not None:
+            above.append(row)
+        else:
+            tables.append([row])
+    return [tuple(map(tuple, table)) for table in tables if len(table) >= LEAST_ROWS]
+
+
+def _below(above: Sequence[Cell], row: Sequence[Cell]) -> bool:
+    touches = _same(above[0].bottom, row[0].top) and len(above) == len(row)
+    return touches and all(_same(one.left, other.left) for one, other in zip(above, row, strict=True))
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= _CLOSE
+
+
+def _words(cell: Cell, runs: Sequence[TextRun], lost: bool) -> str:
+    box = _box(cell)
+    text = ""
+    before: TextRun | None = None
+    # In reading order; runs on one line differ by less than half a letter.
+    for run in sorted(runs, key=lambda run: (-round(run.y / max(1.0, 0.5 * run.size)), run.x)):
+        if not box.holds(run):
+            continue
+        if before is None or run.x < before.right - before.size:
+            text = f"{text} {run.text}"
+        else:
+            text = joined(text, run.text, before.gap_to(run), lost)
+        before = run
+    return re.sub(r"\s+", " ", text).strip()
+
+
+# Text this much taller than its letters runs up the margin (the stamp of a preprint server).
+_UPRIGHT = 3.0
+_LEAST_CELLS_FILLED = 0.5
+
+
+def read_page(document: Any, number: int) -> Page:
+    """Read the page `number` (0, 1 ...) of an open document; raises the parser's errors."""
+    runs = tuple(
+        TextRun(x, y, width, height, span.font_size or height, bool(span.is_bold), bool(span.is_monospace), text)
+        for span in document.extract_spans(number)
+        if (text := _clean(span.text)).strip()
+        for x, y, width, height in [span.bbox]
+        if height < _UPRIGHT * max(span.font_size, 1.0) or len(text) < _UPRIGHT
+    )
+    width, height = _size(document, number, runs)
+    grids = tuple(painted_grids(document.extract_rects(number), runs, width * height))
+    boxes = [grid_box(grid) for grid in grids]
+    found = (table for item in document.extract_tables(number) if (table := _table(item)) is not None)
+    tables = tuple(table for table in found if not any(table.overlaps(box) for box in boxes))
+    # Only needed for pages without text; counting images takes as long as reading text.
+    lettered = sum(character.isalpha() for run in runs for character in run.text) >= FEW_LETTERS
+    return Page(width, height, runs, tables, 0 if lettered else _pictures(document, number), grids)
+
+
+def _pictures(document: Any, number: int) -> int:
+    try:
+        return len(document.page_images(number))
+    except (RuntimeError, OSError):
+        return 0
+
+
+def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, float]:
+    """Width and height of a page; estimated from its content if a damaged file does not say."""
+    try:
+        page = document[number]  # the document's own media box takes fifty times as long
+        return float(page.width), float(page.height)
+    except (RuntimeError, OSError):
+        return max((run.right for run in runs), default=0.0), max((run.y + run.height for run in runs), default=0.0)
+
+
+def _clean(text: str) -> str:
+    """The text without characters that represent no letter."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\ufeff]", "", text)
+
+
+def _table(found: dict[str, Any]) -> Table | None:
+    """The table as markdown; None if the library's detection was wrong."""
+    rows = [[_cell(cell) for cell in row["cells"]] for row in found["rows"]]
+    columns = max((len(row) for row in rows), default=0)
+    cells = [cell for row in rows for cell in row]
+    filled = sum(bool(cell) for cell in cells)
+    if len(rows) < LEAST_ROWS or columns < LEAST_ROWS or filled <= _LEAST_CELLS_FILLED * len(rows) * columns:
+        return None
+    if max(map(len, cells)) > LONGEST_CELL:
+        return None
+    x, y, width, height = found["bbox"]
+    return Table(x, y, width, height, table_markdown(rows))
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip()

@@ -1,4 +1,4 @@
-"""Opens a PDF, refuses unusable ones with a one-line reason, and reads its title and DOI."""
+"""Opens a PDF, refuses unusable ones with a one-line reason, and reads its text, title and DOI."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...text.normalize import unescape_html
 from ..front_matter import find_doi
-from .dehyphenation import lost_ligatures
+from .dehyphenation import lost_ligatures, plain
 from .first_page import confirmed_authors, read_year
 from .lines import read_lines
-from .metadata import document_authors, document_title
 from .ocr import Ocr, ScannedPages, read_scanned
-from .page_reading import read_page
-from .pages import FEW_LETTERS, Page
+from .pages import FEW_LETTERS, Page, read_page
 from .structure import PdfText, structure
 
 _TAIL = 2048  # bytes at the end that must contain the end mark
@@ -170,3 +169,69 @@ def _is_gibberish(text: str, shown: str, letters: int) -> bool:
     words = [word for word in text.split() if sum(character.isalpha() for character in word) >= 2]
     odd = sum(bool(re.search(r"[^\W\d_][\d%$&#@*+<>=\\^]+[^\W\d_]", word)) for word in words)
     return odd > _ODD_WORDS * len(words) and letters > 0
+
+
+_XMP = re.compile(rb"<dc:title>((?:[^<]|<(?!/?dc:title>)){0,2000}+)</dc:title>")
+_INFORMATION = re.compile(rb"/Info\s+(\d+)\s+(\d+)\s+R")
+_STRING = rb"\s*(\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\)){0,2000}\)|<[0-9A-Fa-f\s]{0,4000}>)"
+_NO_TITLE = re.compile(
+    r"(?:untitled|title|document|microsoft word|slide ?\d*|layout \d|adobe photoshop pdf"
+    r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|html?))\b.*",
+    re.IGNORECASE,
+)
+_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"", b"f": b""}
+_LEAST = 8  # characters
+
+
+def document_title(data: bytes) -> str:
+    """The title in a PDF's metadata; empty if there is none, or only a file name."""
+    for found in (_from_information(data, b"/Title"), _from_xmp(data)):
+        title = " ".join(plain(found).split())
+        if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
+            return title
+    return ""
+
+
+def document_authors(data: bytes) -> str:
+    """The authors in a PDF's metadata, as written there; empty if there are none."""
+    return " ".join(plain(_from_information(data, b"/Author")).split())
+
+
+def _from_information(data: bytes, name: bytes) -> str:
+    reference = _INFORMATION.search(data)
+    if reference is None:
+        return ""
+    start = re.search(rb"(?<!\d)" + reference.group(1) + rb"\s+" + reference.group(2) + rb"\s+obj\b", data)
+    if start is None:
+        return ""
+    end = data.find(b"endobj", start.end())
+    value = re.compile(name + _STRING, re.DOTALL).search(data, start.end(), end if end > 0 else len(data))
+    return _string(value.group(1)) if value else ""
+
+
+def _string(raw: bytes) -> str:
+    """Decode a PDF string, in UTF-16 or (approximately) Latin-1."""
+    if raw.startswith(b"<"):
+        digits = re.sub(rb"\s", b"", raw[1:-1])
+        value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
+    else:
+        value = re.sub(rb"\\([0-7]{1,3}|\r\n|.)", _escape, raw[1:-1], flags=re.DOTALL)
+    if value.startswith(b"\xfe\xff"):
+        return value[2:].decode("utf-16-be", "ignore")
+    if value.startswith(b"\xef\xbb\xbf"):
+        return value[3:].decode("utf-8", "ignore")
+    return value.decode("cp1252", "ignore")
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    if code.isdigit():
+        return bytes([int(code, 8) & 0xFF])
+    return _ESCAPES.get(code, b"" if code in (b"\n", b"\r\n") else code)
+
+
+def _from_xmp(data: bytes) -> str:
+    found = _XMP.search(data)
+    if found is None:
+        return ""
+    return unescape_html(re.sub(r"<[^>]*>", " ", found.group(1).decode("utf-8", "ignore")))  # bounded: 2,000 characters

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..markdown import BlockKind, Span
+from ..front_matter import FrontMatter
+from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
 from .dehyphenation import Hyphens, plain
 from .first_page import mark_front_parts, read_authors
-from .headings import find_title, levelled
+from .headings import ENDS, SMALLER, Piece, body_size, find_title, gathered, levelled, written
 from .lines import Line
-from .page_blocks import ENDS, SMALLER, Piece, body_size, gathered, written
 from .table_detection import CAPTION
 
 _NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
@@ -169,3 +169,22 @@ def _assembled(pieces: Sequence[Piece], page_count: int, opens_with_names: bool)
             blocks.append((kind, start, len(text)))
     starts += [len(text)] * (page_count - len(starts))
     return PdfText(text, headings, blocks, starts, title, "largest line of the first page", opens_with_names)
+
+
+def parsed_pdf(read: PdfText) -> ParsedPaper:
+    """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
+    front = FrontMatter(title=read.title, authors=read.authors, year=read.year, doi=read.doi)
+    headings = [Heading(*heading) for heading in read.headings]
+    has_title = bool(headings) and headings[0].level == 1
+    paper = assemble(read.text, read.title, front, headings, list(read.blocks), has_title_heading=has_title)
+    sections = paper.sections
+    if read.opens_with_names and len(sections) > 1:
+        sections = (replace(sections[0], searchable=False), *sections[1:])
+    return replace(
+        paper,
+        sections=sections,
+        page_starts=tuple(read.pages),
+        title_source=read.title_source,
+        ocr_pages=read.ocr_pages,
+        warnings=tuple(f"OCR could not read page {number}: it {reason}" for number, reason in read.ocr_failed),
+    )

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...documents import Category
-from ...documents.windows import Window
+from ...documents.chunking import Window
 from ...plurals import counted
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence

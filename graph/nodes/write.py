@@ -19,7 +19,7 @@ from ...citations.csl_styles import style_file
 from ...citations.markers import normalise_markers
 from ...citations.references import build_references
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...plurals import counted
 from ...roles.inputs import Brief, Source
 from ...roles.protocols import Draft, VerdictLabel

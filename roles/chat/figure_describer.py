@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.content import create_image_block
 
 from ...documents.figures import PaperFigure
-from ...documents.strip_markup import plain_text
+from ...documents.plain_text import plain_text
 from ...models.chat_caller import ChatCaller
 from ...prompts import PromptLibrary
 from ...text.normalize import one_line

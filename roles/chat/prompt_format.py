@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from langchain_core.messages.utils import count_tokens_approximately
 
 from ...documents import Category, Paper
-from ...documents.authors import in_text_name
 from ...documents.marker_escaping import as_written
+from ...documents.paper_names import in_text_name
 from ...experiment import SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted

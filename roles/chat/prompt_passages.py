@@ -7,8 +7,8 @@ from itertools import count, groupby
 from typing import Final
 
 from ...documents import Chunk
+from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
-from ...documents.windows import Window, WindowSentence
 from ...text.sentences import sentence_spans
 from ..inputs import PassageSentence, Source
 from .prompt_format import PASSAGE_TOKENS, fenced, heading_of, one_line, origin_lines, place_of, shortened, tokens_of

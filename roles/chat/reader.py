@@ -14,8 +14,8 @@ from typing import Final
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from ...documents import Chunk
+from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
-from ...documents.windows import Window, WindowSentence
 from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, WHOLE, Room

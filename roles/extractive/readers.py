@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ...documents import Chunk
-from ...documents.windows import Window
+from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...text.words import is_stop, stem, words_of
 from ..needs import Need, Purpose

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 
-from ...documents.pdf.page_image import MAX_BYTES
-from ...documents.regular_files import FileRefusedError, require_regular
-from ...documents.subprocesses import in_thread
+from ...documents.pdf.drawing import MAX_BYTES
+from ...documents.safe_files import FileRefusedError, require_regular
+from ...documents.sandbox import in_thread
 from ...ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
 from ..problems import ServerError
 from ..response_models import problems

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Response
 
 from ...citations.export.report_images import ReportImages
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...runs.cited_pages import CitedPages, cited_pages
 from ...runs.edited_record import edited_record
 from ...runs.report_figures import report_figures

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from ...documents.subprocesses import in_thread
+from ...documents.sandbox import in_thread
 from ...experiment import Experiment, ExperimentError, SectionKind, parse_experiment
 from ...runs.experiment_check import check_experiment, shorten_body
 from ...runs.fingerprint import RunKind

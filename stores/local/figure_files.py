@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ...documents.atomic_write import replace_file
 from ...documents.figures import image_hash, is_image_hash
+from ...documents.safe_files import replace_file
 from ..home import Home
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ...documents.regular_files import hash_of_own_file
+from ...documents.safe_files import hash_of_own_file
 from ...sqlite import RegisterFile
 
 WRITTEN_SCHEMA: Final = (

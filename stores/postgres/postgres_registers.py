@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ...documents.regular_files import hash_of_own_file
+from ...documents.safe_files import hash_of_own_file
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import TypedTable, dump_json, strip_nul
 from ..run_records import (

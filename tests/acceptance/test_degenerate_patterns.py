@@ -43,7 +43,7 @@ def test_a_pattern_takes_time_in_proportion_to_its_text(share: int, shared: dict
 
 
 # Quadratic only in what the package itself passes.
-_ARTIFICIAL = ("documents/bibtex.py: _split on ",)  # a separator as long as the value
+_ARTIFICIAL = ("documents/bibliography.py: _split on ",)  # a separator as long as the value
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.documents.quote_display import shown_quote
+from citeloom.documents.plain_text import shown_quote
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.research import ResearchRequest

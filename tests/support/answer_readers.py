@@ -10,15 +10,7 @@ from typing import Any, Final
 
 from citeloom.citations.checks.findings import Finding
 from citeloom.citations.markers import sentences
-from citeloom.documents import (
-    boilerplate,
-    captions,
-    numbered_sentences,
-    passage_parts,
-    strip_markup,
-    table_rows,
-    windows,
-)
+from citeloom.documents import chunking, paragraph_kinds, passages, plain_text
 from citeloom.graph import sentence_repairs
 from citeloom.models.http import response_body, response_validation, sse
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
@@ -111,7 +103,7 @@ def _reading(text: str) -> None:
 
 
 def _presented(text: str) -> object:
-    window = windows.Window(paper(text), (chunk(text),), (chunk(text).id,), (0.7,))
+    window = chunking.Window(paper(text), (chunk(text),), (chunk(text).id,), (0.7,))
     return prompt_passages.present_windows([window])
 
 
@@ -134,24 +126,24 @@ def _repaired(answer: Callable[[str, str], str]) -> Reader:
 
 
 PASSAGES: Final[Mapping[str, Reader]] = {
-    "readable_units": lambda text: numbered_sentences.readable_units(chunk(text).text),
-    "readable_units, of a caption": lambda text: numbered_sentences.readable_units(chunk(f"Figure 2. {text}").text),
-    "readable_units, of a list": lambda text: numbered_sentences.readable_units(chunk(f"- {text}\n- {text}").text),
-    "parts_of, of a passage": lambda text: list(passage_parts.parts_of(text)),
-    "plain_text": strip_markup.plain_text,
-    "plain_formula": strip_markup.plain_formula,
-    "plain_text, a formula": lambda text: strip_markup.plain_text(f"$${text}$$"),
-    "caption_kind": captions.caption_kind,
-    "caption_label": captions.caption_label,
-    "cut_caption": lambda text: captions.cut_caption(chunk(text).text, 0, len(text)),
-    "panel_starts": captions.panel_starts,
-    "is_panelled": lambda text: captions.is_panelled(f"(A) One. (B) Two. {text}"),
-    "is_furniture": boilerplate.is_furniture,
-    "is_reference": boilerplate.is_reference,
-    "is_lone_heading": boilerplate.is_lone_heading,
-    "shown_table": lambda text: table_rows.shown_table(text, text, below=True),
-    "shown_table, rows": lambda text: table_rows.shown_table(f"| {text[:40]} |\n" * 2_000, text, below=False),
-    "shown_table, in HTML": lambda text: table_rows.shown_table(f"<table><tr><td>{text}", "", below=False),
+    "readable_units": lambda text: passages.readable_units(chunk(text).text),
+    "readable_units, of a caption": lambda text: passages.readable_units(chunk(f"Figure 2. {text}").text),
+    "readable_units, of a list": lambda text: passages.readable_units(chunk(f"- {text}\n- {text}").text),
+    "parts_of, of a passage": lambda text: list(passages.parts_of(text)),
+    "plain_text": plain_text.plain_text,
+    "plain_formula": plain_text.plain_formula,
+    "plain_text, a formula": lambda text: plain_text.plain_text(f"$${text}$$"),
+    "caption_kind": paragraph_kinds.caption_kind,
+    "caption_label": paragraph_kinds.caption_label,
+    "cut_caption": lambda text: paragraph_kinds.cut_caption(chunk(text).text, 0, len(text)),
+    "panel_starts": paragraph_kinds.panel_starts,
+    "is_panelled": lambda text: paragraph_kinds.is_panelled(f"(A) One. (B) Two. {text}"),
+    "is_furniture": paragraph_kinds.is_furniture,
+    "is_reference": paragraph_kinds.is_reference,
+    "is_lone_heading": paragraph_kinds.is_lone_heading,
+    "shown_table": lambda text: plain_text.shown_table(text, text, below=True),
+    "shown_table, rows": lambda text: plain_text.shown_table(f"| {text[:40]} |\n" * 2_000, text, below=False),
+    "shown_table, in HTML": lambda text: plain_text.shown_table(f"<table><tr><td>{text}", "", below=False),
     "present_windows": _presented,
 }
 ANSWERS: Final[Mapping[str, Reader]] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
-from citeloom.ingestion.library_copy import change_of
+from citeloom.ingestion.home_copy import change_of
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import claimless
 from citeloom.citations.export import figures
-from citeloom.documents import field_blocks, marker_escaping, zotero_link
+from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.graph import chat_messages, needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import reader_output
@@ -53,7 +53,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "own_citations": lambda text: user_citations.own_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
     "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
-    "field blocks": field_blocks.blocks,
+    "field blocks": blocks.blocks,
     "as_text": marker_escaping.as_text,
     "as_written": marker_escaping.as_written,
     "without_stand_ins": marker_escaping.without_stand_ins,
@@ -63,8 +63,8 @@ USERS: Final[Mapping[str, Reader]] = {
     "chat_question": lambda text: chat_messages.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
-    "zotero_link": zotero_link.zotero_link,
-    "is_zotero_address": zotero_link.is_zotero_address,
+    "zotero_link": paper_names.zotero_link,
+    "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
     "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),
     "html_text": item_notes.html_text,

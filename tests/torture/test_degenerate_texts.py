@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.citations import markers
 from citeloom.citations.checks import unicode_folding
-from citeloom.documents import field_blocks
+from citeloom.documents import blocks
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.text_readers import READERS
 
@@ -35,7 +35,7 @@ WHOLE = (
 
 
 def _cpu(name: str, text: str) -> float:
-    for kept in (unicode_folding.fold, markers._sentences, field_blocks._blocks):
+    for kept in (unicode_folding.fold, markers._sentences, blocks._blocks):
         kept.cache_clear()  # which would answer what was measured before
     gc.disable()  # which goes through all that other tests have left, too, at moments of its own
     try:

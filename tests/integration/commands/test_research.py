@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.documents.quote_display import shown_quote
+from citeloom.documents.plain_text import shown_quote
 from tests.integration.commands.conftest import Citeloom
 from tests.integration.commands.test_other_languages import QUESTION as CHINESE
 from tests.integration.commands.test_other_languages import multilingual

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.conversion import FORMATS, ConversionError, as_markdown
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
+from citeloom.documents.pandoc import FORMATS, ConversionError, as_markdown
 from citeloom.documents.types import Category
 
 SOURCE = """\

@@ -15,7 +15,7 @@ import pytest
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.types import Chunk
-from citeloom.ingestion.pdf_subprocess import read_pdf_apart
+from citeloom.ingestion.reading import read_pdf_apart
 from tests.support.pdf_pages import pages_by_pdfium, share_on, words
 from tests.support.word_embedding import WordEmbedding
 

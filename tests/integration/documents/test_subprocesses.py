@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
-from citeloom.documents.subprocesses import OutOfTimeError, in_thread, run
+from citeloom.documents.sandbox import OutOfTimeError, in_thread, run
 from tests.support.cli_process import ROOT
 from tests.support.late_timer import expire_after
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.ingestion import pdf_subprocess
+from citeloom.ingestion import reading
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.library import Library
 
@@ -26,7 +26,7 @@ def entries(library: Library) -> list[Path]:
 
 def test_an_unchanged_file_starts_no_reader(pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(ingest(library, [pdf])).added == ("tree",)
-    monkeypatch.setattr(pdf_subprocess, "_READER", "no_such_module_anywhere")
+    monkeypatch.setattr(reading, "_READER", "no_such_module_anywhere")
     again = asyncio.run(ingest(library, [pdf]))
     assert again.unchanged == ("tree",) and not again.refused
     pdf.write_bytes(pdf.read_bytes() + b"\n% changed\n")

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from citeloom.documents import chunk_id
-from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.doctor import examine, repair_library
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.rebuild import repair_library
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.integration.ingestion.test_rebuild import image

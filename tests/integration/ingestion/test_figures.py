@@ -17,10 +17,9 @@ from PIL import Image
 
 from citeloom.documents.figures import PaperFigure
 from citeloom.ingestion import figure_subprocess
-from citeloom.ingestion.doctor import examine, repair
-from citeloom.ingestion.events import IngestReport
+from citeloom.ingestion.doctor import examine, repair, repair_library
 from citeloom.ingestion.ingest import ingest, remove
-from citeloom.ingestion.rebuild import repair_library
+from citeloom.ingestion.ingest_events import IngestReport
 from citeloom.stores.library import Library
 from tests.support.plain_pdf import Line, write_pdf
 

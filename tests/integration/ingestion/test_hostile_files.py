@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from citeloom.documents import conversion
+from citeloom.documents import pandoc
 from citeloom.errors import InputError
-from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.doctor import examine, rebuild
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.library import Library
 
 pytestmark = pytest.mark.attack
@@ -206,8 +205,8 @@ ROWS = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # The limits are those of the product but in size.
-    monkeypatch.setattr(conversion, "_SECONDS", 10.0)
-    monkeypatch.setattr(conversion, "_MEGABYTES", 400)
+    monkeypatch.setattr(pandoc, "_SECONDS", 10.0)
+    monkeypatch.setattr(pandoc, "_MEGABYTES", 400)
     inside, outside = tmp_path / "folder", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()

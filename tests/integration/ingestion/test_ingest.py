@@ -12,8 +12,8 @@ import pytest
 from citeloom.documents import Category, text_hash
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.events import Embedded, Planned, Stored
 from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest_events import Embedded, Planned, Stored
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
 from tests.support.library_fixtures import BIB, paper_text

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.events import Waiting
 from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.ingest_events import Waiting
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.lock import WriterLock

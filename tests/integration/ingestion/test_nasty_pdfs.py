@@ -11,10 +11,10 @@ import pytest
 
 from citeloom.documents.pdf import PdfRefusedError
 from citeloom.errors import InputError
-from citeloom.ingestion import pdf_subprocess
+from citeloom.ingestion import reading
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.pdf_subprocess import read_pdf_apart
+from citeloom.ingestion.reading import read_pdf_apart
 from citeloom.stores.library import Library
 
 NO_MAP = "no Unicode map"
@@ -85,7 +85,7 @@ def test_a_reader_that_hangs_is_stopped(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_dies_is_reported(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf_subprocess, "_READER", "no_such_module_anywhere")
+    monkeypatch.setattr(reading, "_READER", "no_such_module_anywhere")
     with pytest.raises(PdfRefusedError, match="made the PDF reader fail"):
         read_pdf_apart(nasty / "multicolumn.pdf")
 

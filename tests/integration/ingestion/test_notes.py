@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.ingestion.doctor import examine, repair
+from citeloom.ingestion.doctor import examine, rebuild, repair
 from citeloom.ingestion.ingest import ingest, remove
-from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.library_tools import read_summaries

@@ -14,13 +14,11 @@ from typing import TextIO
 
 import pytest
 
-from citeloom.documents.pdf.ocr import Ocr, read_scanned
-from citeloom.documents.pdf.page_scan import grey_page
+from citeloom.documents.pdf.ocr import Ocr, find_ocr, grey_page, read_scanned
 from citeloom.errors import InputError
+from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.pdf_subprocess import PdfReading
-from citeloom.ingestion.rebuild import rebuild
-from citeloom.ingestion.tesseract import find_ocr
+from citeloom.ingestion.reading import PdfReading
 from citeloom.settings.config import load_settings
 from citeloom.stores.library import Library
 from tests.support import cli_process

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.events import Embedded
+from citeloom.ingestion.doctor import examine, rebuild
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.rebuild import rebuild
+from citeloom.ingestion.ingest_events import Embedded
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.word_embedding import WordEmbedding

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.roles.needs import Need, Purpose
 from citeloom.roles.protocols import PassageFinding
 from citeloom.stores.home import Home

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from citeloom.documents import Category
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.errors import InputError
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.roles.needs import Need, Purpose

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents import Category
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.needs import Need
 from citeloom.stores.home import Home

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from citeloom.errors import CiteloomError
-from citeloom.ingestion.events import Stored
+from citeloom.ingestion.ingest_events import Stored
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero import sync as sync_module

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.zotero_link import zotero_link
+from citeloom.documents.paper_names import zotero_link
+from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest, remove
-from citeloom.ingestion.rebuild import rebuild
 from citeloom.stores.library import Library
 from citeloom.zotero import sync as sync_module
 from tests.integration.zotero.conftest import Sync

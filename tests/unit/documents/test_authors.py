@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.authors import family_name, in_text_name
+from citeloom.documents.paper_names import family_name, in_text_name
 from citeloom.documents.types import Paper
 
 

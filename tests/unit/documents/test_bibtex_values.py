@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
 
-from citeloom.documents.bibtex import readable
+from citeloom.documents.bibliography import readable
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.field_blocks import FieldBlock, blocks
+from citeloom.documents.blocks import FieldBlock, blocks
 
 TABLE = "| model | AP |\n|---|---|\n| a | 0.9 |"
 

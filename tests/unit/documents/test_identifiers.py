@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.identifiers import parse_identifier
+from citeloom.documents.paper_names import parse_identifier
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.documents.markdown import parse_markdown
+from citeloom.documents.markdown import parse_markdown, plain_heading
 from citeloom.documents.types import Category
-from citeloom.documents.unmarked_headings import plain_heading
 
 PAPER = """\
 ---

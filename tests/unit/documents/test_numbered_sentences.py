@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citeloom.documents.numbered_sentences import ReadableUnit, readable_units
-from citeloom.documents.strip_markup import plain_text
+from citeloom.documents.passages import ReadableUnit, readable_units
+from citeloom.documents.plain_text import plain_text
 from citeloom.text.sentences import sentence_spans
 
 CASES = Path(__file__).parents[1] / "cases" / "markup_cases.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.quote_display import shown_quote, without_pointers
+from citeloom.documents.plain_text import shown_quote, without_pointers
 
 
 @pytest.mark.parametrize(

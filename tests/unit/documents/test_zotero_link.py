@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.bibtex import render_entry
-from citeloom.documents.zotero_link import ZoteroLink, is_zotero_address, item_path, zotero_fields, zotero_link
+from citeloom.documents.bibliography import render_entry
+from citeloom.documents.paper_names import ZoteroLink, is_zotero_address, item_path, zotero_fields, zotero_link
 
 
 @pytest.mark.parametrize("library", ["library", "groups/4711"])

@@ -15,9 +15,9 @@ import pytest
 
 from citeloom.errors import InputError
 from citeloom.ingestion import ray_jobs, ray_stages, ray_tasks
-from citeloom.ingestion.events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
+from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
 from citeloom.ingestion.ray_cluster import RayRequest
 from citeloom.models.embeddings.local import LocalEmbedding
 from citeloom.settings.addresses import parse_home

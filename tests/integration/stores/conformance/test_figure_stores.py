@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.library_copy import change_of
+from citeloom.ingestion.home_copy import change_of
 from citeloom.stores.backends import backend_of
 from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home

@@ -13,9 +13,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice
 from citeloom.ingestion import home_copy
-from citeloom.ingestion.home_copy import copy_home
+from citeloom.ingestion.home_copy import CopyError, copy_home
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.library_copy import CopyError
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
 from citeloom.stores.backends import backend_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from citeloom.ingestion.doctor import examine
+from citeloom.ingestion.home_copy import CopyError, copy_library
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.library_copy import CopyError, copy_library
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.library_fixtures import papers
@@ -53,7 +53,7 @@ async def test_a_copy_there_and_back_equals_its_source(opened: tuple[Library, Li
 
 async def test_an_interrupted_copy_continues(opened: tuple[Library, Library], monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = opened
-    monkeypatch.setattr("citeloom.ingestion.library_copy._CHUNKS_PER_BATCH", 1)
+    monkeypatch.setattr("citeloom.ingestion.home_copy._CHUNKS_PER_BATCH", 1)
 
     def interrupt(key: str) -> None:
         raise InterruptedError(key)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.figure_regions import PageLayout, region_of
-from citeloom.documents.pdf.marked_words import Box
+from citeloom.documents.pdf.figure_regions import Box, PageLayout, region_of
 
 WIDTH, HEIGHT = 600.0, 800.0
 

@@ -7,8 +7,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.documents.pdf.first_page import confirmed_authors, read_year
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.parsed import parsed_pdf
-from citeloom.documents.pdf.structure import PdfText, structure
+from citeloom.documents.pdf.structure import PdfText, parsed_pdf, structure
 
 ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
 BODY = "Nobody has ever said why the engine should not be run again."

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from citeloom.documents.pdf.marked_words import Letter, marked_boxes
+from citeloom.documents.pdf.drawing import Letter, marked_boxes
 
 
 def _page(*lines: str) -> list[Letter]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from citeloom.documents.pdf.pages import TextRun
-from citeloom.documents.pdf.painted_cells import grid_table, painted_grids
+from citeloom.documents.pdf.pages import TextRun, grid_table, painted_grids
 
 PAGE = 600.0 * 800.0
 WORDS = [["Term", "Meaning"], ["Loom", "A frame for weaving"], ["Weft", "The crossing thread"]]

@@ -7,9 +7,8 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence
 from citeloom.documents.pdf.dehyphenation import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.metadata import document_title
-from citeloom.documents.pdf.parsed import parsed_pdf
-from citeloom.documents.pdf.structure import structure
+from citeloom.documents.pdf.reader import document_title
+from citeloom.documents.pdf.structure import parsed_pdf, structure
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.documents.windows import Window
+from citeloom.documents.chunking import Window
 from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.chat_caller import Answer
 from citeloom.models.journal.streaming import TextListener

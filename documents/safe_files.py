@@ -1,9 +1,10 @@
-"""Reads untrusted files: their type and size are checked before a byte is read."""
+"""Reads untrusted files within limits, and replaces files in one step."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import IO
@@ -55,3 +56,21 @@ def hash_of_own_file(file: Path) -> str | None:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Replace the file at `path` atomically and durably; raises OSError. A link is replaced, not its target.
+
+    Only its owner can read it if it is `private`.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        mode = 0o600 if private else 0o666  # less what the process masks
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,7 +1,7 @@
-"""Strips markup from a passage and puts it on one line, for display.
+"""Shows words of a paper on one line: without markup, tables with their rows, quotations with ellipses.
 
-Quotes themselves stay slices of the paper. Every pattern is bounded or possessive, so that the time is linear in the
-length of the passage.
+The spans themselves stay exact (`chunk.text[start:end] == quote`); only their displayed form is built here. Every
+pattern is bounded or possessive, so that the time is linear in the length of the passage.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from ..text.normalize import unescape_html
+from ..text.sentences import sentence_spans
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -225,3 +226,140 @@ def _without_emphasis(text: str) -> str:
         parts.append(text[last:start])
         last = end
     return "".join([*parts, text[last:]])
+
+
+TABLE_CHARACTERS: Final = 1_000  # about 250 tokens
+_CAPTION_CHARACTERS: Final = 500
+_FEWEST = 120  # minimum characters for the rows, however long the caption is
+
+RULE = re.compile(
+    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
+    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
+)
+_BAR = re.compile(r"(?<!\\)\|")
+_HTML_ROW = re.compile(r"</tr\s?>|<tr\b[^<>]{0,200}>", re.IGNORECASE)
+_HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
+
+
+def shown_table(rows: str, caption: str, *, below: bool) -> str:
+    """The table on one line: the rows joined by " / ", with `caption` before or after them."""
+    head = _in_the_middle(caption, _CAPTION_CHARACTERS)
+    shown = _rows(rows)
+    joined = " / ".join(shown)
+    room = max(_FEWEST, TABLE_CHARACTERS - len(head))
+    if len(joined) > room:
+        joined = _fewer(shown, room)
+    return " / ".join(part for part in ((joined, head) if below else (head, joined)) if part)
+
+
+def _rows(raw: str) -> list[str]:
+    """The rows with their cells joined by " | ", without rules; lines of a grid cell are joined into one row."""
+    lowered = raw.lstrip().lower()
+    if lowered.startswith("<table") or "<tr" in lowered[:2000]:
+        pieces = [[plain_text(cell) for cell in _HTML_CELL.split(row)] for row in _HTML_ROW.split(raw)]
+        cells = [[cell for cell in row if cell] for row in pieces]
+        return [" | ".join(row) for row in cells if row]
+    grid = raw.lstrip().startswith("+")
+    rows: list[list[str]] = []
+    fresh = True
+    for line in raw.splitlines():
+        if not line.strip() or RULE.fullmatch(line):
+            fresh = True
+            continue
+        found = [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
+        if grid and not fresh and rows and len(rows[-1]) == len(found):
+            rows[-1] = [f"{above} {below}".strip() for above, below in zip(rows[-1], found, strict=True)]
+        else:
+            rows.append(found)
+        fresh = False
+    plain = [[plain_text(cell) for cell in row] for row in rows]
+    return [" ".join(" | ".join(row).split()) for row in plain if any(row)]
+
+
+def _fewer(rows: list[str], room: int) -> str:
+    """The header with as many first and last rows as fit, and the number of omitted rows."""
+    head, body = _in_the_middle(rows[0], room // 2), rows[1:]
+    left = room - len(head)
+    first: list[str] = []
+    last: list[str] = []
+    while body:
+        from_end = len(last) < len(first)
+        row = body[-1] if from_end else body[0]
+        if len(row) + 3 > left:
+            break
+        left -= len(row) + 3
+        if from_end:
+            last.insert(0, body.pop())
+        else:
+            first.append(body[0])
+            body = body[1:]
+    if body and not first:
+        first, body = [_in_the_middle(body[0], max(left, _FEWEST // 2))], body[1:]
+    omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
+    return " / ".join([head, *first, *omitted, *last])
+
+
+def _in_the_middle(text: str, most: int) -> str:
+    """`text` shortened in the middle if it has more than `most` characters."""
+    if len(text) <= most:
+        return text
+    half = max(1, (most - 5) // 2)
+    return f"{text[:half].rstrip()} ... {text[-half:].lstrip()}"
+
+
+ELLIPSIS: Final = "…"
+
+_REFERENCE = (
+    r"\[(?:-?@|\d)[^\[\]]{0,300}\](?:\([^()\s]{0,200}\))?|\\\[\d[\d\s,;–-]{0,60}\\\]|\^\[?\d[\d,\s–-]{0,60}\]?\^"
+    r"|<sup>[^<]{0,60}</sup>"
+)
+REFERENCES: Final = re.compile(_REFERENCE)
+_WORD = re.compile(r"[^\W_]")
+# Cross-references within the paper: "Fig. 2a", "Figure @fig:auroc", "{@tbl:all}", "[S1 Text](#s1)".
+_POINTER = re.compile(
+    rf"""(?:see\ (?:also\ )?|e\.g\.,?\ )?
+    (?: \[[^\[\]]{{1,60}}\]\(\#[^()\s]{{0,200}}\) | \{{?@[a-z]+:[\w:.-]{{1,100}}+\}}? | {_REFERENCE}
+      | (?:Supp\w*\.?\s)?(?:Figs?|Figures?|Tables?|Sections?|Eqs?|Equations?|Appendix|Box|Panels?|Text|Data)\b\.?\s?
+        (?:\{{?@[a-z]+:[\w:.-]{{1,100}}+\}}?|[A-Z]?\d{{1,3}}\w?|[A-Z]\b)
+    )
+    (?:\s*(?:left|right|top|bottom|middle|center|panels?\ \w|[A-Z]|[a-z]\b|[-–]\ ?\w))*""",
+    re.VERBOSE,
+)
+_SIDE = re.compile(r"(?:left|right|top|bottom|middle|[A-Z]|[a-z])")
+_BRACKET = re.compile(r"\((?:[^()]|\([^()]{0,200}\)){1,400}\)")
+_PART = re.compile(r"[,;]\s+")
+
+
+def shown_quote(text: str, start: int, end: int) -> str:
+    """The words `text[start:end]` on one line, with ellipses for omitted parts of their sentences."""
+    before, after = _left_out(text, start, end)
+    quote = without_pointers(" ".join(text[start:end].split()))
+    return f"{ELLIPSIS} " * before + quote + f" {ELLIPSIS}" * (after and not quote.endswith(ELLIPSIS))
+
+
+def without_pointers(words: str) -> str:
+    """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
+    return _BRACKET.sub(_unpointed, words)
+
+
+def _unpointed(bracket: re.Match[str]) -> str:
+    parts = [part.strip() for part in _PART.split(bracket[0][1:-1])]
+    pointing = [bool(_POINTER.fullmatch(part)) for part in parts]
+    if not any(pointing):
+        return bracket[0]
+    kept = [part for part, points in zip(parts, pointing, strict=True) if not (points or _SIDE.fullmatch(part))]
+    return f"({', '.join(kept)}, {ELLIPSIS})" if kept else ELLIPSIS
+
+
+def _left_out(text: str, start: int, end: int) -> tuple[bool, bool]:
+    """Whether the sentence has words before the span, and after it."""
+    spans = sentence_spans(text)
+    first = max((begin for begin, _ in spans if begin <= start), default=start)
+    last = min((stop for _, stop in spans if stop >= end), default=end)
+    # A span that ends between two sentences omits nothing.
+    inside = any(begin < end <= stop for begin, stop in spans)
+    return _has_words(text[first:start]), inside and _has_words(text[end:last])
+
+
+def _has_words(text: str) -> bool:
+    return bool(_WORD.search(REFERENCES.sub("", text)))

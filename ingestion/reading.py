@@ -1,9 +1,12 @@
-"""Reads a PDF in a subprocess, so that a hostile file can neither hang nor crash an ingest."""
+"""Reads papers from PDF files, and caches what was read from files so that unchanged ones are not read again."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import math
+import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +15,63 @@ from typing import Any
 
 from ..documents.markdown import ParsedPaper
 from ..documents.pdf import PdfRefusedError, PdfText
-from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
-from ..documents.pdf.parsed import parsed_pdf
-from ..documents.subprocesses import OutOfTimeError, run
+from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, ocr_of, pages_at_once
+from ..documents.pdf.structure import parsed_pdf
+from ..documents.sandbox import OutOfTimeError, run
 from ..settings.config import Settings
-from .conversion_cache import ConvertedFiles
-from .tesseract import ocr_of
+
+# Entries of another version are ignored; increase it with every change to what is read from a file.
+READING_VERSION = "4"
+
+
+class ConvertedFiles:
+    """A folder of cache entries, created with the first entry."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, file: Path) -> dict[str, Any] | None:
+        """The cached content of the file; raises OSError if the file is unreadable."""
+        stamp = _stamp(file)
+        try:
+            entry = json.loads(self.entry(file).read_bytes())
+        except (OSError, ValueError):
+            return None
+        content = entry.get("read") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
+        return content if isinstance(content, dict) else None
+
+    def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
+        """Cache what was read from the file, atomically; does nothing if the folder is not writable.
+
+        `digest` is the sha256 of the bytes that were read; that of the file as it is now if omitted.
+        """
+        entry = self.entry(file)
+        temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps({"stamp": _stamp(file, digest), "read": read}), encoding="utf-8")
+            temporary.replace(entry)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+    def forget(self, file: Path) -> None:
+        """Delete the entry of a file, which may itself no longer exist."""
+        with contextlib.suppress(OSError):
+            self.entry(file).unlink()
+
+    def entry(self, file: Path) -> Path:
+        """The file in which the content of a file is stored."""
+        path = str(file.resolve()).encode("utf-8", "surrogateescape")
+        return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
+
+
+def _stamp(file: Path, digest: str = "") -> str:
+    if digest:
+        return f"{READING_VERSION}:{digest}"
+    with file.open("rb") as opened:
+        return f"{READING_VERSION}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+
 
 # Real papers take some hundredths of a second per page.
 SECONDS = 120.0

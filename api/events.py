@@ -1,0 +1,36 @@
+"""What runs report while they work (`docs/events.md`), as a callback gets it and as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any
+
+from ..graph.events import Event, EventRecorder, OnEvent, ProgressEvent
+from ..runs.section_request import OnNotice
+
+__all__ = ["Event", "EventRecorder", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]
+
+
+async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
+    """Yields the events that `work` emits, and finally `done` with its result; raises what `work` raises.
+
+    Closing the stream early cancels `work` and waits until it has ended.
+    """
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    recorder = EventRecorder(events.put_nowait)
+
+    async def run() -> None:
+        try:
+            recorder.done(await work(recorder))
+        finally:
+            events.put_nowait(None)
+
+    running = asyncio.ensure_future(run())
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,164 @@
+"""What names a paper: its authors in a sentence ("Lee et al."), its DOI or arXiv id, its item in Zotero."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import unquote
+
+from .front_matter import find_doi
+from .types import Paper
+
+_TITLE_WORDS = 6
+_PARTICLES = frozenset({"van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "ter", "ten"})
+_SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
+_TITLE_BREAK = re.compile(r"(?<!\s)(?:\s*+[:?!.]\s|\s++[\u2013\u2014-]\s)")
+
+
+def family_name(author: str) -> str:
+    """The family name of a display name, with its particles ("Ludwig van Beethoven" -> "van Beethoven").
+
+    A corporate author in braces ("{The ENCODE Consortium}") is a single name and returned whole.
+    """
+    name = author.strip()
+    if name.startswith("{") and name.endswith("}"):
+        return name[1:-1].strip()
+    if "," in name:
+        head, _, rest = name.partition(",")
+        if not _SUFFIX.match(rest.strip()):
+            return head.strip()
+        name = head
+    words = name.split()
+    while len(words) > 1 and _SUFFIX.match(words[-1]):
+        words.pop()
+    start = len(words) - 1
+    while start > 1 and words[start - 1].lower() in _PARTICLES:
+        start -= 1
+    return " ".join(words[max(start, 0) :])
+
+
+def in_text_name(paper: Paper) -> str:
+    """The name of the paper in a sentence: its authors, or its quoted short title if it has none."""
+    families = paper.family_names or tuple(family_name(author) for author in paper.authors)
+    all_names = [name.strip("{} ") for name in families if name.strip("{} ")]
+    names = [name for name in all_names if name.lower() != "others"]
+    if not names:
+        return f"\u201c{short_title(paper)}\u201d"
+    if len(all_names) > 2 or len(names) < len(all_names):
+        return f"{names[0]} et al."
+    return " and ".join(names)
+
+
+def speaks_as_one(paper: Paper) -> bool:
+    """Whether a verb after `in_text_name` is singular: one author, or a title."""
+    names = paper.family_names or tuple(family_name(author) for author in paper.authors)
+    return len([name for name in names if name.strip("{} ")]) < 2
+
+
+def short_title(paper: Paper) -> str:
+    """The title up to its first punctuation break, at most six words; the key if there is no title."""
+    title = _TITLE_BREAK.split(paper.title.strip(), maxsplit=1)[0].strip()
+    words = title.split()
+    if not words:
+        return paper.key
+    return " ".join(words) if len(words) <= _TITLE_WORDS else " ".join(words[:_TITLE_WORDS]) + " \u2026"
+
+
+ARXIV_PREFIX: Final = "10.48550/arxiv."
+_LEAD = re.compile(r"^(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
+_ARXIV = re.compile(
+    r"^(?:https?://(?:www\.|export\.)?arxiv\.org/(?:abs|pdf|html)/|arxiv:\s*)?"
+    r"(?P<id>\d{4}\.\d{4,5}|[a-z][a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v\d+)?(?:\.pdf)?/?$",
+    re.IGNORECASE,
+)
+_LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A paper's DOI in lower case; `arxiv` is its arXiv id, if it has one."""
+
+    kind: Literal["doi", "arxiv"]
+    doi: str
+    arxiv: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The usual way to write it."""
+        return f"arXiv:{self.arxiv}" if self.arxiv else self.doi
+
+
+def parse_identifier(text: str) -> Identifier | None:
+    """The identifier that a text consists of; None if it is neither a DOI nor an arXiv id."""
+    named = text.strip()
+    if len(named) > _LONGEST:
+        return None
+    found = _ARXIV.match(named)
+    if found:
+        return Identifier("arxiv", ARXIV_PREFIX + found["id"].lower(), found["id"].lower())
+    bare = unquote(_LEAD.sub("", named)) if "%" in named else _LEAD.sub("", named)
+    doi = find_doi(bare)
+    if not doi or doi != bare.rstrip(".,;)]/").lower():
+        return None
+    return identifier_of(doi)
+
+
+def identifier_of(doi: str) -> Identifier:
+    """The identifier of a valid DOI; the DOI of an arXiv paper holds its arXiv id."""
+    lower = doi.lower()
+    if lower.startswith(ARXIV_PREFIX):
+        return Identifier("arxiv", lower, lower.removeprefix(ARXIV_PREFIX))
+    return Identifier("doi", lower)
+
+
+_WHERE: Final = r"(?P<library>library|groups/[1-9][0-9]{0,11})/items/(?P<key>[A-Z0-9]{8})"
+_FIELD: Final = r"^[ \t]{{0,8}}{name}[ \t]{{0,8}}=[ \t]{{0,8}}\{{{scheme}{where}\}},?[ \t]{{0,8}}$"
+_ITEM = re.compile(_FIELD.format(name="zotero", scheme="zotero://select/", where=_WHERE), re.MULTILINE)
+_PDF = re.compile(_FIELD.format(name="zoteropdf", scheme="zotero://open-pdf/", where=_WHERE), re.MULTILINE)
+
+_ADDRESS = re.compile(rf"zotero://(?:select|open-pdf)/{_WHERE}")
+
+
+@dataclass(frozen=True, slots=True)
+class ZoteroLink:
+    """Addresses that Zotero opens: `select` shows the item, `pdf` its PDF; empty if there is none."""
+
+    select: str
+    pdf: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The addresses as records hold them."""
+        return {"zotero": self.select, "zotero_pdf": self.pdf}
+
+
+NO_LINK: Final = ZoteroLink("")
+
+
+def is_zotero_address(address: object) -> bool:
+    """Whether it is an address that `zotero_link` makes, so that it may be shown as a link."""
+    return isinstance(address, str) and _ADDRESS.fullmatch(address) is not None
+
+
+def zotero_fields(library: str, item: str, pdf: str = "") -> dict[str, str]:
+    """The fields of an entry that remember an item and its PDF attachment; `library` is "library" or "groups/ID"."""
+    return {
+        "zotero": f"zotero://select/{library}/items/{item}",
+        "zoteropdf": f"zotero://open-pdf/{library}/items/{pdf}" if pdf else "",
+    }
+
+
+def zotero_link(bibtex: str) -> ZoteroLink | None:
+    """The link of a paper, from its BibTeX entry; None if it did not come from Zotero."""
+    item, pdf = _ITEM.search(bibtex), _PDF.search(bibtex)
+    if item is None:
+        return None
+    select = f"zotero://select/{item['library']}/items/{item['key']}"
+    same = pdf is not None and pdf["library"] == item["library"]
+    return ZoteroLink(select, f"zotero://open-pdf/{pdf['library']}/items/{pdf['key']}" if pdf and same else "")
+
+
+def item_path(bibtex: str) -> str:
+    """The library and key of a paper's item, such as library/items/ABCD2345; empty if it did not come from Zotero."""
+    link = zotero_link(bibtex)
+    return link.select.removeprefix("zotero://select/") if link else ""

@@ -1,0 +1,200 @@
+"""Matches files, notes and BibTeX entries to papers of the library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
+from ..documents.notes import note_stem
+from ..documents.paper_metadata import made_entry
+from ..documents.types import Paper
+from ..errors import InputError
+from ..stores.backends import backend_of
+from ..stores.library import Library
+from ..stores.paper_change import PaperRecord
+from .indexing import to_end
+from .langchain_documents import SourcePaper
+from .plan import metadata_hash
+from .sources import SourceRefusedError, Sources, leads_out, printable, read_text, refused_link
+
+
+def match_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
+    """The sources, with renamed files matched to their papers in the library.
+
+    A file counts as renamed if it has the text of a paper whose own file is gone, or if an earlier ingest matched it.
+    A `.bib` entry for the file takes precedence over both, since there the user states the key.
+    """
+    taken = {source.paper.key for source in sources.found}
+    free = {key: record.paper for key, record in sorted(records.items()) if key not in taken}
+    by_file = {paper.source: paper for paper in free.values()}
+    missing = {paper.content_hash: paper for paper in free.values() if not Path(paper.source).is_file()}
+    found: list[SourcePaper] = []
+    warnings: list[str] = []
+    for source in sources.found:
+        paper = source.paper
+        if paper.key not in records and _has_no_entry(paper):
+            known = by_file.get(paper.source) or missing.pop(paper.content_hash, None)
+            if known is not None:
+                if known.source != paper.source:
+                    warnings.append(f"{source.path}: is {known.key} under a new name; it keeps its key and metadata.")
+                source = replace(source, paper=_moved(known, paper))
+        found.append(source)
+    return replace(sources, found=tuple(found), warnings=(*sources.warnings, *warnings))
+
+
+def _moved(known: Paper, read: Paper) -> Paper:
+    """The known paper at its new path, with content from the file if that was edited."""
+    if known.content_hash == read.content_hash:
+        return replace(known, source=read.source)
+    abstract = read.abstract or known.abstract
+    return replace(known, source=read.source, content_hash=read.content_hash, abstract=abstract)
+
+
+def _has_no_entry(paper: Paper) -> bool:
+    """Whether the paper's BibTeX was generated from its file, without a `.bib` entry."""
+    return paper.bibtex == made_entry(paper)
+
+
+Names = dict[tuple[Path, str], Path]
+
+
+def attach_notes(sources: Sources) -> Sources:
+    """The sources with the current notes next to their files; notes that match no paper are named in warnings.
+
+    To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
+    A source keeps the note that it came with if there is no file for it.
+    """
+    names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
+    of_paper = _owners(sources.found, names)
+    found: list[SourcePaper] = []
+    refused = list(sources.refused)
+    for source in sources.found:
+        file = of_paper.get(source.paper.key)
+        try:
+            text = _text(file, sources) if file is not None else source.note
+        except SourceRefusedError as error:
+            refused.append(Refusal(str(file), str(error)))
+            text = ""
+        found.append(replace(source, note=text))
+    owned = {file.resolve() for file in of_paper.values()}
+    of_refused = {(Path(item.path).parent.resolve(), Path(item.path).stem) for item in sources.refused}
+    warnings = [
+        f"{printable(str(file))}: is a note, but matches no paper in its folder; name it after the paper's key or file."
+        for file in sources.notes
+        if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in of_refused
+    ]
+    return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
+
+
+def _text(file: Path, sources: Sources) -> str:
+    """A note's text, empty if it is blank; raises `SourceRefusedError`."""
+    target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
+    if target is not None:
+        raise SourceRefusedError(refused_link(file, target).reason)
+    return read_text(file, blank=True)
+
+
+def _notes_beside(folders: Iterable[Path]) -> Names:
+    """The notes in these folders, by folder and the stem that each is named after."""
+    names: Names = {}
+    for folder in dict.fromkeys(folders):
+        try:
+            files = sorted(folder.iterdir())
+        except OSError:
+            continue  # a folder that can be read from but not listed
+        for file in files:
+            stem = note_stem(file)
+            if stem is not None and file.is_file():
+                names.setdefault((folder, stem), file)
+    return names
+
+
+def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
+    """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
+    owners: dict[str, Path] = {}
+    unmatched = dict(names)
+    for stem_of in (_by_key, _by_file):
+        for source in sources:
+            if source.folder is None or source.paper.key in owners:
+                continue
+            file = unmatched.pop((source.folder, stem_of(source)), None)
+            if file is not None:
+                owners[source.paper.key] = file
+    return owners
+
+
+def _by_key(source: SourcePaper) -> str:
+    return source.paper.key
+
+
+def _by_file(source: SourcePaper) -> str:
+    return source.path.stem
+
+
+_ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
+
+
+class EntryError(InputError):
+    """A text that is not one BibTeX entry of a paper."""
+
+    default_help = "Give one entry, such as @article{key, title = {...}, author = {...}, year = {2024}}."
+
+
+def parse_entry(bibtex: str) -> Paper:
+    """The paper of a text that holds one entry; raises `EntryError`."""
+    read = parse_bibliography(bibtex, source="The entry")
+    if read.refused:
+        raise EntryError(f"The entry: {read.refused[0].reason}.")
+    if len(read.papers) != 1:
+        raise EntryError(f"The text holds {len(read.papers) or 'no'} {'entries' if len(read.papers) > 1 else 'entry'}.")
+    (paper,) = read.papers.values()
+    if not paper.title:
+        raise EntryError("The entry has no title.")
+    return paper
+
+
+def matching_entries(library: Library, bibliography: Bibliography) -> dict[str, Paper]:
+    """The entries that match papers of the library, by the papers' keys; blocks."""
+    found = {
+        key: bibliography.papers.get(key)
+        or bibliography.match(Path(record.paper.source), doi=record.paper.doi, title=record.paper.title)
+        for key, record in library.records().items()
+    }
+    return {key: entry for key, entry in found.items() if entry is not None}
+
+
+async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> list[str]:
+    """Give papers, by key, the metadata of entries, and return those that changed; raises `UnknownPaperError`."""
+    async with backend_of(library.home).writer_lock().held(lambda pid: None):
+        for key in entries:
+            library.paper(key)
+        records = library.records()
+        changed = [
+            record
+            for key, entry in entries.items()
+            if (record := _with_metadata(records[key], entry)).metadata_hash != records[key].metadata_hash
+        ]
+        if changed:
+            await to_end(library.catalog.update_metadata, changed)
+    return [record.paper.key for record in changed]
+
+
+def _with_metadata(record: PaperRecord, entry: Paper) -> PaperRecord:
+    """The record with the fields of the entry; its key, its file and what the entry lacks stay."""
+    old = record.paper
+    paper = replace(
+        old,
+        title=entry.title or old.title,
+        authors=entry.authors or old.authors,
+        family_names=entry.family_names or old.family_names,
+        year=entry.year or old.year,
+        venue=entry.venue or old.venue,
+        doi=entry.doi or old.doi,
+        url=entry.url or old.url,
+        abstract=entry.abstract or old.abstract,
+        bibtex=_ENTRY_KEY.sub(lambda match: match.group(1) + old.key, entry.bibtex, count=1) or old.bibtex,
+    )
+    return replace(record, paper=paper, metadata_hash=metadata_hash(paper))
