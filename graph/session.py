@@ -7,7 +7,7 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
 
-    from ..roles.inputs import Brief
     from ..roles.protocols import Roles
     from ..tools.found_evidence import EvidenceLimits
 
@@ -132,14 +131,6 @@ class Session:
         """The same for an answer to a question."""
         return ANSWER_NOTICE if self.extractive else ""
 
-    def style_of(self, brief: Brief) -> CitationStyle:
-        """The citation style of a section or an answer."""
-        return self.answer_style if brief.kind == "answer" else self.settings.cite_style
-
-    def notice_of(self, brief: Brief) -> str:
-        """The notice of a section or an answer."""
-        return self.answer_notice if brief.kind == "answer" else self.notice
-
     def with_settings(self, **changes: Any) -> Session:
         """The same session with changed settings; roles and budgets depend on them and are its own."""
         return self.with_all_settings(self.settings.model_copy(update=changes))
@@ -157,12 +148,6 @@ class Session:
         """The retracted ones among these papers with what is known of them, by key; blocks."""
         statuses = self.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}
-
-    def completed(self, papers: Sequence[Paper]) -> list[Paper]:
-        """The papers with what services know and their entries lack, for references; blocks."""
-        from ..metadata.completed_entries import completed_papers
-
-        return completed_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
 
     @property
     def closed(self) -> bool:

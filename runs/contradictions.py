@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..citations.html_escaping import inert
+from ..drafts.completeness import Tried, coverage_warnings
 from ..errors import ConfigurationError, InputError
-from ..graph.completeness import Tried, coverage_warnings
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all

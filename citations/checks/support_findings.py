@@ -74,7 +74,8 @@ def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
 
 def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Finding]:
     """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
-    nothing. In older runs, each marker has its own verdict."""
+    nothing.
+    """
     return [
         finding
         for sentence in sentences_with_markers(text)

@@ -62,7 +62,6 @@ class AnswerView:
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
     """The view of a stored record."""
-    record = {"own_citations": (), "coverage": {}, **record}  # those of older versions lack these
     report = report_view(record)
     placed = standing_apart(record["text"], links_of(report, record))
     name = base.strip("/").replace("/", "-")

@@ -2,24 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from citeloom.graph.completeness import (
-    all_unreadable,
-    coverage_in_all,
+from citeloom.drafts.completeness import (
+    attempts,
     coverage_line,
-    coverage_of,
     coverage_warnings,
-    tried_of,
+    measure_coverage,
 )
 from citeloom.roles.protocols import Verdict
 from tests.support.citation_samples import make_source
 
 PLANNED: dict[str, Any] = {"origin": "default", "evidence_ids": []}
 COUNTED = {"origin": "need", "evidence_ids": ["E1"], "proposed": 5, "shown": 4, "unreadable": 1}
-OLD = {"origin": "need", "evidence_ids": ["E1"]}
 
 
 def test_passages_are_counted_over_all_searches() -> None:
-    found = coverage_of([PLANNED, COUNTED, COUNTED], "", [], {})
+    found = measure_coverage([PLANNED, COUNTED, COUNTED], "", [], {})
     assert found["passages"] == {"proposed": 10, "read": 6, "unreadable": 2}
     assert "Passages: 10 proposed, 6 read, 2 unreadable" in coverage_line(found)
 
@@ -28,16 +25,7 @@ def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
     sources = [make_source("E1"), make_source("E2", "lee2022ten")]
     on_topic, supported = Verdict("on-topic"), Verdict("supported")
     verdicts = {("It holds [E1].", "E1"): on_topic, ("It lasts [E2].", "E2"): supported}
-    found = coverage_of([COUNTED], "It holds [E1]. It lasts [E2]. It is new [E1].", sources, verdicts)
+    found = measure_coverage([COUNTED], "It holds [E1]. It lasts [E2]. It is new [E1].", sources, verdicts)
     assert found["sentences"] == {"cited": 3, "judged": 1, "unjudged": 1, "by_topic": 1}
     assert coverage_line(found).endswith("cited sentences: 1 judged, 1 compared by topic only, 1 not judged.")
-    assert not coverage_warnings(*tried_of(found))
-
-
-def test_searches_of_an_older_run_leave_the_count_unknown() -> None:
-    old = coverage_of([PLANNED, COUNTED, OLD], "", [], {})
-    new = coverage_of([COUNTED], "", [], {})
-    for found in (old, coverage_in_all([new, old]), coverage_in_all([old, new])):
-        assert set(found["passages"].values()) == {None}
-        assert "Passages: not counted" in coverage_line(found)
-        assert coverage_warnings(*tried_of(found)) == [] and not all_unreadable(found)
+    assert not coverage_warnings(*attempts(found))

@@ -1,24 +1,27 @@
-"""Repair by sentence: selects the sentences of a draft that fail and applies their replacements.
+"""Repair by sentence: selects the failing sentences of a draft, applies their replacements, and keeps the better ones.
 
-A sentence that does not fail is never rewritten: replacements are put in place by span.
+A sentence that does not fail is never rewritten: replacements are put in place by span. An edit is reverted on its own
+when its sentence is no better, or when it makes a neighbouring sentence worse.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NotRequired
 
-from ..citations.checks.findings import OF_SENTENCES, FindingRecord, evidence_ids, for_writer
+from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
+
+from ..citations.checks.findings import OF_SENTENCES, Finding, FindingRecord, for_writer
 from ..citations.checks.foreign_citations import NEEDED
 from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..citations.spans import line_start
 from ..roles.inputs import Source
 from ..roles.protocols import FailingSentence
-from .state import Attempt, EditRecord
+from .written_draft import DraftRecord
 
 # Problems of the whole draft, which is then rewritten.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
@@ -39,6 +42,24 @@ _LEADING_MARK = re.compile(r"^(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)+")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _COLON = re.compile(r":[*_]{0,3}(?:\s*\[E[1-9]\d{0,5}\])*[*_]{0,3}\s*$")
 _ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
+
+Weight = tuple[int, int, int]
+
+
+class EditRecord(TypedDict):
+    """A sentence that a repair replaced: its span in the draft before, and its replacement; empty if removed."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Attempt(TypedDict):
+    """A draft with its findings; `edits` are what its repair replaced, absent when the whole draft was rewritten."""
+
+    draft: DraftRecord
+    findings: list[FindingRecord]
+    edits: NotRequired[list[EditRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +88,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
             continue
         lead = leads[place]
         near = lead.ids if lead else _cited_next_to(text, placed, place)
-        named = [identifier for item in reported for identifier in evidence_ids(item)] if fails else []
+        named = [identifier for item in reported for identifier in item["ids"]] if fails else []
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             tuple(for_writer(item) for item in reported) if fails else (),
@@ -80,18 +101,20 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     return found
 
 
-def edits_of(text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str) -> list[EditRecord]:
+def make_edits(
+    text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str
+) -> list[EditRecord]:
     """The edits that follow from a writer's answers, in order, without those that would change another sentence."""
     edits: list[EditRecord] = []
     for item, answer in zip(failing, answers, strict=True):
-        new = _cleaned(answer, item.shown.text)
-        if new is None or (new and _dropped_its_source(item.shown.text, new, own_words)):
+        new = _clean_answer(answer, item.shown.text)
+        if new is None or (new and _drops_source(item.shown.text, new, own_words)):
             new = item.shown.text
         if new != text[item.start : item.end]:
             edits.append({"start": item.start, "end": item.end, "text": new})
     if _leaves_others(text, edits):
         return edits
-    safe = _safe_edits(text, edits)
+    safe = _select_safe(text, edits)
     return safe if _leaves_others(text, safe) else []
 
 
@@ -141,8 +164,106 @@ def findings_in(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class KeptEdits:
+    """The draft with the edits that were kept, its findings, and how many edits were kept and reverted."""
+
+    text: str
+    findings: list[FindingRecord]
+    kept: int
+    reverted: int
+
+
+def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> KeptEdits:
+    """Keep the edits that improve their sentence without making another one worse, and revert the others."""
+    text, edits = before["draft"]["text"], list(before.get("edits", ()))
+    old = sentences(text)
+    weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
+    given = len(edits)
+    while edits:
+        new = apply_edits(text, edits)
+        findings = evaluate(new)
+        back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
+        if not back:
+            return KeptEdits(new, findings, len(edits), given - len(edits))
+        edits = [edit for place, edit in enumerate(edits) if place not in back]
+    return KeptEdits(text, before["findings"], 0, given)
+
+
+def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:
+    """Findings of the judged text with their spans mapped to the draft, which still contains foreign citations."""
+    if text == judged:
+        return [finding.as_dict() for finding in findings]
+    drafted, seen = sentences(text), sentences(judged)
+    by_text = {sentence.text: sentence for sentence in drafted}
+    starts = [sentence.start for sentence in seen]
+    records: list[FindingRecord] = []
+    for finding in findings:
+        record = finding.as_dict()
+        if finding.span is not None:
+            place = max(0, bisect_right(starts, finding.span[0]) - 1)
+            same = by_text.get(seen[place].text) or (drafted[place] if len(drafted) == len(seen) else None)
+            record["start"], record["end"] = (same.start, same.end) if same else (None, None)
+        records.append(record)
+    return records
+
+
+def _edits_to_revert(
+    text: str,
+    old: Sequence[CitedSentence],
+    weights: Sequence[Weight],
+    edits: Sequence[EditRecord],
+    new: str,
+    findings: Sequence[FindingRecord],
+    before: Sequence[FindingRecord],
+) -> set[int]:
+    """Indices of the edits that are no better, or that made another sentence or the whole draft worse."""
+    after = sentences(new)
+    found = findings_in(findings, after, new)
+    edited = {edit["start"]: place for place, edit in enumerate(edits)}
+    back: set[int] = set()
+    at = 0
+    for sentence, weight in zip(old, weights, strict=True):
+        place = edited.get(sentence.start)
+        if place is None and is_heading(text, sentence):
+            at += at < len(after) and after[at].text == sentence.text
+            continue
+        count = 1 if place is None else len(sentences(edits[place]["text"]))
+        now = _weight([item for put in found[at : at + count] for item in put])
+        at += count
+        if place is not None and now >= weight:
+            back.add(place)
+        elif place is None and now > weight:
+            back |= _edits_in_paragraph(text, sentence, edits)
+    if _whole_draft_rules(findings) - _whole_draft_rules(before):
+        removals = {place for place, edit in enumerate(edits) if not edit["text"]}
+        back |= removals or set(range(len(edits)))
+    return back
+
+
+def _edits_in_paragraph(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> set[int]:
+    """Indices of the edits in the same paragraph as a sentence; all edits when there are none."""
+    start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
+    following = BLANK_LINE.search(text, sentence.end)
+    end = following.start() if following else len(text)
+    near = {place for place, edit in enumerate(edits) if start <= edit["start"] < end}
+    return near or set(range(len(edits)))
+
+
+def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
+    """Rules of the findings, notes aside, that concern the whole draft rather than a sentence."""
+    return {item["rule"] for item in findings if item["start"] is None and item["severity"] != "note"}
+
+
+def _weight(findings: Sequence[FindingRecord]) -> Weight:
+    """How bad a sentence is: the numbers of its errors, warnings and optional improvements."""
+    severities = [item["severity"] for item in findings]
+    notes = sum(item["rule"] == IDLE or item["rule"] in SHOWN_IN_REPAIR for item in findings)
+    return severities.count("error"), severities.count("warning"), notes
+
+
 def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
-    return tuple(identifier for item in findings if item["rule"] == IDLE for identifier in evidence_ids(item))
+    return tuple(identifier for item in findings if item["rule"] == IDLE for identifier in item["ids"])
 
 
 def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
@@ -210,7 +331,7 @@ def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[
     return tuple(ranked[:_OFFERED])
 
 
-def _cleaned(answer: str | None, old: str) -> str | None:
+def _clean_answer(answer: str | None, old: str) -> str | None:
     """An answer as one or more sentences of a paragraph, or None when it cannot be used there."""
     if answer is None:
         return None
@@ -222,7 +343,7 @@ def _cleaned(answer: str | None, old: str) -> str | None:
     return new if _ENDS.search(new) or not _ENDS.search(old) else f"{new}."
 
 
-def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
+def _drops_source(old: str, new: str, own_words: str) -> bool:
     """True when a claim lost its marker although it is not a statement of the experiment."""
     if not marker_ids(old) or marker_ids(new) or NEEDED in new:
         return False
@@ -230,7 +351,7 @@ def _dropped_its_source(old: str, new: str, own_words: str) -> bool:
     return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
 
 
-def _safe_edits(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
+def _select_safe(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
     """The edits that leave the other sentences of their paragraphs unchanged.
 
     The edits of a paragraph with an unsafe one are bisected until it is found; edits not reached within the reading

@@ -8,7 +8,7 @@ from citeloom.citations.citation_styles import citation_of
 from citeloom.citations.export.report_model import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.evidence import text_hash
-from citeloom.graph.verdicts import still_placed
+from citeloom.drafts.verdicts import relocate_verdicts
 from citeloom.roles.inputs import PassageSentence, Source
 from citeloom.roles.protocols import DecidingSpan, Verdict
 from tests.support.citation_samples import make_source
@@ -29,7 +29,7 @@ VERDICT = Verdict("supported", "", 0, 39, "", (FIRST, THIRD, SECOND))
 
 
 def placed(source: Source, verdict: Verdict = VERDICT) -> Verdict:
-    return still_placed({PAIR: verdict}, [source])[PAIR]
+    return relocate_verdicts({PAIR: verdict}, [source])[PAIR]
 
 
 def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> None:
@@ -42,21 +42,10 @@ def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> Non
     ]
 
 
-def test_a_verdict_of_an_older_run_gives_its_one_span() -> None:
-    old = Verdict("supported", "", 0, 39)
-    record = citation_of(SOURCE.evidence, PAIR[0], old, 1).as_dict()
-    assert record["decided_by_spans"] == ({"chunk_id": FIRST.chunk_id, "start": 0, "end": 39},)
-    assert placed(SOURCE, old) == old
-    none = citation_of(SOURCE.evidence, PAIR[0], Verdict("unsupported"), 1)
-    assert none.decided_by is None and none.decided_by_spans == ()
-
-
-def test_a_report_shows_all_words_of_the_passage_and_reads_records_of_older_runs() -> None:
+def test_a_report_shows_all_words_of_the_passage() -> None:
     record = asdict(citation_of(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert deciding_words(record, OWN.text) == f"{OWN.text[:39]} … {OWN.text[40:]}"
-    del record["decided_by_spans"]
-    assert deciding_words(record, OWN.text) == OWN.text[:39]
-    assert deciding_words({**record, "decided_by": None}, OWN.text) == ""
+    assert deciding_words({**record, "decided_by_spans": []}, OWN.text) == ""
 
 
 def test_while_nothing_has_changed_all_spans_stay() -> None:
@@ -89,4 +78,4 @@ def test_words_of_the_next_chunk_are_not_taken_for_those_of_the_first_where_ids_
 
 
 def test_what_the_library_no_longer_has_keeps_its_label_alone() -> None:
-    assert still_placed({PAIR: VERDICT}, [])[PAIR] == Verdict("supported")
+    assert relocate_verdicts({PAIR: VERDICT}, [])[PAIR] == Verdict("supported")

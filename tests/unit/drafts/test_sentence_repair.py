@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from citeloom.citations.checks.findings import Finding, FindingRecord, evidence_ids
+from citeloom.citations.checks.findings import Finding, FindingRecord
 from citeloom.citations.markers import normalise_markers
-from citeloom.graph.best_sentences import placed_in, settle
-from citeloom.graph.sentence_repairs import apply_edits, edits_of, failing_sentences, without_markers_of
-from citeloom.graph.state import Attempt
+from citeloom.drafts.sentence_repair import (
+    Attempt,
+    apply_edits,
+    failing_sentences,
+    keep_improvements,
+    make_edits,
+    map_findings,
+    without_markers_of,
+)
 from tests.support.citation_samples import make_source
 
 SOURCES = [make_source("E1"), make_source("E2", "lee2022ten")]
@@ -33,7 +39,7 @@ def attempt(text: str = TEXT, **more: Any) -> Attempt:
 
 
 def edits(*answers: str | None, text: str = TEXT, own: str = "") -> Any:
-    return edits_of(text, failing_sentences(attempt(text), SOURCES), answers, own)
+    return make_edits(text, failing_sentences(attempt(text), SOURCES), answers, own)
 
 
 def test_only_what_fails_is_sent_with_its_neighbours_and_its_evidence() -> None:
@@ -48,21 +54,6 @@ def unnamed(text: str) -> Attempt:
     """An attempt whose findings name no source."""
     plain = attempt(text)
     return {**plain, "findings": [{**item, "ids": []} for item in plain["findings"]]}
-
-
-def of_earlier_version(finding: Finding) -> FindingRecord:
-    """A finding as checkpoints held it before findings had ids."""
-    record = finding.as_dict()
-    del record["ids"]
-    return record
-
-
-def test_findings_of_earlier_versions_name_their_evidence_in_the_message() -> None:
-    idle = '"He said "no [E1]" twice [E1][E2]." gains nothing from [E2], which bears out no part of it.'
-    assert evidence_ids(of_earlier_version(Finding("idle-marker", idle))) == ("E2",)
-    unsupported = '"It holds [E1]." is not supported by [E1] and [E3]; say no more than is said there.'
-    assert evidence_ids(of_earlier_version(Finding("unsupported", unsupported))) == ("E1", "E3")
-    assert evidence_ids(Finding("unsupported", unsupported, ids=("E1",)).as_dict()) == ("E1",)
 
 
 def test_the_evidence_that_has_the_number_is_sent_although_the_sentence_does_not_cite_it() -> None:
@@ -136,9 +127,9 @@ def test_a_claim_that_only_lost_its_marker_is_not_put_in() -> None:
 
 def test_each_sentence_keeps_its_best_version() -> None:
     before = attempt(edits=edits("Bad still [E2].", "Better item [E1]."))
-    settled = settle(before, found)
+    settled = keep_improvements(before, found)
     assert "Bad one is here" in settled.text and "- Better item [E1]." in settled.text
-    assert (settled.kept, settled.taken_back, len(settled.findings)) == (1, 1, 1)
+    assert (settled.kept, settled.reverted, len(settled.findings)) == (1, 1, 1)
 
 
 def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
@@ -147,7 +138,7 @@ def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
         lost = [] if "Bad one" in text else [Finding("number-not-found", "x", (place, place + 4)).as_dict()]
         return [*found(text), *lost]
 
-    settled = settle(attempt(edits=edits("", "")), leaning)
+    settled = keep_improvements(attempt(edits=edits("", "")), leaning)
     assert "Bad one is here" in settled.text and "Bad item" not in settled.text
 
 
@@ -156,7 +147,7 @@ def test_nothing_is_removed_until_no_text_is_left() -> None:
         return found(text) if "Bad" in text else [Finding("empty", "x").as_dict()]
 
     text = "Bad one is here [E2]. Bad two [E2]."
-    assert settle(attempt(text, edits=edits("", "", text=text)), empty).text == text
+    assert keep_improvements(attempt(text, edits=edits("", "", text=text)), empty).text == text
 
 
 def test_a_marker_goes_and_no_other_character() -> None:
@@ -168,7 +159,7 @@ def test_what_the_judge_finds_is_placed_in_the_draft_that_it_did_not_see() -> No
     draft = "It holds (Smith, 2020) [E1]. It lasts [E2]."
     judged = "It holds [citation needed][E1]. It lasts [E2]."
     there = judged.index("It lasts")
-    (record,) = placed_in(draft, judged, [Finding("unsupported", "x", (there, len(judged)))])
+    (record,) = map_findings(draft, judged, [Finding("unsupported", "x", (there, len(judged)))])
     assert draft[record["start"] : record["end"]] == "It lasts [E2]."  # type: ignore[misc]
 
 
