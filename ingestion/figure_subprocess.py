@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ..documents.figures import FoundFigure, PaperFigure, image_hash, image_type
+from ..documents.figure_search import FoundFigure
+from ..documents.figures import PaperFigure, image_hash, image_type
 from ..documents.image_extraction import WantedFigure, is_remote
 from ..documents.sandbox import OutOfTimeError, run
 

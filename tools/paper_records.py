@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ..documents import Paper
-from ..documents.paper_names import NO_LINK, zotero_link
 from ..stores.library import Library
 from .context_windows import Passage
 from .figure_records import listed_figures
@@ -56,6 +55,8 @@ def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
 def _paper_record(
     paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
 ) -> dict[str, Any]:
+    from ..documents.paper_names import NO_LINK, zotero_link  # with a reader of YAML, which lists do without
+
     record = {
         **asdict(paper),
         **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),

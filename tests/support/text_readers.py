@@ -51,7 +51,7 @@ from citeloom.documents import (
     categories,
     chunking,
     exported_text,
-    figures,
+    figure_search,
     front_matter,
     markdown,
     notes,
@@ -265,7 +265,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_identifier": paper_names.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
-    "find_figures": lambda text: figures.find_figures(markdown.parse_markdown(text)),
+    "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),

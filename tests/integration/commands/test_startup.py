@@ -106,8 +106,10 @@ def loaded_by(home: Path, *command: str) -> set[str]:
     return set(loaded)
 
 
-def test_a_list_of_papers_reads_no_prompt_and_knows_no_service(home: Path) -> None:
-    assert {"yaml", "citeloom.metadata.services"}.intersection(loaded_by(home, "papers", "list")) == set()
+def test_a_list_of_papers_loads_no_reader_of_texts_and_no_service(home: Path) -> None:
+    assert {"yaml", "markdown_it", "citeloom.metadata.services"}.intersection(
+        loaded_by(home, "papers", "list")
+    ) == set()
 
 
 def test_a_question_without_a_chat_model_loads_no_role_that_needs_one(home: Path) -> None:
