@@ -22,7 +22,6 @@ try:
         add,
         chat,
         contradictions,
-        conversations,
         describe,
         doctor,
         enrich,
@@ -86,7 +85,6 @@ sections.register(app)
 export.register(app)
 research.register(app)
 chat.register(app)
-conversations.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)

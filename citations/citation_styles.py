@@ -15,8 +15,7 @@ from typing import Any
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
-from ..roles.inputs import Source
-from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
+from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
 from .checks.foreign_citations import NEEDED
 from .markers import marker_groups, normalise_markers, sentences

@@ -12,13 +12,13 @@ from .answer_view import outcome_words
 from .output import notice
 
 if TYPE_CHECKING:
-    from ..runs.result_record import ResultRecord, UsageRecord
-    from ..runs.service import SavedRun
+    from ..api.result_views import ResultRecord, UsageRecord
+    from ..api.running import SavedRun
 
 
 def report_run(finished: SavedRun) -> None:
     """Report on a section, a paper or an answer."""
-    from ..drafts.completeness import coverage_line
+    from ..api.result_views import coverage_line
 
     record = finished.record
     is_answer = "question" in record
@@ -59,7 +59,7 @@ def usage_words(usage: UsageRecord) -> str:
 
 def end_incomplete(record: ResultRecord) -> None:
     """End with exit code 4 where a section has no text, or the model could read none of its passages."""
-    from ..drafts.completeness import all_unreadable
+    from ..api.result_views import all_unreadable
 
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..citations.checks.support_findings import PairKey, cited_claims
-from ..roles.inputs import Source
-from ..roles.protocols import Verdict
+from ..roles.protocols import Source, Verdict
 
 Coverage = Mapping[str, Mapping[str, int]]
 _TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})

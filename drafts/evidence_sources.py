@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..documents import Chunk, Evidence, Paper, text_hash
 from ..documents.passages import readable_units
 from ..errors import InputError
-from ..roles.inputs import PassageSentence, Source
+from ..roles.protocols import PassageSentence, Source
 from ..stores.library import Library
 from ..text.sentences import leans_back
 

@@ -20,8 +20,7 @@ from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..citations.user_citations import left_to_other_sections, with_own_statements
 from ..experiment import experiment_warnings
 from ..plurals import counted
-from ..roles.inputs import AnswerBrief, Source
-from ..roles.protocols import Draft
+from ..roles.protocols import AnswerBrief, Draft, Source
 from .written_draft import QuestionSearch, WrittenDraft
 
 # "passages": passages near to the question, which no model has judged; it is neither answered nor not answered.

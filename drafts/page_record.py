@@ -22,9 +22,9 @@ from ..citations.numbered_references import cited_places
 from ..citations.references import Reference, References, build_references
 from ..citations.user_citations import OwnCitation, own_citations
 from ..documents import Evidence, Paper
-from ..metadata.completed_entries import completed_papers
+from ..metadata.bib_entry import complete_papers
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import AnswerBrief
+from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
 from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage
@@ -88,17 +88,12 @@ def render_page(
         final,
         options,
         shown,
-        complete_papers(library, [papers[key] for key in shown.keys]),
+        complete_papers(library.metadata, [papers[key] for key in shown.keys]),
         trace_numbers(without_details(text), sources, brief.experiment),
         own,
         flags,
         manuscript(for_pandoc.text, places, title=final.title, sections=style in ("pandoc", "key-page")),
     )
-
-
-def complete_papers(library: Library, papers: Sequence[Paper]) -> list[Paper]:
-    """The papers with what services know and their entries lack, for references; blocks."""
-    return list(papers) if library.metadata.is_empty() else completed_papers(library.metadata, papers)
 
 
 def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, csl: str) -> References:

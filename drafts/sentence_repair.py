@@ -19,8 +19,7 @@ from ..citations.checks.foreign_citations import NEEDED
 from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..citations.spans import line_start
-from ..roles.inputs import Source
-from ..roles.protocols import FailingSentence
+from ..roles.protocols import FailingSentence, Source
 from .written_draft import DraftRecord
 
 # Problems of the whole draft, which is then rewritten.

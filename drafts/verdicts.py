@@ -11,8 +11,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 from ..citations.checks.support_findings import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
 from ..citations.markers import marker_ids
 from ..documents import text_hash
-from ..roles.inputs import Source
-from ..roles.protocols import DecidingSpan, SupportJudge, Verdict, VerdictLabel
+from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict, VerdictLabel
 from .sentence_repair import EditRecord, Failing
 
 

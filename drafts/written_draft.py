@@ -10,8 +10,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ..citations.checks.support_findings import PairKey
 from ..experiment import SectionKind
-from ..roles.inputs import Brief, Source
-from ..roles.protocols import Draft, QuoteSpan, Verdict
+from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
 
 
 class QueryRecord(TypedDict):

@@ -16,7 +16,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..drafts.written_draft import QueryRecord
-from ..roles.chat.prompt_answer_sources import turn_tokens
+from ..roles.chat.prompt_format import turn_tokens
 from .state import TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited

@@ -14,7 +14,7 @@ from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
 from ..experiment import parse_experiment
 from ..plurals import counted
-from ..roles.inputs import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
+from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..stores.library import Library
 from ..tools.need_coverage import STRONG
 from ..tools.paper_search import year_range

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from ..drafts.written_draft import QueryRecord
-from ..roles.needs import Need, Purpose
+from ..roles.protocols import Need, Purpose
 from ..tools.scope import Scope
 from ..tools.tool_schemas import SearchEvidence, ToolRequest
 from .repeated_queries import answered_before

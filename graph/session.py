@@ -17,15 +17,13 @@ from weakref import WeakValueDictionary
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.context_registry import Contexts
+from ..models.context_size import Contexts
 from ..models.embeddings.protocol import EmbeddingModel
-from ..models.journal.billing_context import bill_to
-from ..models.journal.budget import Budget, BudgetLimits
+from ..models.journal.budget import Budget, BudgetLimits, bill_to
 from ..models.journal.journal import Journal
-from ..models.journal.pricing import total_cost
-from ..models.journal.records import RunScope, Usage
+from ..models.journal.records import RunScope, Usage, total_cost
 from ..prompts import PromptLibrary
-from ..roles.notices import ANSWER_NOTICE, NOTICE
+from ..roles.protocols import ANSWER_NOTICE, NOTICE
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -104,7 +102,7 @@ class Session:
         """Identifies a chat model that was given as an object; empty when the settings name it."""
         if self.chat_model is None:
             return ""
-        from ..models.http.model_identity import key_of
+        from ..models.http.endpoints import key_of
         from ..models.journaled_chat import identity_of
 
         identity = identity_of(self.chat_model)
@@ -306,7 +304,7 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
     """The embedding model given as an object, or else the one that the settings name."""
     if embeddings is None and settings.embedding_model == LOCAL_EMBEDDING:
-        from ..models.embeddings.local import LocalEmbedding
+        from ..models.embeddings.bundled_models import LocalEmbedding
 
         return LocalEmbedding()
     from ..models.embeddings.remote import embedding_for, endpoint_embedding

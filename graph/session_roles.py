@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.journal.budget import Budget
 from ..models.journal.records import RunScope
-from ..roles.extractive.factory import extractive_roles
+from ..roles.extractive.extractive_roles import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles
 from ..settings.config import RoleName
 from .session import ROLE_NAMES, Session
@@ -22,7 +22,7 @@ def make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int |
     missing = session.extractive
     if len(missing) == len(ROLE_NAMES):
         return bare
-    from ..roles.chat.factory import chat_roles  # half a second, which a run without a chat model does without
+    from ..roles.chat.chat_roles import chat_roles  # half a second, which a run without a chat model does without
     from ..tools.tool_schemas import TOOL_SPECS
 
     budget = session.budget(scope.run_id)
@@ -60,7 +60,7 @@ def make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int |
 
 
 def _caller(session: Session, role: RoleName, scope: RunScope, budget: Budget) -> ChatCaller:
-    from ..models.factory import caller_for, chat_caller
+    from ..models.journaled_chat import caller_for, chat_caller
 
     context = session.contexts.of(scope.run_id, role)
     if session.chat_model is not None:

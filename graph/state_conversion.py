@@ -13,8 +13,8 @@ from ..documents.chunking import Window
 from ..drafts.written_draft import QueryRecord
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.extractive.needs import searchable, section_needs
-from ..roles.needs import Need, NeedCoverage, Purpose
+from ..roles.extractive.statement_needs import searchable, section_needs
+from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import Searched
 from ..tools.need_coverage import coverage

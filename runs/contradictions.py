@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, InputError
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
-from ..models.http.model_identity import key_of
+from ..models.http.endpoints import key_of
 from ..plurals import counted
 from ..roles.protocols import Comparison, ContradictionJudge, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs

@@ -15,7 +15,7 @@ from ..documents import Evidence, Paper
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from ..section_kinds import SectionKind
 from ..stores.run_records import EditedSentence, RunRecord
 from .result_record import StoredRecord, stored

@@ -19,8 +19,7 @@ from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import WrittenDraft
 from ..graph.session import Session
 from ..plurals import counted
-from ..roles.inputs import SectionBrief
-from ..roles.protocols import DecidingSpan, Draft, Verdict
+from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Verdict
 from ..stores.library import Library
 from .editable_text import EditableSection, EditableText
 from .provenance import provenance

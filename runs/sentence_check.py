@@ -24,8 +24,7 @@ from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import Source
-from ..roles.protocols import Draft
+from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import EditedSentence

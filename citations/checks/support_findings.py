@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...roles.inputs import Source
-from ...roles.protocols import CitedClaim, Verdict, VerdictLabel
+from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
 from ..markers import CitedSentence, sentences, sentences_with_markers
 from ..spans import line_start
 from .absence import states_only_absence

@@ -19,9 +19,9 @@ from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
 
 if TYPE_CHECKING:
+    from ...api.conversation import TurnKind
     from ...api.events import ProgressEvent
-    from ...graph.conversation_state import TurnKind
-    from ...runs.result_record import UsageRecord
+    from ...api.result_views import UsageRecord
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -50,8 +50,8 @@ async def improve(shell: Shell, feedback: str) -> Outcome:
 
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     session = await shell.session()
-    from ...drafts.completeness import coverage_line
-    from ...runs.conversation import TurnRequest, take_turn
+    from ...api.conversation import TurnRequest, take_turn
+    from ...api.result_views import coverage_line
 
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
@@ -153,7 +153,7 @@ class Stages(RunProgress):
 
 
 def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
-    from ...drafts.completeness import attempts, coverage_warnings
+    from ...api.result_views import attempts, coverage_warnings
 
     for text in coverage_warnings(*attempts(record["coverage"])):
         display.warning(text)

@@ -12,9 +12,8 @@ from langgraph.types import Overwrite
 from ...drafts.written_draft import QueryRecord
 from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
-from ...roles.extractive.needs import section_needs
-from ...roles.inputs import AnswerBrief, Brief
-from ...roles.needs import Need, Purpose
+from ...roles.extractive.statement_needs import section_needs
+from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
 from ...tools.evidence_search import best_fitting, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows

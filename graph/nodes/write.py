@@ -18,7 +18,7 @@ from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
-from ...drafts.page_record import complete_papers, page_references
+from ...drafts.page_record import page_references
 from ...drafts.sentence_repair import (
     IDLE,
     OF_THE_WHOLE,
@@ -32,9 +32,9 @@ from ...drafts.sentence_repair import (
 )
 from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
 from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
+from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
-from ...roles.inputs import Brief
-from ...roles.protocols import Draft, VerdictLabel
+from ...roles.protocols import Brief, Draft, VerdictLabel
 from ..draft_stream import DraftEventStream
 from ..events import progress
 from ..role_inputs import brief_of
@@ -181,7 +181,7 @@ async def _judged(
         """Build the references that `render` will need, so that they are cached; a failure is reported there."""
         shown = render(draft.text, sources if alone else [], options.style)
         cited = {source.paper.key: source.paper for source in sources}
-        papers = complete_papers(session.library, [cited[key] for key in shown.keys])
+        papers = complete_papers(session.library.metadata, [cited[key] for key in shown.keys])
         page_references(papers, shown.numbering, options.style, options.csl)
 
     references = asyncio.ensure_future(in_thread(prefetch))

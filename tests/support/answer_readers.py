@@ -16,8 +16,7 @@ from citeloom.models.http import response_body, response_validation, sse
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
 from citeloom.roles.chat import judge, judge_output, prompt_passages, reader
 from citeloom.roles.extractive import needs as section_needs
-from citeloom.roles.needs import Need, NeedCoverage
-from citeloom.roles.protocols import CitedClaim
+from citeloom.roles.protocols import CitedClaim, Need, NeedCoverage
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
 
 Reader = Callable[[str], object]

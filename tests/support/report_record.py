@@ -8,8 +8,7 @@ from citeloom.citations.checks.support_findings import support_findings
 from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import marks_of
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.roles.inputs import Source
-from citeloom.roles.protocols import DecidingSpan, Verdict, VerdictLabel
+from citeloom.roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from citeloom.settings.config import CitationStyle
 
 BEFORE = "Earlier work looked at networks only. "

@@ -9,8 +9,7 @@ from citeloom.citations.export.report_model import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.evidence import text_hash
 from citeloom.drafts.verdicts import relocate_verdicts
-from citeloom.roles.inputs import PassageSentence, Source
-from citeloom.roles.protocols import DecidingSpan, Verdict
+from citeloom.roles.protocols import DecidingSpan, PassageSentence, Source, Verdict
 from tests.support.citation_samples import make_source
 
 OWN = make_source("E1")
