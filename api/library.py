@@ -14,7 +14,7 @@ from ..settings.addresses import parse_home
 from ..settings.config import RetrievalMode, Settings, load_settings
 from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
-from ..tools.figure_records import listed_figures
+from ..tools.paper_records import listed_figures
 from ..tools.paper_search import year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import Scope, require_words

@@ -12,7 +12,7 @@ from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
 from ..text.question_subject import subject_of
-from ..tools.questions.validation import plain_question
+from ..tools.scope import plain_question
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 from .events import stream_events

@@ -17,7 +17,7 @@ from ..citations.numbered_references import numbered_list
 from ..drafts.completeness import all_unreadable, attempts, coverage_line, coverage_warnings
 from ..runs.result_record import ResultRecord, UsageRecord
 from ..stores.library import Library
-from ..tools.cited_figures import cited_figures
+from ..tools.paper_records import cited_figures
 
 __all__ = [
     "DOUBTFUL",

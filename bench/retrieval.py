@@ -29,8 +29,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.vector_cache import VectorCache
-from citeloom.tools.reranking import PairScorer
-from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.tools.retrieval import PairScorer, Retrieval, retrieve
 
 SETS = ("manubot-citances", "pubmedqa")
 USUAL = "fused by score, BM25 x 0.3"

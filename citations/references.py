@@ -18,7 +18,7 @@ from ..documents import Paper
 from ..documents.pandoc import PandocError, pandoc
 from ..errors import InputError
 from ..settings.config import CitationStyle
-from ..text.normalize import unescape_html
+from ..text.words import unescape_html
 from .citation_styles import quoted_section
 from .csl_styles import read_style
 

@@ -7,9 +7,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..documents.marker_escaping import as_written
-from ..text.normalize import one_line
 from ..text.sentences import sentence_spans
-from ..text.words import is_stop, words_of
+from ..text.words import is_stop, one_line, words_of
 from .markers import MARKER, CitedSentence, sentences
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..tools.figure_records import listed_figures
+    from ..tools.paper_records import listed_figures
 
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
@@ -75,7 +75,7 @@ def paper_figures(
 
 
 def _show(records: list[dict[str, Any]]) -> None:
-    from ..tools.figure_records import counted_kinds
+    from ..tools.paper_records import counted_kinds
 
     rows = [
         [

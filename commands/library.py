@@ -240,9 +240,7 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     from ..metadata.enriching import stored_metadata
-    from ..tools.figure_records import counted_kinds
-    from ..tools.outline import indexed_text, outline
-    from ..tools.paper_records import paper_details
+    from ..tools.paper_records import counted_kinds, indexed_text, outline, paper_details
     from .paper_view import paper_lines, text_lines
 
     settings, found = resolve(home)

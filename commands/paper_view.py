@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ..documents import Paper
 from ..documents.paper_names import zotero_link
 from ..program import command
-from ..tools.context_windows import Passage
-from ..tools.outline import OutlinedSection
+from ..tools.paper_records import OutlinedSection, Passage
 from .escaping import one_line
 from .metadata_view import known_lines
 

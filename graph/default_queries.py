@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from ..experiment import Experiment, SectionKind
 from ..section_kinds import SECTIONS
-from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
+from ..text.words import plain_wording
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..tools.duplicate_findings import Words, first_same
-from ..tools.found_evidence import FoundEvidence
+from ..tools.found_evidence import FoundEvidence, Words, first_same
 
 
 def number_evidence(

@@ -16,8 +16,7 @@ from ..plurals import counted
 from ..roles.extractive.statement_needs import searchable, section_needs
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
-from ..tools.found_evidence import Searched
-from ..tools.need_coverage import coverage
+from ..tools.found_evidence import Searched, coverage
 from .events import evidence_found, progress
 from .evidence_ids import number_evidence
 from .session import Session

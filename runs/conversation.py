@@ -19,7 +19,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.home_protocols import Checkpoints, Conversations
 from ..stores.run_records import ConversationEntry
-from ..tools.questions.validation import plain_question
+from ..tools.scope import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .provenance import provenance
 from .publication_notices import with_notices

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..citations.export.report_images import ReportFigure
 from ..documents.figures import PaperFigure
 from ..stores.library import Library
-from ..tools.cited_figures import cited_figures
+from ..tools.paper_records import cited_figures
 
 _MOST_BYTES: Final = 500_000  # of one image
 _MOST_IN_ALL: Final = 5_000_000

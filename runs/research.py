@@ -9,10 +9,9 @@ from typing import Any, Literal
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
-from ..text.normalize import is_latin
+from ..text.words import is_latin
 from ..tools.paper_search import year_range
-from ..tools.questions.validation import plain_question
-from ..tools.scope import Scope
+from ..tools.scope import Scope, plain_question
 from .fingerprint import research_fingerprint, research_question_of, settings_of_run
 from .section_request import OnNotice
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.doctor import examine
 from ..runs.research import ResearchRequest
-from ..tools.figure_records import listed_figures
+from ..tools.paper_records import listed_figures
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.retrieval import Retrieval, as_records, retrieve
 from ..tools.scope import require_words

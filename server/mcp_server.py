@@ -33,7 +33,7 @@ from ..documents import Paper
 from ..errors import CiteloomError
 from ..graph.chat_messages import answer_with_sources
 from ..stores.library import Library, UnknownPaperError
-from ..tools.outline import indexed_text
+from ..tools.paper_records import indexed_text
 from .agent_results import ResearchAnswer
 from .agent_tools import TOOLS, AgentLibrary, AgentTool, Report
 

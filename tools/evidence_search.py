@@ -13,8 +13,7 @@ from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import EvidenceReader, Findings, Need, Purpose
 from ..stores.library import Library
-from .found_evidence import EvidenceLimits, FoundEvidence, Searched, kept
-from .need_coverage import STRONG
+from .found_evidence import STRONG, EvidenceLimits, FoundEvidence, Searched, kept
 from .scope import Scope
 from .window_search import propose_windows
 

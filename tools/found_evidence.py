@@ -1,15 +1,15 @@
-"""What a search for evidence may read and keep, and what it found."""
+"""What a search for evidence may read and keep, what it found, and how far that covers each need."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from ..documents import Evidence, EvidenceSpan
-from ..roles.protocols import PassageFinding
+from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
-from .duplicate_findings import Words, first_same
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 
@@ -147,3 +147,98 @@ def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEv
 def _order(item: FoundEvidence) -> tuple[float, str, int]:
     chunk, start, _ = item.finding.spans[0]
     return (-item.combined_score, chunk.id, start)
+
+
+_FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that a finding rests on: the paper's key, and for each run its chunk id and its text on one line."""
+
+    key: str
+    runs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of_finding(cls, finding: PassageFinding) -> Words:
+        """The words of a finding."""
+        runs = ((chunk.id, chunk.text[start:end]) for chunk, start, end in finding.spans)
+        return cls(finding.paper.key, tuple((name, " ".join(text.split())) for name, text in runs))
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Words:
+        """The words of an evidence record of the state."""
+        runs = [(record["chunk_id"], record["quote"])]
+        runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
+        return cls(record["key"], tuple((name, " ".join(text.split())) for name, text in runs))
+
+    @property
+    def length(self) -> int:
+        """The number of characters of all runs."""
+        return sum(len(text) for _, text in self.runs)
+
+    def same_as(self, other: Words) -> bool:
+        """True when both are the same words, or one contains the other and they are from different chunks.
+
+        Within one chunk, a part of the words is another finding: a reader returned both.
+        """
+        if self.key != other.key:
+            return False
+        if {text for _, text in self.runs} == {text for _, text in other.runs}:
+            return True
+        less, more = sorted((self, other), key=lambda words: words.length)
+        return less.length >= _FEWEST_SHARED and all(
+            any(name != holder and text in whole for holder, whole in more.runs) for name, text in less.runs
+        )
+
+
+def first_same(words: Words, among: Sequence[Words]) -> int | None:
+    """The index of the first entry with the same words."""
+    return next((place for place, other in enumerate(among) if words.same_as(other)), None)
+
+
+STRONG: Final = 0.6  # from this score on a finding helps with its need, rather than being background
+_WHOLE: Final = 0.9  # from this score on a finding meets its need alone
+_SEVERAL: Final = 2
+TRIES: Final = 2  # fruitless searches after which a need counts as searched for in vain
+
+
+def coverage(
+    needs: Sequence[Need], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
+) -> list[NeedCoverage]:
+    """The coverage of each need; `evidence` and `queries` are the records of a run's state.
+
+    A need is met by one finding that meets it alone, or by two that help; it was searched for in vain when two searches
+    found neither. Of two records with one id the later one counts.
+    """
+    planned = {need.id for need in needs}
+    evidence = list({record["id"]: record for record in evidence}.values())
+    return [_covered(need, planned, evidence, queries) for need in needs]
+
+
+def _covered(
+    need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
+) -> NeedCoverage:
+    searches = [record for record in queries if need.id in record.get("needs", ())]
+    # Evidence first found by an earlier section of a paper names a need of that section.
+    again = {name for record in searches for name in record["evidence_ids"]}
+    serving = sorted(
+        (
+            record
+            for record in evidence
+            if need.id in (record.get("need"), *record.get("also", ()))
+            or (record["id"] in again and record.get("need") not in planned)
+        ),
+        key=lambda record: -record["llm_score"],
+    )
+    strong = [record for record in serving if record["llm_score"] >= STRONG]
+    met = len(strong) >= _SEVERAL or any(record["llm_score"] >= _WHOLE for record in strong)
+    status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
+    return NeedCoverage(
+        need=need,
+        evidence=tuple(record["id"] for record in serving),
+        papers=len({record["key"] for record in strong}),
+        searches=len(searches),
+        tried=tuple(record["query"] for record in searches if record["origin"] == "custom"),
+        status=status,
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ..text.normalize import unescape_html
+from ..text.words import unescape_html
 from .zotero_records import Annotation, ItemNote
 
 _MOST_HTML: Final = 1_000_000  # characters of one note, without the pictures in it

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...text.normalize import unescape_html
+from ...text.words import unescape_html
 from ..front_matter import find_doi
 from .dehyphenation import lost_ligatures, plain
 from .first_page import confirmed_authors, read_year

@@ -16,11 +16,9 @@ from ...drafts.written_draft import QueryRecord
 from ...plurals import counted
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
-from ...tools.found_evidence import EvidenceLimits
-from ...tools.need_coverage import coverage
-from ...tools.questions.routing import Route, route_in
-from ...tools.questions.validation import plain_question
-from ...tools.scope import Scope
+from ...tools.found_evidence import EvidenceLimits, coverage
+from ...tools.question_routing import Route, route_in
+from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
 from ..events import progress
 from ..evidence_ids import evidence_key

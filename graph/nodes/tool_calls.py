@@ -14,18 +14,21 @@ from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import beginning, coverage_lines
 from ...tools.evidence_search import search_each
-from ...tools.found_evidence import Searched
-from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window
-from ...tools.need_coverage import coverage
+from ...tools.found_evidence import Searched, coverage
 from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     ContextWindow,
     PaperIntroduction,
+    Passages,
     Reading,
     SearchEvidence,
     SearchPapers,
     ToolRequest,
     parse_request,
+    read_introduction,
+    read_papers,
+    read_summaries,
+    read_window,
 )
 from ..events import evidence_found, progress
 from ..evidence_ids import number_evidence

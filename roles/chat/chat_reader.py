@@ -21,7 +21,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...prompts import PromptLibrary
-from ...text.normalize import plain_wording
+from ...text.words import plain_wording
 from ..protocols import Findings, PassageFinding, Purpose
 from .prompt_format import (
     beginning,

@@ -14,7 +14,7 @@ from ...documents.plain_text import plain_text
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
-from ...text.normalize import one_line
+from ...text.words import one_line
 from .clean_output import cut_off, prose
 from .prompt_format import PAPER_TOKENS, beginning, fenced, present_paper, shortened
 from .structured_output import Note, log_note

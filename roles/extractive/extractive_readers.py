@@ -21,8 +21,7 @@ from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from ...text.normalize import is_latin
-from ...text.words import is_stop, stem, words_of
+from ...text.words import is_latin, is_stop, stem, words_of
 from ..protocols import Need, PassageFinding, Purpose
 from .quotable_sentences import QuotablePassage, quotable_passages
 

@@ -16,7 +16,7 @@ from ...documents.blocks import blocks
 from ...documents.marker_escaping import as_text
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
-from ...text.normalize import one_line
+from ...text.words import one_line
 
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 _CLOSED = re.compile(r"[.?!:\u2026][\"'\u201d\u2019)\]*_`]*$")

@@ -8,8 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from ...stores.library import Library
-from ...tools.context_windows import merge_chunks
-from ...tools.outline import OutlinedSection, outline
+from ...tools.paper_records import OutlinedSection, merge_chunks, outline
 from .html import markdown
 
 _MOST: Final = 40_000  # characters shown at once

@@ -10,7 +10,7 @@ from fastapi import Path as InPath
 
 from ...documents.figures import IMAGE_TYPES, PaperFigure, image_type
 from ...stores.library import Library
-from ...tools.figure_records import listed_figures
+from ...tools.paper_records import listed_figures
 from ..problems import ServerError
 from ..response_models import PaperFigures, problems
 from ..server_state import StateOf

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Query
 
 from ...ingestion.ingest import remove
 from ...ingestion.paper_matching import parse_entry, update_metadata
-from ...tools.outline import indexed_text
-from ...tools.paper_records import listed_papers, paper_details, text_records
+from ...tools.paper_records import indexed_text, listed_papers, paper_details, text_records
 from ...tools.paper_search import keys_with_words
 from ..orders import paper_removed
 from ..request_models import EntryBody, Limit, Offset, Year

@@ -79,16 +79,15 @@ from citeloom.roles.extractive import section_outlines as metrics_table
 from citeloom.roles.extractive import statement_needs as needs
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
-from citeloom.text import normalize, question_subject, sentences, words
-from citeloom.tools import contradiction_candidates, scope
-from citeloom.tools.questions import author_mentions, paper_mentions, routing, unique_terms, validation
+from citeloom.text import question_subject, sentences, words
+from citeloom.tools import contradiction_candidates, paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
 
 EDIT: Final = 4000  # longer sentences are rejected
 EDITED: Final = edited_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
-QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
+QUESTION: Final = scope._MOST_CHARACTERS  # longer questions are rejected
 
 
 def _streamed(text: str) -> None:
@@ -283,8 +282,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "in_english": categories.in_english,
     "plain_heading": markdown.plain_heading,
     "headings_among": lambda text: list(markdown.headings_among(text.split("\n"))),
-    "is_latin": normalize.is_latin,
-    "plain_wording": normalize.plain_wording,
+    "is_latin": words.is_latin,
+    "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
     "lists_references": pdf_headings.lists_references,
     "begins_text": pdf_headings.begins_text,
@@ -338,15 +337,13 @@ MODELS: Final[Mapping[str, Reader]] = {
 TOOLS: Final[Mapping[str, Reader]] = {
     "named_papers": lambda text: paper_mentions.named_papers(text[:QUESTION], _papers("On degree")),
     "named_papers, of a library": lambda text: paper_mentions.named_papers("What does Lee (2020) say?", _papers(text)),
-    "papers_by_author": lambda text: author_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
-    "papers_by_author, of a library": lambda text: author_mentions.papers_by_author(
-        "What does Lee say?", _papers(text)
-    ),
-    "route": lambda text: routing.route(text[:QUESTION], _papers("On degree")),
-    "asked_categories": lambda text: routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
-    "coined_names": lambda text: unique_terms.coined_names(text[:QUESTION]),
+    "papers_by_author": lambda text: paper_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
+    "papers_by_author, of a library": lambda text: paper_mentions.papers_by_author("What does Lee say?", _papers(text)),
+    "route": lambda text: question_routing.route(text[:QUESTION], _papers("On degree")),
+    "asked_categories": lambda text: question_routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
+    "coined_names": lambda text: question_routing.coined_names(text[:QUESTION]),
     "_can_claim": contradiction_candidates._can_claim,
-    "plain_question": lambda text: _said(validation.plain_question, text),
+    "plain_question": lambda text: _said(scope.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
     "category_named": lambda text: _said(scope.category_named, text),
     "default_queries": lambda text: default_queries.default_queries(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from citeloom.commands.paper_view import paper_lines
 from citeloom.documents import Category, Paper, Section
-from citeloom.tools.outline import OutlinedSection
+from citeloom.tools.paper_records import OutlinedSection
 from tests.integration.commands.conftest import Citeloom
 from tests.support.sample_library import SAMPLES, THREE
 

@@ -12,7 +12,7 @@ import pytest
 from citeloom.runs.report_figures import report_figures
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.tools.cited_figures import cited_figures
+from citeloom.tools.paper_records import cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
 from tests.support.vision_answers import png

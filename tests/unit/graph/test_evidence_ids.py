@@ -6,8 +6,7 @@ from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
 from citeloom.drafts.evidence_sources import passage_of
 from citeloom.graph.evidence_ids import number_evidence
 from citeloom.roles.protocols import Need, PassageFinding
-from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, kept
-from citeloom.tools.need_coverage import coverage
+from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, coverage, kept
 
 FIRST = "Networks were permuted a thousand times with XSwap."
 SHARED = "Degree alone predicted most of the edges of nineteen networks."
