@@ -14,9 +14,9 @@ from ..settings.addresses import parse_home
 from ..settings.config import RetrievalMode, Settings, load_settings
 from ..stores.home import configured_home
 from ..stores.local.read_only_copy import readable_home
-from ..tools.paper_records import listed_figures
+from ..tools.paper_records import load_figure_records
 from ..tools.paper_search import year_range
-from ..tools.retrieval import Retrieval, as_records, retrieve
+from ..tools.retrieval import Retrieval, hit_records, retrieve
 from ..tools.scope import Scope, require_words
 from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more, require_writable
 from .blocking import blocking
@@ -189,7 +189,7 @@ async def asearch(
     choice_of("mode", mode, RetrievalMode)
     scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
-    return await asyncio.to_thread(as_records, library.library, query, hits)
+    return await asyncio.to_thread(hit_records, library.library, query, hits)
 
 
 @library_first
@@ -203,7 +203,7 @@ async def afigures(library: Session, key: str, *, images: bool = False) -> list[
 
     Raises `InputError` for an unknown key.
     """
-    records = await asyncio.to_thread(listed_figures, library.library, key)
+    records = await asyncio.to_thread(load_figure_records, library.library, key)
     if images:
         found = await asyncio.to_thread(library.library.figures, key)
         for record, figure in zip(records, found, strict=True):

@@ -11,7 +11,7 @@ from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
-from ..text.question_subject import subject_of
+from ..text.question_subject import find_subject
 from ..tools.scope import plain_question
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
@@ -23,9 +23,9 @@ __all__ = [
     "ResearchRequest",
     "aresearch",
     "astream_research",
+    "find_subject",
     "plain_question",
     "research",
-    "subject_of",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..documents.marker_escaping import as_written
 from ..text.sentences import sentence_spans
-from ..text.words import is_stop, one_line, words_of
+from ..text.words import is_stop, one_line, split_words
 from .markers import MARKER, CitedSentence, sentences
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class OwnWords:
         around = self._around(item)
         begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
         before = self._draft[begins : item.start]
-        words = words_of(before)
+        words = split_words(before)
         if len(words) < _FEWEST_WORDS:
             return False
         content_words = [word for word in words if not is_stop(word)]

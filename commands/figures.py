@@ -55,11 +55,11 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..tools.paper_records import listed_figures
+    from ..tools.paper_records import load_figure_records
 
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
-        records = listed_figures(session.library, key)
+        records = load_figure_records(session.library, key)
         written = list(_written(session.library, key, out)) if out is not None else []
         read = session.library.records()[key].figures_version
     if as_json:
@@ -75,7 +75,7 @@ def paper_figures(
 
 
 def _show(records: list[dict[str, Any]]) -> None:
-    from ..tools.paper_records import counted_kinds
+    from ..tools.paper_records import count_kinds
 
     rows = [
         [
@@ -88,7 +88,7 @@ def _show(records: list[dict[str, Any]]) -> None:
         for record in records
     ]
     table(
-        counted_kinds([record["kind"] for record in records]),
+        count_kinds([record["kind"] for record in records]),
         ["name", "kind", "page", "image", "caption"],
         rows,
         prose=["caption"],

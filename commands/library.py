@@ -198,11 +198,11 @@ async def _first_reading(
 @papers_app.command("list")
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
-    from ..tools.paper_records import listed_papers
+    from ..tools.paper_records import load_paper_records
 
     settings, found = resolve(home)
     with command_session(settings, found, create=False, reading=True) as session:
-        records = listed_papers(session.library)
+        records = load_paper_records(session.library)
     if as_json:
         result_json(records)
         return
@@ -240,7 +240,7 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     from ..metadata.enriching import stored_metadata
-    from ..tools.paper_records import counted_kinds, indexed_text, outline, paper_details
+    from ..tools.paper_records import count_kinds, outline, paper_details, read_indexed_text
     from .paper_view import paper_lines, text_lines
 
     settings, found = resolve(home)
@@ -251,7 +251,7 @@ def show_paper(
             result_json(paper_details(library, key, text=text))
             return
         if text:
-            shown = text_lines(paper, indexed_text(library, key))
+            shown = text_lines(paper, read_indexed_text(library, key))
         else:
             shown = paper_lines(
                 paper,
@@ -259,7 +259,7 @@ def show_paper(
                 library.note(key),
                 outline(library, key),
                 stored_metadata(session.metadata, paper),
-                counted_kinds([figure.kind for figure in library.figures(key)]),
+                count_kinds([figure.kind for figure in library.figures(key)]),
             )
         for line in shown:
             result(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..tools.found_evidence import FoundEvidence, Words, first_same
+from ..tools.found_evidence import FindingWords, FoundEvidence, find_same
 
 
 def number_evidence(
@@ -21,7 +21,7 @@ def number_evidence(
     """
     ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
     records = {record["id"]: record for record in known}
-    words = {identifier: Words.of_record(record) for identifier, record in records.items()}
+    words = {identifier: FindingWords.of_record(record) for identifier, record in records.items()}
     last = max((int(identifier[1:]) for identifier in ids_of_marks.values()), default=0)
     new: dict[str, dict[str, Any]] = {}
     ids: list[list[str]] = []
@@ -29,9 +29,9 @@ def number_evidence(
         of_search: list[str] = []
         for found in search:
             record = found.as_evidence("E0").as_dict()
-            mark, own = evidence_key(record), Words.of_record(record)
+            mark, own = evidence_key(record), FindingWords.of_record(record)
             identifier = ids_of_marks.get(mark)
-            if identifier is None and (place := first_same(own, list(words.values()))) is not None:
+            if identifier is None and (place := find_same(own, list(words.values()))) is not None:
                 identifier = list(words)[place]
             if identifier is None:
                 last += 1

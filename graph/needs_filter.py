@@ -13,7 +13,7 @@ from typing import Final
 from ..citations.checks.number_tracing import trace_numbers
 from ..experiment import Experiment
 from ..roles.protocols import Need
-from ..text.words import is_stop, words_of
+from ..text.words import is_stop, split_words
 
 _VERDICT: Final = re.compile(
     r"(?:(?<![,;:(\u2013\u2014-])[,;:(\u2013\u2014-]++\s*+|(?<![\s,;:(\u2013\u2014-])\s++)?"
@@ -67,4 +67,4 @@ def _searchable(text: str, experiment: Experiment) -> str:
         return text
     for _ in range(_ROUNDS):
         left = " ".join(_SPACED.sub("", _LEFT_OVER.sub(" ", left)).split()).strip(" ,;:\u2013\u2014-")
-    return left if any(not is_stop(word) for word in words_of(left)) else ""
+    return left if any(not is_stop(word) for word in split_words(left)) else ""

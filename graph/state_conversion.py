@@ -16,7 +16,7 @@ from ..plurals import counted
 from ..roles.extractive.statement_needs import searchable, section_needs
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
-from ..tools.found_evidence import Searched, coverage
+from ..tools.found_evidence import SearchResult, coverage
 from .events import evidence_found, progress
 from .evidence_ids import number_evidence
 from .session import Session
@@ -114,10 +114,10 @@ class PlannedSearch:
     """A search that was made: its record, still without evidence, and what it found."""
 
     record: QueryRecord
-    searched: Searched
+    searched: SearchResult
 
 
-def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, Any]) -> list[PlannedSearch]:
+def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
     """The first search for all needs as one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
@@ -133,7 +133,7 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
             "evidence_ids": [],
         }
         # Passages are counted once, in the first record.
-        own = Searched(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
+        own = SearchResult(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
         searches.append(PlannedSearch(record, own))
     return searches
 
@@ -160,7 +160,7 @@ def recorded(
     return {"evidence": new, "queries": records, "read_chunks": read}
 
 
-def passages_of(searched: Searched) -> dict[str, int]:
+def passages_of(searched: SearchResult) -> dict[str, int]:
     """The passage counts of a search, as its record holds them: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 

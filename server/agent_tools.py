@@ -14,9 +14,9 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.doctor import examine
 from ..runs.research import ResearchRequest
-from ..tools.paper_records import listed_figures
+from ..tools.paper_records import load_figure_records
 from ..tools.paper_search import papers_by_summary, papers_by_text
-from ..tools.retrieval import Retrieval, as_records, retrieve
+from ..tools.retrieval import Retrieval, hit_records, retrieve
 from ..tools.scope import require_words
 from .agent_requests import AgentArguments, EvidenceQuery, FigureQuery, PaperQuery, StatusQuery, WindowQuery
 from .agent_results import (
@@ -50,7 +50,7 @@ class AgentLibrary:
         scope = await asyncio.to_thread(given.scope, library)
         how = Retrieval(settings.retrieval_mode, rerank=settings.rerank)
         hits = await retrieve(library, given.query, given.limit, scope, how)
-        records = await asyncio.to_thread(as_records, library, given.query, hits)
+        records = await asyncio.to_thread(hit_records, library, given.query, hits)
         return FoundPassages.model_validate({"passages": records})
 
     async def search_papers(self, given: PaperQuery, report: Report) -> FoundPapers:
@@ -80,7 +80,7 @@ class AgentLibrary:
 
     async def list_figures(self, given: FigureQuery, report: Report) -> ListedFigures:
         """The figures and tables of a paper; raises `UnknownPaperError`."""
-        figures = await asyncio.to_thread(listed_figures, self.session.library, given.key)
+        figures = await asyncio.to_thread(load_figure_records, self.session.library, given.key)
         return ListedFigures.model_validate({"key": given.key, "figures": figures})
 
     async def research(self, given: ResearchBody, report: Report) -> ResearchAnswer:

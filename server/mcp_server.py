@@ -33,7 +33,7 @@ from ..documents import Paper
 from ..errors import CiteloomError
 from ..graph.chat_messages import answer_with_sources
 from ..stores.library import Library, UnknownPaperError
-from ..tools.paper_records import indexed_text
+from ..tools.paper_records import read_indexed_text
 from .agent_results import ResearchAnswer
 from .agent_tools import TOOLS, AgentLibrary, AgentTool, Report
 
@@ -175,7 +175,7 @@ def _paper_text(library: Library, key: str) -> str:
     paper = library.paper(key)
     lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
     section = ""
-    for passage in indexed_text(library, key):
+    for passage in read_indexed_text(library, key):
         if passage.section != section:
             section = passage.section
             page = f" (p. {passage.page})" if passage.page is not None else ""

@@ -144,7 +144,7 @@ def stem(word: str) -> str:
     return str(_stemmer().stemWord(lowered))
 
 
-def form_of(word: str) -> str:
+def theme_form(word: str) -> str:
     """The form for comparing themes: the stem, except for nouns in -ity and -ness.
 
     Their stems coincide with adjectives of another meaning: "essential" is not about gene essentiality.
@@ -162,14 +162,14 @@ def _generic_stems() -> frozenset[str]:
     return frozenset(stem(word) for word in GENERIC_WORDS)
 
 
-def words_of(text: str) -> list[Word]:
+def split_words(text: str) -> list[Word]:
     """All words of a text in order; numbers and punctuation separate words."""
     found: list[Word] = []
     end_before = -1
     for match in _WORD.finditer(text):
         joined = end_before >= 0 and text[end_before : match.start()].isspace()
         surface = match.group()
-        found.append(Word(form_of(surface), surface, match.start(), match.end(), joined))
+        found.append(Word(theme_form(surface), surface, match.start(), match.end(), joined))
         end_before = match.end()
     return found
 

@@ -78,7 +78,7 @@ class FoundEvidence:
     def joined(self, other: FoundEvidence) -> FoundEvidence:
         """Merged with `other`, which rests on the same words: serves the needs of both, with the longer words."""
         also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
-        longer = Words.of_finding(other.finding).length > Words.of_finding(self.finding).length
+        longer = FindingWords.of_finding(other.finding).length > FindingWords.of_finding(self.finding).length
         spans = other.finding.spans if longer else self.finding.spans
         score = max(self.finding.score, other.finding.score)
         return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
@@ -103,7 +103,7 @@ class FoundEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchResult:
     """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
     `proposed` counts the passages found, `shown` those shown to the reader, and `unreadable` those of them for which it
@@ -117,21 +117,21 @@ class Searched:
     unreadable: int = 0
 
 
-def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
+def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
     """The findings to keep, best first, within the limits per need and per paper.
 
     Findings on the same words are merged into one, which serves the needs of all.
     """
     best: list[FoundEvidence] = []
-    words: list[Words] = []
+    words: list[FindingWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
     for item in sorted(found, key=_order):
         need, key = item.finding.need, item.finding.paper.key
-        own = Words.of_finding(item.finding)
-        if (place := first_same(own, words)) is not None:
+        own = FindingWords.of_finding(item.finding)
+        if (place := find_same(own, words)) is not None:
             best[place] = best[place].joined(item)
-            words[place] = Words.of_finding(best[place].finding)
+            words[place] = FindingWords.of_finding(best[place].finding)
             continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
             continue
@@ -153,20 +153,20 @@ _FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may 
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class FindingWords:
     """The words that a finding rests on: the paper's key, and for each run its chunk id and its text on one line."""
 
     key: str
     runs: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of_finding(cls, finding: PassageFinding) -> Words:
+    def of_finding(cls, finding: PassageFinding) -> FindingWords:
         """The words of a finding."""
         runs = ((chunk.id, chunk.text[start:end]) for chunk, start, end in finding.spans)
         return cls(finding.paper.key, tuple((name, " ".join(text.split())) for name, text in runs))
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Words:
+    def of_record(cls, record: Mapping[str, Any]) -> FindingWords:
         """The words of an evidence record of the state."""
         runs = [(record["chunk_id"], record["quote"])]
         runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
@@ -177,7 +177,7 @@ class Words:
         """The number of characters of all runs."""
         return sum(len(text) for _, text in self.runs)
 
-    def same_as(self, other: Words) -> bool:
+    def same_as(self, other: FindingWords) -> bool:
         """True when both are the same words, or one contains the other and they are from different chunks.
 
         Within one chunk, a part of the words is another finding: a reader returned both.
@@ -192,7 +192,7 @@ class Words:
         )
 
 
-def first_same(words: Words, among: Sequence[Words]) -> int | None:
+def find_same(words: FindingWords, among: Sequence[FindingWords]) -> int | None:
     """The index of the first entry with the same words."""
     return next((place for place, other in enumerate(among) if words.same_as(other)), None)
 
@@ -213,10 +213,10 @@ def coverage(
     """
     planned = {need.id for need in needs}
     evidence = list({record["id"]: record for record in evidence}.values())
-    return [_covered(need, planned, evidence, queries) for need in needs]
+    return [_cover_need(need, planned, evidence, queries) for need in needs]
 
 
-def _covered(
+def _cover_need(
     need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> NeedCoverage:
     searches = [record for record in queries if need.id in record.get("needs", ())]

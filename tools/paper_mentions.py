@@ -31,7 +31,7 @@ _SHARED = 0.6  # of a title's words that must be in the question before it is co
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedPapers:
     """The keys of the papers that a question names, sorted, and the question without their names."""
 
     keys: tuple[str, ...]
@@ -61,7 +61,7 @@ class _Title:
         return " ".join(self.words)
 
 
-def named_papers(question: str, papers: Sequence[Paper]) -> Named:
+def named_papers(question: str, papers: Sequence[Paper]) -> NamedPapers:
     """The papers that a question names; an author and a year may name several."""
     keys: set[str] = set()
     rest = question
@@ -71,10 +71,10 @@ def named_papers(question: str, papers: Sequence[Paper]) -> Named:
     for group in papers_by_author(rest, papers):
         # "Crawford 2020 ("Incorporating ...")" names one paper, not all of that author and year.
         keys.update(group if not keys & group else set())
-    return Named(tuple(sorted(keys)), rest)
+    return NamedPapers(tuple(sorted(keys)), rest)
 
 
-def _blanked(text: str, start: int, end: int) -> str:
+def _blank(text: str, start: int, end: int) -> str:
     """The text with a span replaced by spaces, so that all other offsets are unchanged."""
     return text[:start] + " " * (end - start) + text[end:]
 
@@ -87,7 +87,7 @@ def _by_doi(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
         doi = find_doi(match.group().rstrip("?!'’”]"))
         if doi in known:
             found.add(known[doi])
-        rest = _blanked(rest, match.start(), match.end())
+        rest = _blank(rest, match.start(), match.end())
     return found, rest
 
 
@@ -109,7 +109,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
             found.update(key for name, key in known.items() if re.match(re.escape(word) + r"(?!\d)", name))
         else:
             continue
-        rest = _blanked(rest, start, start + len(written))
+        rest = _blank(rest, start, start + len(written))
     return found, rest
 
 
@@ -130,12 +130,12 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
         best = max(titles, key=lambda title: _likeness(quoted, title.text), default=None)
         if best is not None and _likeness(quoted, best.text) >= _NEAR:
             found.add(best.key)
-            rest = _blanked(rest, match.start(), match.end())
+            rest = _blank(rest, match.start(), match.end())
     for title in titles:
         span = _title_span(title, rest)
         if span is not None:
             found.add(title.key)
-            rest = _blanked(rest, *span)
+            rest = _blank(rest, *span)
     return found, rest
 
 
@@ -160,7 +160,7 @@ def _without_bracket(title: str) -> str:
 
 def _words(text: str) -> list[_Word]:
     return [
-        _Word(match.group(), folded(match.group()).replace("’", "'"), match.start(), match.end())
+        _Word(match.group(), fold_accents(match.group()).replace("’", "'"), match.start(), match.end())
         for match in _WORD.finditer(text)
     ]
 
@@ -263,18 +263,18 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
         if not wanted and not mention.person:
             continue
         for year in wanted or (None,):
-            group = _meant(mention, authors, {key for key in authors if year is None or years[key] == year})
+            group = _resolve_mention(mention, authors, {key for key in authors if year is None or years[key] == year})
             if year is not None or len(group) == 1:
                 groups.append(group)
     return [group for group in groups if group]
 
 
-def led_by(name: str, papers: Sequence[Paper]) -> set[str]:
+def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
     """The keys of the papers whose first author has a family name, folded, or whose key has it as its name."""
     return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
 
 
-def folded(text: str) -> str:
+def fold_accents(text: str) -> str:
     """A text in lower case without accents."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in plain if not unicodedata.combining(character))
@@ -282,18 +282,18 @@ def folded(text: str) -> str:
 
 def _authors(paper: Paper) -> tuple[str, ...]:
     """The family names of a paper, folded; the name in its key first, since people use that too."""
-    names = [folded(name) for name in paper.family_names]
+    names = [fold_accents(name) for name in paper.family_names]
     names = [*(name for name in _key_name(paper) if name not in names), *names]
     return tuple(name for name in names if name)
 
 
 def _key_name(paper: Paper) -> tuple[str, ...]:
     """The name in a paper's key, folded."""
-    in_key = _KEY_NAME.match(folded(paper.key))
+    in_key = _KEY_NAME.match(fold_accents(paper.key))
     return (in_key.group(1),) if in_key else ()
 
 
-def _meant(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
+def _resolve_mention(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
     """Papers by all the authors named; those led or written by them alone come before others."""
     found = {key for key in among if set(mention.names) <= set(authors[key])}
     led = {key for key in found if authors[key][0] == mention.names[0]}
@@ -318,8 +318,8 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
             index += 1
             continue
         before = tokens[index - 1].lower() if index else ""
-        names, index = _joined(tokens, [name], after, known, longest)
-        mention, index = _completed(tokens, names, index, before)
+        names, index = _join_names(tokens, [name], after, known, longest)
+        mention, index = _complete_mention(tokens, names, index, before)
         mentions.append(mention)
     return mentions, tuple(loose)
 
@@ -343,7 +343,7 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
     for size in range(min(longest, len(tokens) - index), 0, -1):
         written = list(tokens[index : index + size])
         written[-1] = re.sub(r"['’]s?$", "", written[-1])
-        name = folded(" ".join(written))
+        name = fold_accents(" ".join(written))
         if name in known and (written[-1][:1].isupper() or _cited_behind(tokens, index + size)):
             return name, index + size
     return None, index
@@ -354,7 +354,7 @@ def _cited_behind(tokens: Sequence[str], index: int) -> bool:
     return following[:2] in _OTHERS or bool(following and _YEAR.fullmatch(following[0]))
 
 
-def _joined(
+def _join_names(
     tokens: Sequence[str], names: list[str], index: int, known: set[str], longest: int
 ) -> tuple[tuple[str, ...], int]:
     """The names that follow with "and" or commas between."""
@@ -370,7 +370,7 @@ def _joined(
     return tuple(names), index
 
 
-def _completed(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
+def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
     """The mention with "et al." and the years that directly follow it."""
     following = [token.lower() for token in tokens[index : index + 3]]
     and_others = following[:2] in _OTHERS

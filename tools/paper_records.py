@@ -11,13 +11,13 @@ from ..documents import Category, Chunk, Paper, Section
 from ..documents.figures import PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
-from .paper_search import statuses_of
+from .paper_search import publication_statuses
 
 
-def listed_papers(library: Library) -> list[dict[str, Any]]:
+def load_paper_records(library: Library) -> list[dict[str, Any]]:
     """All papers with their number of chunks and publication status, as in `papers list`; blocks."""
     papers = library.papers()
-    statuses = statuses_of(library, papers)
+    statuses = publication_statuses(library, papers)
     return [
         {
             "key": paper.key,
@@ -38,10 +38,10 @@ def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str
     from ..metadata.enriching import stored_metadata  # with the clients of services, which lists do without
 
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
-    passages = indexed_text(library, key) if text else None
+    passages = read_indexed_text(library, key) if text else None
     known = stored_metadata(library.metadata, paper)
     record = _paper_record(paper, summary, note, outline(library, key), passages)
-    return {**record, "figures": listed_figures(library, key), "metadata": known.as_dict()}
+    return {**record, "figures": load_figure_records(library, key), "metadata": known.as_dict()}
 
 
 def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ class Passage:
 
 def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
     """Passages of chunks of one paper, given in reading order; `found` are the ids that a search found."""
-    return [_merged(run, found) for run in _runs(chunks)]
+    return [_merge_run(run, found) for run in _runs(chunks)]
 
 
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
@@ -122,7 +122,7 @@ def _continues(one: Chunk, following: Chunk) -> bool:
     return same_section and (following.index == one.index + 1 or following.start < one.end)
 
 
-def _merged(run: Sequence[Chunk], found: Collection[str]) -> Passage:
+def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
     first = run[0]
     text, end = first.text, first.end
     for chunk in run[1:]:
@@ -163,10 +163,10 @@ def outline(library: Library, key: str) -> list[OutlinedSection]:
     for chunk in library.paper_chunks(key):
         # Of sections that start at the same offset, all but the last are empty.
         held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
-    return [_outlined(section, held.get(place, [])) for place, section in enumerate(sections)]
+    return [_outline_section(section, held.get(place, [])) for place, section in enumerate(sections)]
 
 
-def _outlined(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
+def _outline_section(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
     indices = [chunk.index for chunk in chunks]
     pages = [chunk.page for chunk in chunks if chunk.page is not None]
     return OutlinedSection(
@@ -176,7 +176,7 @@ def _outlined(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
     )
 
 
-def indexed_text(library: Library, key: str) -> list[Passage]:
+def read_indexed_text(library: Library, key: str) -> list[Passage]:
     """The searchable text of a paper, in reading order and without repeated words; raises `UnknownPaperError`. Blocks.
 
     Sections that are not searched, such as reference lists, are not stored in the library and so not included.
@@ -187,7 +187,7 @@ def indexed_text(library: Library, key: str) -> list[Passage]:
 _OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
 
 
-def listed_figures(library: Library, key: str) -> list[dict[str, Any]]:
+def load_figure_records(library: Library, key: str) -> list[dict[str, Any]]:
     """The figures and tables of a paper, as in `papers figures --json`; raises `UnknownPaperError`. Blocks."""
     return [figure_record(figure) for figure in library.figures(key)]
 
@@ -195,24 +195,28 @@ def listed_figures(library: Library, key: str) -> list[dict[str, Any]]:
 def figure_record(figure: PaperFigure) -> dict[str, Any]:
     """A figure as plain data; its description is that of the model `described_by`, never the paper's words."""
     fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
-    return {"name": figure.name, **fields, "no_image": "" if figure.image_hash else figure.no_image or _reason(figure)}
+    return {
+        "name": figure.name,
+        **fields,
+        "no_image": "" if figure.image_hash else figure.no_image or _explain_missing_image(figure),
+    }
 
 
-def _reason(figure: PaperFigure) -> str:
+def _explain_missing_image(figure: PaperFigure) -> str:
     """Why there was no image to be read, by where the figure stands."""
     if figure.page is not None and figure.start is None:
         return "has no caption by which it could be found on its page"
     return "is kept as the rows in the text" if figure.body else "names no image file"
 
 
-def counted_kinds(kinds: Sequence[str]) -> str:
+def count_kinds(kinds: Sequence[str]) -> str:
     """ "3 figures and 1 table"; empty if there are none."""
     tables = kinds.count("table")
     counts = [(len(kinds) - tables, "figure"), (tables, "table")]
     return " and ".join(counted(count, name) for count, name in counts if count)
 
 
-def figure_of(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> dict[str, Any] | None:
+def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> dict[str, Any] | None:
     """The figure or table that a passage is part of, or that the sentence shown from it is about; None if neither."""
     for figure in figures:
         if figure.span is None or not (chunk.start < figure.span[1] and figure.span[0] < chunk.end):
@@ -224,7 +228,7 @@ def figure_of(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> di
     return None
 
 
-def cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:
+def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:
     """The figure that each piece of evidence stands in, by the id of the evidence; blocks.
 
     `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence of a paper that has

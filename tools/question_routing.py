@@ -11,7 +11,7 @@ from typing import Final, Literal
 from ..documents import Category, Paper, split_chunk_id
 from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
 from ..stores.library import Library
-from .paper_mentions import folded, led_by, named_papers
+from .paper_mentions import fold_accents, named_papers, papers_led_by
 from .scope import Scope
 
 Track = Literal["one_paper", "survey"]
@@ -38,7 +38,7 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
     named = named_papers(question, papers)
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
     return Route(
-        track, named.keys, asked_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
+        track, named.keys, requested_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
     )
 
 
@@ -54,7 +54,7 @@ def route_in(question: str, library: Library) -> Route:
     key = paper_of_coined_name(question, library)
     if key is None:
         return found
-    return Route("one_paper", (key,), asked_categories(question, about_a_paper=True, alone=True))
+    return Route("one_paper", (key,), requested_categories(question, about_a_paper=True, alone=True))
 
 
 # Words that ask for a kind of section in any question.
@@ -84,7 +84,7 @@ _OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
 )
 
 
-def asked_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
+def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
     """The kinds of section that a question asks for, none when it does not say.
 
     Args:
@@ -110,7 +110,7 @@ def paper_of_coined_name(question: str, library: Library) -> str | None:
     meant: set[str] = set()
     for name in coined_names(question):
         # A year next to an author was checked before, and no paper matches both.
-        led = set() if _YEAR.search(question) else led_by(name, library.papers())
+        led = set() if _YEAR.search(question) else papers_led_by(name, library.papers())
         owner = next(iter(led)) if len(led) == 1 else None if led else _owner(name, library)
         if owner is not None:
             meant.add(owner)
@@ -123,7 +123,7 @@ def coined_names(question: str) -> list[str]:
     names: list[str] = []
     for match in _WORD.finditer(question):
         word = re.sub(r"['’]s$", "", match.group())
-        plain = folded(word)
+        plain = fold_accents(word)
         capital = any(character.isupper() for character in word)
         if capital and len(plain) > 2 and tokenizer.token_to_id(plain) is None and plain not in names:
             names.append(plain)

@@ -21,8 +21,8 @@ from ..models.embeddings.protocol import Vector
 from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
-from .paper_records import figure_of
-from .paper_search import matching_sentence, statuses_of
+from .paper_records import find_figure
+from .paper_search import matching_sentence, publication_statuses
 from .scope import Scope
 
 Fusion = Literal["score", "rank"]
@@ -52,9 +52,9 @@ class Retrieval:
     rerank: float = 0.0
 
 
-EVERYTHING: Final = Scope()
-USUAL: Final = Retrieval()
-BUNDLED: Final = Reranker()  # loads its model on first use
+ALL_PAPERS: Final = Scope()
+DEFAULT_OPTIONS: Final = Retrieval()
+BUNDLED_RERANKER: Final = Reranker()  # loads its model on first use
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +69,47 @@ async def retrieve(
     library: Library,
     query: str,
     k: int,
-    scope: Scope = EVERYTHING,
-    how: Retrieval = USUAL,
-    scorer: PairScorer = BUNDLED,
+    scope: Scope = ALL_PAPERS,
+    options: Retrieval = DEFAULT_OPTIONS,
+    scorer: PairScorer = BUNDLED_RERANKER,
 ) -> list[Hit]:
     """The `k` chunks of the scope that fit the query best, best first; ties are ordered by chunk id.
 
-    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are searched and there is no full-text
+    `scorer` re-ranks when `options` say so. Raises `FullTextError` when words are searched and there is no full-text
     index, and whatever the embedding raises.
     """
-    return await asyncio.to_thread(_hits, library, *await rank(library, query, k, scope, how, scorer))
+    return await asyncio.to_thread(_load_hits, library, *await rank(library, query, k, scope, options, scorer))
 
 
 async def rank(
     library: Library,
     query: str,
     k: int,
-    scope: Scope = EVERYTHING,
-    how: Retrieval = USUAL,
-    scorer: PairScorer = BUNDLED,
+    scope: Scope = ALL_PAPERS,
+    options: Retrieval = DEFAULT_OPTIONS,
+    scorer: PairScorer = BUNDLED_RERANKER,
 ) -> tuple[Ranking, Mapping[str, float]]:
     """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
-    terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
-    plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
+    terms = [] if options.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
+    plain = options.mode == "dense" and options.mmr is None and options.min_cosine is None and not options.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.
     (vector, dense), words = await asyncio.gather(
-        _nearest(library, query, 0 if how.mode == "bm25" else pool, scope),
+        _nearest(library, query, 0 if options.mode == "bm25" else pool, scope),
         asyncio.to_thread(_matching, library, terms, pool, **scope.limits()),
     )
-    cosines, scores = await _both_scores(library, terms if how.fusion == "score" else [], vector, dense, words)
-    if how.mode == "dense":
+    cosines, scores = await _both_scores(library, terms if options.fusion == "score" else [], vector, dense, words)
+    if options.mode == "dense":
         ranking = dense
-    elif how.mode == "bm25":
+    elif options.mode == "bm25":
         ranking = words
-    elif how.fusion == "rank":
-        ranking = by_rank([dense, words])
+    elif options.fusion == "rank":
+        ranking = reciprocal_rank_fusion([dense, words])
     else:
-        ranking = by_score(cosines, scores, how.bm25_weight, await asyncio.to_thread(library.tables.among, scores))
-    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer), cosines
+        ranking = weighted_fusion(
+            cosines, scores, options.bm25_weight, await asyncio.to_thread(library.tables.among, scores)
+        )
+    return await asyncio.to_thread(_choose, library, query, ranking, cosines, k, options, scorer), cosines
 
 
 async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[Vector, Ranking]:
@@ -131,24 +133,24 @@ def _matching(library: Library, terms: Sequence[str], k: int, **limits: Any) -> 
     return library.matching(terms, k, **limits) if terms and k else []
 
 
-def _chosen(
+def _choose(
     library: Library,
     query: str,
     ranking: Ranking,
     cosines: Mapping[str, float],
     k: int,
-    how: Retrieval,
+    options: Retrieval,
     scorer: PairScorer,
 ) -> Ranking:
-    if how.min_cosine is not None:
-        ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
-    if how.rerank:
-        best = ranking[: pool_of(k)]
+    if options.min_cosine is not None:
+        ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= options.min_cosine]
+    if options.rerank:
+        best = ranking[: rerank_pool(k)]
         texts = {chunk.id: _with_descriptions(library, chunk) for chunk in library.chunks([name for name, _ in best])}
-        ranking = reranked(best, texts, query, how.rerank, scorer)
-    if how.mmr is not None and len(ranking) > 1:
+        ranking = rerank_ranking(best, texts, query, options.rerank, scorer)
+    if options.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
-        ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
+        ranking = maximal_marginal_relevance([item for item in ranking if item[0] in vectors], vectors, k, options.mmr)
     return ranking[:k]
 
 
@@ -157,7 +159,7 @@ def _with_descriptions(library: Library, chunk: Chunk) -> str:
     return "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
 
 
-def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
+def _load_hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
     scores = dict(ranking)
     chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
     records = library.records()  # without papers that another process is changing
@@ -168,11 +170,11 @@ def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> l
     ]
 
 
-def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+def hit_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
-    statuses = statuses_of(library, [hit.candidate.paper for hit in hits])
+    statuses = publication_statuses(library, [hit.candidate.paper for hit in hits])
     for hit in hits:
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
@@ -190,7 +192,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
-            "figure": figure_of(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
+            "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
             **statuses[hit.candidate.paper.key].as_dict(),
@@ -208,7 +210,7 @@ def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
     ]
 
 
-def by_score(
+def weighted_fusion(
     cosines: Mapping[str, float], words: Mapping[str, float], weight: float, tables: Collection[str] = ()
 ) -> Ranking:
     """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words, twice that in `tables`.
@@ -223,19 +225,19 @@ def by_score(
         + (weights[name] * (words.get(name, 0.0) / most) if most else 0.0)
         for name, cosine in cosines.items()
     }
-    return _ordered({name: score / (1 + max(weights.values(), default=weight)) for name, score in fused.items()})
+    return _sort_by_score({name: score / (1 + max(weights.values(), default=weight)) for name, score in fused.items()})
 
 
-def by_rank(rankings: Sequence[Ranking]) -> Ranking:
+def reciprocal_rank_fusion(rankings: Sequence[Ranking]) -> Ranking:
     """Reciprocal rank fusion: items that rank high in any ranking, higher when in several."""
     fused: dict[str, float] = {}
     for ranking in rankings:
         for place, (name, _) in enumerate(ranking, start=1):
             fused[name] = fused.get(name, 0.0) + 1 / (_RANK_DAMPING + place)
-    return _ordered(fused)
+    return _sort_by_score(fused)
 
 
-def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
+def maximal_marginal_relevance(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
     """Maximal marginal relevance: `k` items of the ranking, each good and unlike those before it.
 
     `relevance` weights a score, scaled to 0-1, against the cosine to the most similar item already chosen.
@@ -259,7 +261,7 @@ def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: f
     return [ranking[place] for place in chosen]
 
 
-def _ordered(scores: Mapping[str, float]) -> Ranking:
+def _sort_by_score(scores: Mapping[str, float]) -> Ranking:
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -275,12 +277,12 @@ class PairScorer(Protocol):
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-def pool_of(k: int) -> int:
+def rerank_pool(k: int) -> int:
     """How many results are re-ranked when `k` are requested."""
     return max(_LEAST_RERANKED, _RERANKED * k)
 
 
-def reranked(
+def rerank_ranking(
     ranking: Sequence[tuple[str, float]], texts: Mapping[str, str], query: str, part: float, scorer: PairScorer
 ) -> list[tuple[str, float]]:
     """The results with a text, by the scores of search and scorer, each scaled to 0-1, the latter weighted by `part`.
@@ -292,12 +294,12 @@ def reranked(
         return []
     judged = np.clip(scorer.score(query, [texts[name] for name, _ in known]).astype(np.float64), _SURE, 1 - _SURE)
     # Log-odds: most scores of a search are within a hundredth of 0, and their differences matter.
-    fused = (1 - part) * _scaled([score for _, score in known]) + part * _scaled(np.log(judged / (1 - judged)))
+    fused = (1 - part) * _scale([score for _, score in known]) + part * _scale(np.log(judged / (1 - judged)))
     scored = [(name, float(score)) for (name, _), score in zip(known, fused, strict=True)]
     return sorted(scored, key=lambda item: (-item[1], item[0]))
 
 
-def _scaled(scores: Any) -> NDArray[np.float64]:
+def _scale(scores: Any) -> NDArray[np.float64]:
     """The scores scaled to 0-1; all 1 when they are equal."""
     raw = np.asarray(scores, dtype=np.float64)
     spread = float(np.ptp(raw))

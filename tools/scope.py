@@ -22,7 +22,7 @@ def require_words(query: str) -> None:
         raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
 
-def category_named(name: str) -> Category:
+def parse_category(name: str) -> Category:
     """The category of a name, in any case and with - or _, or of a heading such as "results".
 
     Raises `InputError` with the list of categories.
@@ -63,7 +63,7 @@ class Scope:
             library.paper(key)
         if venue:
             _require_venue(library, venue)
-        return cls(tuple(papers), tuple(category_named(name) for name in categories), years, venue)
+        return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
         """The limits as arguments of the library's searches."""

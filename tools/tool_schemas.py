@@ -16,7 +16,7 @@ from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..plurals import counted
 from ..stores.library import Library
-from .paper_search import search_papers, statuses_of
+from .paper_search import publication_statuses, search_papers
 from .scope import Scope
 
 CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
@@ -190,7 +190,7 @@ async def read_summaries(library: Library, query: str) -> Passages:
     near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
     if not near:
         return Passages("The library has no summaries.")
-    statuses = await asyncio.to_thread(statuses_of, library, [item.paper for item in near])
+    statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in near])
     lines: list[str] = []
     for item in near:
         named = _named(item.paper, statuses[item.paper.key])
@@ -208,7 +208,7 @@ def read_papers(library: Library, query: str, min_year: int | None, max_year: in
         return Passages(error.message)
     if not answer.hits:
         return Passages("No paper has these words." if page == 1 else f"There is no page {page}.")
-    statuses = statuses_of(library, [hit.paper for hit in answer.hits])
+    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
     lines = [
         f"- {_named(hit.paper, statuses[hit.paper.key])}; chunk {hit.chunk.id}: {hit.sentence}" for hit in answer.hits
     ]

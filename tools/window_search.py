@@ -20,7 +20,7 @@ from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
-from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, rank
+from .retrieval import ALL_PAPERS, DEFAULT_OPTIONS, Retrieval, rank, reciprocal_rank_fusion
 from .scope import Scope
 
 _HITS: Final = 40  # per search
@@ -59,9 +59,9 @@ class _Hit:
 async def propose_windows(
     library: Library,
     needs: Sequence[Need],
-    scope: Scope = EVERYTHING,
+    scope: Scope = ALL_PAPERS,
     limits: WindowLimits | None = None,
-    how: Retrieval = USUAL,
+    options: Retrieval = DEFAULT_OPTIONS,
     *,
     known: Collection[str] = (),
     asked: str = "",
@@ -72,23 +72,23 @@ async def propose_windows(
     stores raise.
     """
     limits = limits or WindowLimits()
-    found = await gather_all(_ranked(library, need, scope, how) for need in needs)
-    hits = _interleaved([need.id for need in needs], found)
+    found = await gather_all(_rank_for_need(library, need, scope, options) for need in needs)
+    hits = _interleave([need.id for need in needs], found)
     if asked:
         vector = await library.embedding.embed_query(asked)
         cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
         hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
     if not scope.papers:
-        hits = _of_near_papers(hits, limits.paper_margin)
+        hits = _drop_far_papers(hits, limits.paper_margin)
     hits = _spread(hits, limits.spread)
     return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
 
 
-async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+async def _rank_for_need(library: Library, need: Need, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
     """The chunks that the need's searches found, best first, with their best cosine."""
     scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
     searches = await gather_all(
-        _search(library, query, within, how)
+        _search(library, query, within, options)
         for query, of_query in zip(need.queries, scopes, strict=True)
         for within in of_query
     )
@@ -96,7 +96,7 @@ async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) ->
     for search in searches:
         for name, cosine in search:
             cosines[name] = max(cosine, cosines.get(name, 0.0))
-    return [(name, cosines[name]) for name, _ in by_rank(searches)]
+    return [(name, cosines[name]) for name, _ in reciprocal_rank_fusion(searches)]
 
 
 async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
@@ -111,18 +111,18 @@ async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
     if 1 < len(scope.papers) <= _PAPERS:
         return [replace(scope, papers=(key,)) for key in scope.papers]
     vector = await library.embedding.embed_query(query)
-    looked_at = _PAPERS if scope == EVERYTHING else len(library.papers())
+    looked_at = _PAPERS if scope == ALL_PAPERS else len(library.papers())
     near = await asyncio.to_thread(library.nearest_papers, vector, looked_at)
     keys = [item.paper.key for item in near if scope.holds(item.paper)][:_PAPERS]
     return [scope, replace(scope, papers=tuple(keys))] if keys else [scope]
 
 
-async def _search(library: Library, query: str, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
-    ranking, cosines = await rank(library, query, _HITS, scope, how)
+async def _search(library: Library, query: str, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
+    ranking, cosines = await rank(library, query, _HITS, scope, options)
     return [(name, min(1.0, max(0.0, cosines[name]))) for name, _ in ranking if name in cosines]
 
 
-def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
+def _interleave(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
     """All hits, the best of each need first, then the second of each; a hit of several needs keeps its best rank."""
     needs: dict[str, list[str]] = {}
     cosines: dict[str, float] = {}
@@ -134,7 +134,7 @@ def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]
     return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
 
 
-def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
+def _drop_far_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
     """The hits without those of papers that are far from the needs compared with the nearest paper."""
     best: dict[str, float] = {}
     for hit in hits:
@@ -176,7 +176,7 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         if held >= limits.hits:
             break
         if hit.id in taken:
-            windows[taken[hit.id]] = _joined(windows[taken[hit.id]], hit)
+            windows[taken[hit.id]] = _add_hit(windows[taken[hit.id]], hit)
             held += 1
             continue
         key, index = split_chunk_id(hit.id)
@@ -201,7 +201,7 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
     return windows
 
 
-def _joined(window: Window, hit: _Hit) -> Window:
+def _add_hit(window: Window, hit: _Hit) -> Window:
     needs = tuple(dict.fromkeys([*window.needs, *hit.needs]))
     return replace(window, hits=(*window.hits, hit.id), cosines=(*window.cosines, hit.cosine), needs=needs)
 

@@ -58,12 +58,12 @@ async def find(shell: Shell, argument: str) -> Outcome:
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
     """The passages nearest to a query, grouped by paper."""
-    from ...tools.retrieval import Retrieval, as_records, retrieve
+    from ...tools.retrieval import Retrieval, hit_records, retrieve
     from ...tools.scope import Scope
 
     session = await shell.session()
     hits = await retrieve(session.library, query, _PASSAGES, Scope(), Retrieval(mode="dense"))
-    records = await asyncio.to_thread(as_records, session.library, query, hits)
+    records = await asyncio.to_thread(hit_records, session.library, query, hits)
     if not records:
         display.failure(f'No passage found near to "{query}".')
         return FoundNothing()
@@ -113,10 +113,10 @@ def _key(shell: Shell, argument: str, papers: list[Paper]) -> str:
 
 
 def _told_of(library: Any, key: str) -> tuple[Paper, str, str, PublicationStatus]:
-    from ...tools.paper_search import statuses_of
+    from ...tools.paper_search import publication_statuses
 
     paper = library.paper(key)
-    return paper, library.summary(key), library.note(key), statuses_of(library, [paper])[key]
+    return paper, library.summary(key), library.note(key), publication_statuses(library, [paper])[key]
 
 
 def _numbered(keys: list[str]) -> tuple[Listed, ...]:

@@ -14,7 +14,7 @@ from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import beginning, coverage_lines
 from ...tools.evidence_search import search_each
-from ...tools.found_evidence import Searched, coverage
+from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     ContextWindow,
@@ -89,7 +89,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 async def _search(
     requests: Sequence[ToolRequest], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
-) -> Sequence[Searched]:
+) -> Sequence[SearchResult]:
     """The results of new searches, in their order."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
@@ -124,7 +124,7 @@ async def _read(request: Reading, session: Session) -> Passages:
 
 def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
     """Repeated searches of a paper's earlier sections, as this section's own; their passages were counted there."""
-    nothing = passages_of(Searched((), ()))
+    nothing = passages_of(SearchResult((), ()))
     taken = {
         record["query"]: cast(QueryRecord, {**record, **nothing})
         for record in repeated

@@ -10,7 +10,7 @@ from fastapi import Path as InPath
 
 from ...documents.figures import IMAGE_TYPES, PaperFigure, image_type
 from ...stores.library import Library
-from ...tools.paper_records import listed_figures
+from ...tools.paper_records import load_figure_records
 from ..problems import ServerError
 from ..response_models import PaperFigures, problems
 from ..server_state import StateOf
@@ -26,7 +26,7 @@ _CACHED: Final = {"Cache-Control": "private, no-cache", "X-Content-Type-Options"
 @router.get("/{key:path}/figures", responses=problems(404))
 async def list_figures(key: str, state: StateOf) -> PaperFigures:
     """The figures and tables of a paper in reading order, with captions, and descriptions marked as their model's."""
-    figures = await asyncio.to_thread(listed_figures, state.session.library, key)
+    figures = await asyncio.to_thread(load_figure_records, state.session.library, key)
     return PaperFigures.model_validate({"key": key, "figures": figures})
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 
 from ...ingestion.ingest import remove
 from ...ingestion.paper_matching import parse_entry, update_metadata
-from ...tools.paper_records import indexed_text, listed_papers, paper_details, text_records
+from ...tools.paper_records import load_paper_records, paper_details, read_indexed_text, text_records
 from ...tools.paper_search import keys_with_words
 from ..orders import paper_removed
 from ..request_models import EntryBody, Limit, Offset, Year
@@ -33,7 +33,9 @@ async def list_papers(
 ) -> PaperList:
     """The papers whose data contain all given words, in the given order; if none do, those whose text does."""
     library = state.session.library
-    papers = [paper for paper in await asyncio.to_thread(listed_papers, library) if _within(paper, from_year, to_year)]
+    papers = [
+        paper for paper in await asyncio.to_thread(load_paper_records, library) if _within(paper, from_year, to_year)
+    ]
     words = q.casefold().split()
     found = [paper for paper in papers if _has(paper, words)]
     in_text = bool(words) and not found
@@ -49,7 +51,7 @@ async def list_papers(
 @router.get("/{key:path}/text", responses=problems(404))
 async def get_text(key: str, state: StateOf) -> PaperText:
     """The searchable text of a paper, by section and page."""
-    passages = await asyncio.to_thread(indexed_text, state.session.library, key)
+    passages = await asyncio.to_thread(read_indexed_text, state.session.library, key)
     return PaperText(key=key, text=text_records(passages))
 
 

@@ -320,14 +320,14 @@ MODELS: Final[Mapping[str, Reader]] = {
     "is_quotable": quotable_sentences.is_quotable,
     "shown_quote": lambda text: plain_text.shown_quote(text, len(text) // 3, len(text) // 2),
     "without_pointers": plain_text.without_pointers,
-    "words_of": words.words_of,
+    "words_of": words.split_words,
     "field_paragraphs": section_outlines.field_paragraphs,
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.without_details,
     "_quoted, of a statement": writer._quoted,
     "queries_for": needs.queries_for,
-    "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),
+    "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
     "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
@@ -340,12 +340,14 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "papers_by_author": lambda text: paper_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
     "papers_by_author, of a library": lambda text: paper_mentions.papers_by_author("What does Lee say?", _papers(text)),
     "route": lambda text: question_routing.route(text[:QUESTION], _papers("On degree")),
-    "asked_categories": lambda text: question_routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
+    "asked_categories": lambda text: question_routing.requested_categories(
+        text[:QUESTION], about_a_paper=True, alone=True
+    ),
     "coined_names": lambda text: question_routing.coined_names(text[:QUESTION]),
     "_can_claim": contradiction_candidates._can_claim,
     "plain_question": lambda text: _said(scope.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
-    "category_named": lambda text: _said(scope.category_named, text),
+    "category_named": lambda text: _said(scope.parse_category, text),
     "default_queries": lambda text: default_queries.default_queries(
         "discussion", experiment(text), lambda t: len(t) // 4
     ),
