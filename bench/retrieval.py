@@ -174,7 +174,7 @@ async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: Pa
 
     async def answer(text: str) -> list[str]:
         async with at_once:
-            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, how=how, scorer=scorer)]
+            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, options=how, scorer=scorer)]
 
     found = await asyncio.gather(*(answer(text) for text, _ in given.queries.values()))
     return dict(zip(given.queries, found, strict=True))

@@ -53,10 +53,10 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_what_only_the_description_says_is_found(library: Library, mode: RetrievalMode) -> None:
-    before = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    before = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert [hit.candidate.chunk.id for hit in before] != [CAPTION_CHUNK]
     describe(library)
-    (hit,) = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    (hit,) = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert hit.candidate.chunk.id == CAPTION_CHUNK
     assert hit.candidate.chunk.text == CAPTION
     (record,) = hit_records(library, QUERY, [hit])
