@@ -39,7 +39,7 @@ class NamedPapers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _QuestionWord:
     """A word of the question: as written, folded for comparison, and its span."""
 
     written: str
@@ -158,9 +158,9 @@ def _without_bracket(title: str) -> str:
     return whole[:start].rstrip() if start >= 0 else title
 
 
-def _words(text: str) -> list[_Word]:
+def _words(text: str) -> list[_QuestionWord]:
     return [
-        _Word(match.group(), fold_accents(match.group()).replace("’", "'"), match.start(), match.end())
+        _QuestionWord(match.group(), fold_accents(match.group()).replace("’", "'"), match.start(), match.end())
         for match in _WORD.finditer(text)
     ]
 
@@ -205,7 +205,7 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
     return best[1:] if best[0] >= _NEAR else None
 
 
-def _meant_as_title(title: _Title, window: Sequence[_Word], *, at_start: bool) -> bool:
+def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], *, at_start: bool) -> bool:
     """True when a few words that are also a title are meant as one."""
     if len(title.words) == 1:
         # A name such as treeheatr or OpenPBTA; "Preprints" is a word like any other.

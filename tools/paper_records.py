@@ -108,7 +108,10 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     """Runs of consecutive chunks of one section."""
     run: list[Chunk] = []
     for chunk in chunks:
-        if run and not _continues(run[-1], chunk):
+        # When chunks are short, this one may share words even with the last but one.
+        if run and not (
+            same_section(run[-1], chunk) and (chunk.index == run[-1].index + 1 or chunk.start < run[-1].end)
+        ):
             yield run
             run = []
         run.append(chunk)
@@ -116,10 +119,9 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         yield run
 
 
-def _continues(one: Chunk, following: Chunk) -> bool:
-    same_section = (one.section, one.parent, one.level) == (following.section, following.parent, following.level)
-    # When chunks are short, this one may share words even with the next but one.
-    return same_section and (following.index == one.index + 1 or following.start < one.end)
+def same_section(one: Chunk, other: Chunk) -> bool:
+    """Whether two chunks of a paper are from one section."""
+    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
 
 
 def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents import Chunk
 from ..documents.figures import PaperFigure
 from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import Vector
@@ -146,17 +145,16 @@ def _choose(
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= options.min_cosine]
     if options.rerank:
         best = ranking[: rerank_pool(k)]
-        texts = {chunk.id: _with_descriptions(library, chunk) for chunk in library.chunks([name for name, _ in best])}
+        # Descriptions of its figures may be why a chunk was found.
+        texts = {
+            chunk.id: "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
+            for chunk in library.chunks([name for name, _ in best])
+        }
         ranking = rerank_ranking(best, texts, query, options.rerank, scorer)
     if options.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
         ranking = maximal_marginal_relevance([item for item in ranking if item[0] in vectors], vectors, k, options.mmr)
     return ranking[:k]
-
-
-def _with_descriptions(library: Library, chunk: Chunk) -> str:
-    """The text of a chunk, and descriptions of its figures, which may be why it was found."""
-    return "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
 
 
 def _load_hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
@@ -243,11 +241,7 @@ def maximal_marginal_relevance(ranking: Ranking, vectors: Mapping[str, Vector], 
     `relevance` weights a score, scaled to 0-1, against the cosine to the most similar item already chosen.
     """
     names = [name for name, _ in ranking]
-    import numpy as np
-
-    raw = np.array([score for _, score in ranking], dtype=np.float64)
-    spread = float(raw.max() - raw.min())
-    scaled = (raw - raw.min()) / spread if spread else np.ones(len(raw))
+    scaled = _scale([score for _, score in ranking])
     matrix = np.stack([vectors[name] for name in names]).astype(np.float64)
     likeness = np.zeros(len(names))
     left = np.ones(len(names), dtype=bool)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
@@ -20,6 +20,7 @@ from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
+from .paper_records import same_section
 from .retrieval import ALL_PAPERS, DEFAULT_OPTIONS, Retrieval, rank, reciprocal_rank_fusion
 from .scope import Scope
 
@@ -176,7 +177,13 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         if held >= limits.hits:
             break
         if hit.id in taken:
-            windows[taken[hit.id]] = _add_hit(windows[taken[hit.id]], hit)
+            window = windows[taken[hit.id]]
+            windows[taken[hit.id]] = replace(
+                window,
+                hits=(*window.hits, hit.id),
+                cosines=(*window.cosines, hit.cosine),
+                needs=tuple(dict.fromkeys([*window.needs, *hit.needs])),
+            )
             held += 1
             continue
         key, index = split_chunk_id(hit.id)
@@ -199,11 +206,6 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         held += 1
         windows.append(window)
     return windows
-
-
-def _add_hit(window: Window, hit: _Hit) -> Window:
-    needs = tuple(dict.fromkeys([*window.needs, *hit.needs]))
-    return replace(window, hits=(*window.hits, hit.id), cosines=(*window.cosines, hit.cosine), needs=needs)
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:
@@ -230,9 +232,10 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
     chunk = near[at]
     run = [chunk]
     spent = chunk.tokens
-    for index in _outward(at, _reach(chunk, tokens)):
+    # Outward, the following chunk first, since an argument runs forward.
+    for index in (at + side * step for step in range(1, _reach(chunk, tokens) + 1) for side in (1, -1)):
         neighbour = near.get(index)
-        joins = neighbour is not None and neighbour.id not in taken and _same_section(neighbour, chunk)
+        joins = neighbour is not None and neighbour.id not in taken and same_section(neighbour, chunk)
         if neighbour is None or not joins or index not in (run[0].index - 1, run[-1].index + 1):
             continue
         fresh = neighbour.tokens * _fresh_share(neighbour, run)
@@ -243,17 +246,7 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
     return tuple(run)
 
 
-def _outward(index: int, reach: int) -> Iterator[int]:
-    """The indices around one, the following first, since an argument runs forward."""
-    for distance in range(1, reach + 1):
-        yield from (index + distance, index - distance)
-
-
 def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
     """The part of a neighbour's text that the run does not contain yet."""
     shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
     return 1 - max(0, shared) / max(1, chunk.end - chunk.start)
-
-
-def _same_section(one: Chunk, other: Chunk) -> bool:
-    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)

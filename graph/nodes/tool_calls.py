@@ -19,10 +19,10 @@ from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     ContextWindow,
     PaperIntroduction,
-    Passages,
     Reading,
     SearchEvidence,
     SearchPapers,
+    ToolAnswer,
     ToolRequest,
     parse_request,
     read_introduction,
@@ -105,13 +105,13 @@ async def _search(
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
 
-async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, Passages]:
+async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, ToolAnswer]:
     """What the other requests read, by index of the request."""
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     return dict(zip(reading, await gather_all(_read(item, session) for item in reading.values()), strict=True))
 
 
-async def _read(request: Reading, session: Session) -> Passages:
+async def _read(request: Reading, session: Session) -> ToolAnswer:
     if isinstance(request, ContextWindow):
         return await asyncio.to_thread(read_window, session.library, request.chunk_id, request.window)
     if isinstance(request, PaperIntroduction):
