@@ -10,18 +10,13 @@ from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
-from ..documents.pdf.drawing import MAX_BYTES
-from ..documents.safe_files import FileRefusedError, require_regular
-from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
 from ..stores.backends import backend_of
-from ..stores.library import Library, UnknownPaperError
+from ..stores.library import Library
 from ..tools.paper_records import (
     OutlinedSection,
     Passage,
-    count_kinds,
     load_figure_records,
     load_paper_records,
     merge_chunks,
@@ -29,49 +24,13 @@ from ..tools.paper_records import (
     read_indexed_text,
     text_records,
 )
+from ..tools.paper_records import count_kinds as count_kinds
 from ..tools.paper_records import paper_details as paper_record
 from ..tools.paper_search import keys_with_words
 from .arguments import library_first
 from .blocking import blocking
 
-__all__ = [
-    "MAX_WORDS",
-    "ImageNotWrittenError",
-    "MissingFigureError",
-    "MissingPdfError",
-    "PageRefusedError",
-    "PaperOrder",
-    "SectionText",
-    "UnknownPaperError",
-    "acitations_of",
-    "acorrect_entry",
-    "afigure",
-    "afigure_image",
-    "afigures",
-    "ahas_read_figures",
-    "alist_papers",
-    "apage_image",
-    "apaper",
-    "apaper_details",
-    "apaper_markdown",
-    "apaper_pdf",
-    "apaper_text",
-    "aremove_papers",
-    "asave_figures",
-    "asection_text",
-    "aselect_papers",
-    "count_kinds",
-    "figures",
-    "has_read_figures",
-    "list_papers",
-    "paper",
-    "paper_details",
-    "remove_papers",
-    "save_figures",
-]
-
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
-_PDF_HEAD: Final = 1024  # bytes in which a PDF names its format
 _IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
@@ -81,12 +40,6 @@ class ImageNotWrittenError(InputError):
 
 class MissingFigureError(InputError):
     """A paper has no figure of this number, or the figure has no image."""
-
-
-class MissingPdfError(InputError):
-    """A paper has no PDF, or none that can be read."""
-
-    default_help = "Add the paper again."
 
 
 async def alist_papers(library: Session) -> list[dict[str, Any]]:
@@ -317,37 +270,6 @@ def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
             ) from error
         written[figure.number] = path
     return written
-
-
-async def apaper_pdf(library: Session, key: str) -> Path:
-    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
-    return await asyncio.to_thread(_paper_pdf, library, key)
-
-
-def _paper_pdf(library: Session, key: str) -> Path:
-    source = library.library.paper(key).source
-    if Path(source).suffix.lower() != ".pdf":
-        raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
-    path = backend_of(library.home).uploads().file(source)
-    try:
-        require_regular(path, MAX_BYTES)
-        with path.open("rb") as file:
-            is_pdf = b"%PDF-" in file.read(_PDF_HEAD)
-    except (OSError, FileRefusedError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissingPdfError(f"The PDF of {key} cannot be read ({reason}).") from error
-    if not is_pdf:
-        raise MissingPdfError(f"The file of {key} is not a PDF any more.")
-    return path
-
-
-async def apage_image(library: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
-    """Return a page of a paper's PDF as a PNG with these words marked where they are found.
-
-    Raises `UnknownPaperError`, `MissingPdfError`, and `PageRefusedError` with the reason why it cannot be drawn.
-    """
-    path = await apaper_pdf(library, key)
-    return await in_thread(draw_page_apart, path, number, words=words, width=width)
 
 
 list_papers = blocking(alist_papers)

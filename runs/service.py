@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..graph.events import OnEvent
+from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from .execution import ignore, run_request
 from .result_record import ResultRecord, public_record
@@ -57,7 +57,7 @@ async def run_and_save(
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
-    from ..citations.export.report_images import ReportImages  # an answer without files does without the exports
+    from ..citations.export.evidence_report import ReportImages  # an answer without files does without the exports
     from .cited_pages import CitedPages, cited_pages
     from .edited_files import with_edited_sections
     from .output_files import save
@@ -94,7 +94,7 @@ async def _prepared(folder: Path) -> AsyncIterator[None]:
 
 def _make(folder: Path) -> list[Path]:
     """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
-    from ..citations.export.files import prepare_folder
+    from ..citations.export.section_files import prepare_folder
 
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     prepare_folder(folder)

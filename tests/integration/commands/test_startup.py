@@ -114,7 +114,7 @@ def test_a_list_of_papers_loads_no_reader_of_texts_and_no_service(home: Path) ->
 
 def test_a_question_without_a_chat_model_loads_no_role_that_needs_one(home: Path) -> None:
     loaded = loaded_by(home, "research", "How many seeds does an ensemble need?")
-    elsewhere = {"citeloom.roles.chat.factory", "citeloom.models.factory", "citeloom.ingestion.doctor", "jinja2"}
+    elsewhere = {"citeloom.roles.chat.chat_roles", "citeloom.ingestion.doctor", "jinja2"}
     assert elsewhere.intersection(loaded) == set()
 
 
