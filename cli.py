@@ -11,7 +11,8 @@ from copy import copy
 from importlib.metadata import version
 from typing import Annotated
 
-gc.set_threshold(50_000)  # of 700 the collector runs some hundred times during the imports, a tenth of a short command
+# At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
+gc.set_threshold(50_000)
 
 try:
     import typer
@@ -22,7 +23,7 @@ try:
         adding_papers,
         chat,
         contradictions,
-        export,
+        exported_files,
         papers,
         research,
         runs,
@@ -32,10 +33,9 @@ try:
         setup,
         upkeep,
         usage,
-        verify,
         zotero_command,
     )
-    from citeloom.commands.failure_hints import full_disk, name_program, repeat_hint, resume_command
+    from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
@@ -69,9 +69,8 @@ upkeep.register_library(app)
 searching.register(app)
 contradictions.register(app)
 
-verify.register(app)
 sections.register(app)
-export.register(app)
+exported_files.register(app)
 research.register(app)
 chat.register(app)
 runs.register(app)
@@ -127,11 +126,11 @@ def _flush() -> None:
 def _run() -> int:
     try:
         made = typer.main.get_command(_part_for(sys.argv[1:]))
-        name_program(made)
+        use_argv_name(made)
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
@@ -144,7 +143,7 @@ def _run() -> int:
         _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
 
@@ -179,7 +178,7 @@ def _refused(error: Exception) -> int:
             result(context.get_help())
             return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
-        hint = repeat_hint(error, sys.argv) or hint
+        hint = multi_value_hint(error, sys.argv) or hint
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         notice(f"Error: {message}{'' if message.endswith('?') else '.'}{hint}")
         return WRONG_INPUT

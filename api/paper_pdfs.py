@@ -25,16 +25,16 @@ class MissingPdfError(InputError):
     default_help = "Add the paper again."
 
 
-async def apaper_pdf(library: Session, key: str) -> Path:
+async def apaper_pdf(session: Session, key: str) -> Path:
     """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
-    return await asyncio.to_thread(_paper_pdf, library, key)
+    return await asyncio.to_thread(_paper_pdf, session, key)
 
 
-def _paper_pdf(library: Session, key: str) -> Path:
-    source = library.library.paper(key).source
+def _paper_pdf(session: Session, key: str) -> Path:
+    source = session.library.paper(key).source
     if Path(source).suffix.lower() != ".pdf":
         raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
-    path = backend_of(library.home).uploads().file(source)
+    path = backend_of(session.home).uploads().file(source)
     try:
         require_regular(path, MAX_BYTES)
         with path.open("rb") as file:
@@ -47,10 +47,10 @@ def _paper_pdf(library: Session, key: str) -> Path:
     return path
 
 
-async def apage_image(library: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
+async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
     """Return a page of a paper's PDF as a PNG with these words marked where they are found.
 
     Raises `UnknownPaperError`, `MissingPdfError`, and `PageRefusedError` with the reason why it cannot be drawn.
     """
-    path = await apaper_pdf(library, key)
+    path = await apaper_pdf(session, key)
     return await in_thread(draw_page_apart, path, number, words=words, width=width)

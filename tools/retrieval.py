@@ -20,6 +20,7 @@ from ..models.embeddings.protocol import Vector
 from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
+from ..stores.text_analysis import analyze
 from .paper_records import find_figure
 from .paper_search import matching_sentence, publication_statuses
 from .scope import Scope
@@ -89,7 +90,7 @@ async def rank(
     scorer: PairScorer = BUNDLED_RERANKER,
 ) -> tuple[Ranking, Mapping[str, float]]:
     """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
-    terms = [] if options.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
+    terms = [] if options.mode == "dense" else await asyncio.to_thread(analyze, query)
     plain = options.mode == "dense" and options.mmr is None and options.min_cosine is None and not options.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.
