@@ -92,7 +92,8 @@ class Experiment(_Record):
     def failure(self) -> str:
         """Why the experiment's run counts as failed, in a few words; empty if it does not."""
         run = {"returncode": self.execution_result.returncode, **(self.execution_result.model_extra or {})}
-        return _exited(run) or _flagged(run) or _exited(self.model_extra or {})
+        flags = (f"{name} {str(bad).lower()}" for name, bad in _FLAGS if run.get(name) is bad)
+        return _exited(run) or next(flags, "") or _exited(self.model_extra or {})
 
     def text_at(self, path: str) -> str:
         """The text of a field given by path (`paper_concept.description`); lists are joined by blanks."""
@@ -158,11 +159,6 @@ def _exited(fields: Mapping[str, Any]) -> str:
     if isinstance(status, str) and re.sub(r"[\s-]+", "_", status.strip().lower()) in _FAILED_STATES:
         return f"status {' '.join(status.split())}"
     return ""
-
-
-def _flagged(fields: Mapping[str, Any]) -> str:
-    """The flag among the fields of a run that says it failed."""
-    return next((f"{name} {str(bad).lower()}" for name, bad in _FLAGS if fields.get(name) is bad), "")
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

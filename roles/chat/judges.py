@@ -396,9 +396,8 @@ def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage])
     spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
     carried = any(spans[letter] for letter in passages if letter not in against)
     if answer.label in ("supported", "partly") and not carried:
-        raise ValueError(
-            f"verdict {answer.label} needs the numbers of the sentences that support it, {_known(passages)}"
-        )
+        known = ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
+        raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}
     reason = one_line(answer.reason)[:_LONGEST_REASON]
 
@@ -417,10 +416,6 @@ def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan,
     own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
     start, end = (own.start, own.end) if own else (None, None)
     return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
-
-
-def _known(passages: Mapping[str, JudgedPassage]) -> str:
-    return ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
 
 
 _LONGEST_LINE: Final = 300  # characters of the judge's own words
