@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
-from .experiment_forms import usual_forms
+from .experiment_forms import normalise_forms
 from .section_kinds import SECTION_KINDS as SECTION_KINDS
 from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
@@ -268,14 +268,14 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
     try:
-        return within_limits(_without_outcome_of_failed_run(Experiment.model_validate(usual_forms(data))))
+        return limit_sizes(_without_outcome_of_failed_run(Experiment.model_validate(normalise_forms(data))))
     except ValidationError as error:
         problems = field_problems(error)
         issues = "; ".join(f"field {field}: {wrong}" for field, wrong in problems[:_MOST_PROBLEMS])
         raise ExperimentError(f"{source}: {issues}.", issues=problems) from error
 
 
-def within_limits(experiment: Experiment) -> Experiment:
+def limit_sizes(experiment: Experiment) -> Experiment:
     """The experiment as far as a text can use it; `experiment_warnings` names each field that was shortened."""
     extra = experiment.model_extra or {}
     data = experiment.model_dump(exclude={SHORTENED})
