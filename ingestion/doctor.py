@@ -16,6 +16,7 @@ from typing import Literal
 from ..documents import chunk_id, split_chunk_id
 from ..documents.bibliography import Refusal
 from ..documents.paper_names import zotero_link
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes
 from ..stores.backends import backend_of
@@ -28,7 +29,7 @@ from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .orphaned_files import OrphanedFiles
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
-from .sources import SourceRefusedError, Sources, read_again
+from .sources import Sources, read_again
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -336,7 +337,7 @@ def _library_sources(
             # A note that came from Zotero lies in no file beside the paper.
             note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
             found.append(replace(read_again(paper, kept, pdf), note=note))
-        except SourceRefusedError as error:
+        except FileRefusedError as error:
             if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and parts of {paper.key} are missing; ingest it"))
             else:

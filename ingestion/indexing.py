@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
+from ..documents.image_extraction import read_figures
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..stores.vector_cache import VectorCache
-from .figure_subprocess import read_figures
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, with_vectors
 from .stages import Stages

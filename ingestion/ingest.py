@@ -54,7 +54,7 @@ async def ingest(
 
     Args:
         library: the open library.
-        paths: papers (`sources.ENDINGS`), and folders to search for them.
+        paths: papers (`reading.ENDINGS`), and folders to search for them.
         bib: the BibTeX file; None uses the only one inside a given folder.
         documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
         sources: what was read of all these already.

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
 from ..documents.notes import note_stem
 from ..documents.paper_metadata import made_entry
+from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
 from ..stores.backends import backend_of
@@ -18,7 +19,8 @@ from ..stores.paper_change import PaperRecord
 from .indexing import to_end
 from .langchain_documents import SourcePaper
 from .plan import metadata_hash
-from .sources import SourceRefusedError, Sources, leads_out, printable, read_text, refused_link
+from .reading import printable, read_text
+from .sources import Sources, leads_out, refused_link
 
 
 def match_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
@@ -75,7 +77,7 @@ def attach_notes(sources: Sources) -> Sources:
         file = of_paper.get(source.paper.key)
         try:
             text = _text(file, sources) if file is not None else source.note
-        except SourceRefusedError as error:
+        except FileRefusedError as error:
             refused.append(Refusal(str(file), str(error)))
             text = ""
         found.append(replace(source, note=text))
@@ -90,10 +92,10 @@ def attach_notes(sources: Sources) -> Sources:
 
 
 def _text(file: Path, sources: Sources) -> str:
-    """A note's text, empty if it is blank; raises `SourceRefusedError`."""
+    """A note's text, empty if it is blank; raises `FileRefusedError`."""
     target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
     if target is not None:
-        raise SourceRefusedError(refused_link(file, target).reason)
+        raise FileRefusedError(refused_link(file, target).reason)
     return read_text(file, blank=True)
 
 

@@ -15,6 +15,7 @@ from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION, FoundFigure, PaperFigure, find_figures
+from ..documents.image_extraction import ReadFigures
 from ..documents.notes import Note, make_note
 from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.paper_names import zotero_link
@@ -23,7 +24,6 @@ from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.vector_cache import VectorCache
-from .figure_subprocess import ReadFigures
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .sources import Sources

@@ -23,8 +23,7 @@ from ..models.embeddings.local import LocalEmbedding
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, Job, RayJobs
-from .reading import ConvertedFiles, PdfReading
-from .sources import MARKDOWN, PDF, parse_file, printable
+from .reading import MARKDOWN, PDF, ConvertedFiles, PdfReading, parse_file, printable
 from .stages import Chunking, Stages, Texts, embed_texts, stages_here
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here

@@ -17,8 +17,7 @@ from ..documents.markdown import ParsedPaper
 from ..models.embeddings.bundled_weights import count_tokens_each
 from ..models.embeddings.local import LocalEmbedding
 from ..models.embeddings.protocol import Vectors
-from .reading import READING_VERSION, ConvertedFiles, PdfReading
-from .sources import parse_file
+from .reading import READING_VERSION, ConvertedFiles, PdfReading, parse_file
 from .stages import Chunking, split_paper
 
 # They decide what is read from a paper and what its vectors are.

@@ -6,11 +6,10 @@ links out of a folder are followed only on request.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -18,18 +17,28 @@ from typing import TYPE_CHECKING
 
 from ..documents.bibliography import Bibliography, Refusal, read_bibliography
 from ..documents.figures import IMAGE_ENDINGS
-from ..documents.markdown import ParsedPaper, parse_markdown
+from ..documents.markdown import ParsedPaper
 from ..documents.notes import note_stem
-from ..documents.pandoc import FORMATS, ConversionError, as_markdown, most_bytes
 from ..documents.paper_metadata import describe
-from ..documents.pdf import PdfRefusedError
-from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .langchain_documents import MOST_CHARACTERS, Given, SourcePaper, grouped, read_given
-from .reading import BUILT_IN, ConvertedFiles, PdfReading, read_pdf_apart
+from .langchain_documents import Given, SourcePaper, grouped, read_given
+from .reading import (
+    BUILT_IN,
+    ENDINGS,
+    PDF,
+    UNPARSABLE,
+    ConvertedFiles,
+    ParseFiles,
+    PdfReading,
+    parse_file,
+    parse_files,
+    printable,
+    refuse_unparsable,
+)
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -104,11 +113,6 @@ def refused_link(file: Path, target: Path) -> Refusal:
     return Refusal(printable(str(file)), reason)
 
 
-def printable(name: str) -> str:
-    """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
 _RUN = 6  # words that identify a place
 _SAME = 0.6  # of the pages with text must be found, in order
 _WORD = re.compile(r"[^\W_]+")
@@ -163,17 +167,6 @@ def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
     return (0, *reversed(filled[:-1]))
 
 
-MARKDOWN = frozenset({".md", ".markdown"})
-PDF = ".pdf"
-ENDINGS = (
-    *sorted(MARKDOWN, reverse=True),
-    *FORMATS,
-    PDF,
-)  # the first is preferred if a folder has a paper in several formats
-_MOST_PDF = 500_000_000
-_TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The sources of an ingest: papers with distinct keys, refusals and warnings.
@@ -188,22 +181,6 @@ class Sources:
     folders: tuple[Path, ...]
     notes: tuple[Path, ...] = ()
     follow_links: bool = False
-
-
-class SourceRefusedError(Exception):
-    """A file that cannot be ingested; the message is the reason."""
-
-
-# Parses files, in order.
-ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, PdfReading], Iterable[ParsedPaper | Refusal]]
-_UNPARSABLE = (RecursionError, MemoryError, ValueError)
-
-
-def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading) -> Iterator[ParsedPaper | Refusal]:
-    """Parse one file after the other."""
-    for file in files:
-        raise_if_stopped()
-        yield parse_file(file, kept, pdf)
 
 
 def read_sources(
@@ -343,18 +320,6 @@ def _differ(file: Path, other: Path) -> bool:
     return file.suffix.lower() != other.suffix.lower()
 
 
-def parse_file(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal:
-    """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
-    if printable(str(file)) != str(file):
-        return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
-    try:
-        return _parsed(file, kept, pdf)
-    except SourceRefusedError as error:
-        return Refusal(str(file), str(error))
-    except _UNPARSABLE as error:
-        return _unparsable(str(file), error)
-
-
 def _described(
     file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography
 ) -> tuple[SourcePaper, list[str]] | Refusal:
@@ -364,89 +329,28 @@ def _described(
     try:
         entry = bibliography.match(file, doi=parsed.front_matter.doi, title=parsed.title)
         paper, notices = describe(file, parsed, entry)
-    except _UNPARSABLE as error:
-        return _unparsable(str(file), error)
+    except UNPARSABLE as error:
+        return refuse_unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
 def _given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     try:
         return read_given(given, bibliography)
-    except _UNPARSABLE as error:
-        return _unparsable(given.name, error)
-
-
-def _unparsable(name: str, error: Exception) -> Refusal:
-    kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
-    return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
-
-
-def _parsed(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
-    """Parse the file by its extension; raises `SourceRefusedError`."""
-    ending = file.suffix.lower()
-    try:
-        if ending in MARKDOWN:
-            return parse_markdown(read_text(file))
-        # Checked before anything is read, even to compare it with the cache.
-        require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
-        if ending == PDF:
-            return read_pdf_apart(file, kept, how=pdf)
-        if ending in FORMATS:
-            return parse_markdown(_converted(file, kept))
-    except (PdfRefusedError, ConversionError, FileRefusedError) as error:
-        raise SourceRefusedError(str(error)) from error
-    except OSError as error:
-        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
-    hint = "; give it with --bib" if ending == ".bib" else ""
-    raise SourceRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
-
-
-def _converted(file: Path, kept: ConvertedFiles | None) -> str:
-    """The file converted to markdown, from the cache if possible; raises `ConversionError`."""
-    read = kept.get(file) if kept is not None else None
-    if read is None:
-        read = {"markdown": as_markdown(file)}
-        if kept is not None:
-            kept.put(file, read)
-    text = str(read["markdown"])
-    if len(text) > MOST_CHARACTERS:
-        raise ConversionError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
-    return text
-
-
-def read_text(file: Path, *, blank: bool = False) -> str:
-    """The text of a UTF-8 file, which must not be blank unless `blank`; raises `SourceRefusedError`."""
-    try:
-        data = read_regular(file, MOST_CHARACTERS)
-    except FileRefusedError as error:
-        raise SourceRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
-    except OSError as error:
-        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceRefusedError("is UTF-16; save it as UTF-8")
-    if b"\0" in data:
-        raise SourceRefusedError("is binary, not text")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    if not text.strip():
-        if not blank:
-            raise SourceRefusedError("is empty")
-        text = ""
-    return text
+    except UNPARSABLE as error:
+        return refuse_unparsable(given.name, error)
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePaper:
-    """Read a paper's file again, keeping the library's metadata; raises `SourceRefusedError`."""
+    """Read a paper's file again, keeping the library's metadata; raises `FileRefusedError`."""
     file = Path(paper.source)
     if file.is_symlink():  # the library stores resolved paths
-        raise SourceRefusedError("has become a link")
+        raise FileRefusedError("has become a link")
     if not file.is_file():
-        raise SourceRefusedError("is gone")
+        raise FileRefusedError("is gone")
     read = read_as(file, paper, kept, pdf)
     if isinstance(read, Refusal):
-        raise SourceRefusedError(read.reason)
+        raise FileRefusedError(read.reason)
     source, _ = read
     now = source.paper
     return replace(source, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))

@@ -14,7 +14,7 @@ from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper
 from ..documents.sandbox import raise_if_stopped
 from ..models.embeddings.protocol import EmbeddingModel, Vector
-from .sources import ParseFiles, parse_files
+from .reading import ParseFiles, parse_files
 
 Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
 Texts = Mapping[str, str]  # by their hashes

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from pathvalidate import sanitize_filename
 
 from ..api.messages import megabytes
-from ..ingestion.sources import ENDINGS
+from ..ingestion.reading import ENDINGS
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.local.local_uploads import UPLOAD

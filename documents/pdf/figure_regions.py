@@ -41,7 +41,7 @@ class PageLayout:
     captions: tuple[Box, ...]
 
 
-def region_of(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
+def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
     """The box of the figure or table with this caption; None if none is drawn next to it."""
     left, right = _column(caption, page)
     drawings = [box for box in page.drawings if not _fills(box, page)]
@@ -124,12 +124,12 @@ def _drawn(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
     inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None
-    drawn = _union(inside)
+    drawn = enclosing_box(inside)
     if drawn[2] - drawn[0] < _LEAST or drawn[3] - drawn[1] < _LEAST:
         return None
     reach = (drawn[0] - _LABELS, drawn[1] - _LABELS, drawn[2] + _LABELS, drawn[3] + _LABELS)
     letters = [_clipped(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
-    return _union([drawn, *letters])
+    return enclosing_box([drawn, *letters])
 
 
 def _unbounded(caption: Box, page: PageLayout) -> list[tuple[float, float]]:
@@ -149,7 +149,7 @@ def _ruled(caption: Box, side: tuple[float, float], drawings: Sequence[Box]) -> 
         return None
     first = min(near, key=lambda box: (round(_distance(box, caption)), box[0] - box[2]))
     alike = [box for box in rules if abs(box[0] - first[0]) <= _SAME_EDGE and abs(box[2] - first[2]) <= _SAME_EDGE]
-    whole = _grid(first, drawings) or _union(alike)
+    whole = _grid(first, drawings) or enclosing_box(alike)
     return whole if whole[3] - whole[1] > _LEAST_TABLE else None
 
 
@@ -160,9 +160,9 @@ def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
     for _ in range(_GROWTH):
         reach = _grown(grown or rule)
         touching = [box for box in cells if _overlaps(box, reach)]
-        if not touching or _union(touching) == grown:
+        if not touching or enclosing_box(touching) == grown:
             break
-        grown = _union(touching if grown is None else [grown, *touching])
+        grown = enclosing_box(touching if grown is None else [grown, *touching])
     return grown
 
 
@@ -179,7 +179,7 @@ def _rules(drawings: Sequence[Box]) -> list[Box]:
     for edge in sorted(edges, key=lambda box: (round(box[1]), box[0])):
         last = joined[-1] if joined else None
         if last and abs(edge[1] - last[1]) <= _RULE and edge[0] - last[2] <= _RULE:
-            joined[-1] = _union([last, edge])
+            joined[-1] = enclosing_box([last, edge])
         else:
             joined.append(edge)
     return [box for box in joined if box[2] - box[0] >= _LEAST_RULE]
@@ -197,7 +197,8 @@ def _clipped(box: Box, area: Box) -> Box:
     return max(box[0], area[0]), max(box[1], area[1]), min(box[2], area[2]), min(box[3], area[3])
 
 
-def _union(boxes: Sequence[Box]) -> Box:
+def enclosing_box(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of these."""
     return (
         min(box[0] for box in boxes),
         min(box[1] for box in boxes),

@@ -12,6 +12,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from ..markdown import names_part
+from ..safe_files import FileRefusedError
 from .headings import NUMBERED
 from .pages import Page, TextRun
 
@@ -33,7 +34,7 @@ _SLOPE: Final = re.compile(rf"\bbaseline {_NUMBER}")
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-class HocrError(Exception):
+class HocrError(FileRefusedError):
     """Output that is not hOCR; the message says so in one line."""
 
 

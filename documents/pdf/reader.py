@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ...text.normalize import unescape_html
 from ..front_matter import find_doi
+from ..safe_files import FileRefusedError
 from .dehyphenation import lost_ligatures, plain
 from .first_page import confirmed_authors, read_year
 from .lines import read_lines
@@ -31,12 +32,23 @@ SCANNED = f"holds pictures of pages without any text (scanned?); {_OCR}"
 RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; take its text file"
 
 
-class PdfRefusedError(Exception):
+class PdfRefusedError(FileRefusedError):
     """A PDF that cannot be used; the message is the reason in one line, `unread` are the pages that OCR may read."""
 
     def __init__(self, reason: str, unread: Sequence[int] = ()) -> None:
         super().__init__(reason)
         self.unread = tuple(unread)
+
+
+def pdf_record(path: str, ocr: Mapping[str, str] | None) -> dict[str, Any]:
+    """A PDF as the fields of `PdfText`, or why it is `refused` and which pages OCR may read. To be called in a sandbox.
+
+    A damaged file can hang or crash the parser.
+    """
+    try:
+        return asdict(read_pdf(Path(path), Ocr(**ocr) if ocr else None))
+    except PdfRefusedError as error:
+        return {"refused": str(error), "unread": error.unread}
 
 
 def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:

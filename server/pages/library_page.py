@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...ingestion.sources import ENDINGS
+from ...ingestion.reading import ENDINGS
 from ...stores.backends import backend_of
 from ..problems import ServerError
 from ..request_models import Offset, Year

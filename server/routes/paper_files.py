@@ -10,10 +10,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 
-from ...documents.pdf.drawing import MAX_BYTES
+from ...documents.pdf.drawing import MAX_BYTES, MAX_WORDS, draw_page_apart
 from ...documents.safe_files import FileRefusedError, require_regular
 from ...documents.sandbox import in_thread
-from ...ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
 from ..problems import ServerError
 from ..response_models import problems
 from ..server_state import ServerState, StateOf
@@ -52,7 +51,7 @@ async def page_image(
     try:
         async with state.renderers:
             image = await in_thread(draw_page_apart, path, number, words=quote, width=width)
-    except PageRefusedError as error:
+    except FileRefusedError as error:
         raise ServerError(422, f"Page {number} of {key}: {error}.") from error
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 

@@ -10,8 +10,8 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.reading import BUILT_IN, read_pdf_apart
-from citeloom.ingestion.sources import parse_file, with_pages_of
+from citeloom.ingestion.reading import BUILT_IN, parse_file, read_pdf_apart
+from citeloom.ingestion.sources import with_pages_of
 from citeloom.stores.library import Library
 
 KEY = "le2020treeheatr"
