@@ -7,16 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.contradictions import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
     from .api.library import (
-        acontradictions,
         adescribe_figures,
         afigures,
         aingest,
         aopen_library,
         asearch,
-        contradictions,
         describe_figures,
         figures,
         ingest,
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
         search,
     )
     from .api.paper_lookup import aadd, add, aenrich, enrich
-    from .api.questions import aresearch, research
-    from .api.streaming import astream_paper, astream_research, astream_section
-    from .api.writing import awrite_paper, awrite_section, write_paper, write_section
+    from .api.questions import aresearch, astream_research, research
+    from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
     from .experiment import load_experiment
@@ -40,7 +38,7 @@ _HOMES = {
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.settings.config",
     "aadd": "citeloom.api.paper_lookup",
-    "acontradictions": "citeloom.api.library",
+    "acontradictions": "citeloom.api.contradictions",
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
     "adescribe_figures": "citeloom.api.library",
@@ -51,16 +49,16 @@ _HOMES = {
     "aresearch": "citeloom.api.questions",
     "asearch": "citeloom.api.library",
     "async_zotero": "citeloom.api.zotero_sync",
-    "astream_paper": "citeloom.api.streaming",
-    "astream_research": "citeloom.api.streaming",
-    "astream_section": "citeloom.api.streaming",
+    "astream_paper": "citeloom.api.writing",
+    "astream_research": "citeloom.api.questions",
+    "astream_section": "citeloom.api.writing",
     "averify": "citeloom.api.files",
     "awrite_paper": "citeloom.api.writing",
     "awrite_section": "citeloom.api.writing",
     "build_paper_graph": "citeloom.graph.paper_graph",
     "build_research_graph": "citeloom.graph.research_graph",
     "build_section_graph": "citeloom.graph.section_graph",
-    "contradictions": "citeloom.api.library",
+    "contradictions": "citeloom.api.contradictions",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.library",
     "export": "citeloom.api.files",

@@ -17,7 +17,6 @@ try:
         add,
         chat,
         contradictions,
-        conversations,
         describe,
         doctor,
         enrich,
@@ -81,7 +80,6 @@ sections.register(app)
 export.register(app)
 research.register(app)
 chat.register(app)
-conversations.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)

@@ -123,6 +123,12 @@ def _text(value: Any) -> Any:
     return value
 
 
+def _name(value: Any) -> Any:
+    if not _text(value):
+        raise ValueError
+    return value
+
+
 def _blob(value: Any) -> Any:
     if type(value) is not bytes:
         raise TypeError
@@ -159,6 +165,7 @@ def _object(value: Any) -> Any:
 
 
 TEXT: Final = Column("text", _text)
+NAME: Final = Column("text that is not empty", _name)
 BLOB: Final = Column("bytes", _blob)
 MOMENT: Final = Column("a time in seconds", _moment)
 NUMBER: Final = Column("a number", _number)

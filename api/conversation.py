@@ -1,4 +1,4 @@
-"""`citeloom.Conversation`: questions and follow-ups from Python, sync and async."""
+"""Conversations: questions and follow-ups, from Python and for the faces."""
 
 from __future__ import annotations
 
@@ -6,21 +6,40 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Self
 
-from ..graph.conversation_state import TurnKind
+from ..graph.chat_messages import answer_with_sources, chat_question
+from ..graph.conversation_state import TurnKind, remembered
 from ..graph.events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.conversation import TurnRequest, take_turn
+from ..runs.conversation import (
+    PausedTurn,
+    TurnRequest,
+    delete_conversation,
+    delete_expired,
+    expired_conversations,
+    paused_turn,
+    take_turn,
+)
 from ..runs.execution import ignore
-from ..runs.output_files import public_record
-from ..runs.result_record import ResultRecord
-from ..runs.transcript import turn_record, write_transcript
-from ..stores.backends import backend_of
-from ..stores.run_records import new_thread_id
+from ..runs.result_record import ResultRecord, public_record
 from .arguments import require_open, require_writable
 from .blocking import blocking
 from .events import stream_events
+from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
-__all__ = ["Conversation"]
+__all__ = [
+    "Conversation",
+    "PausedTurn",
+    "TurnKind",
+    "TurnRequest",
+    "answer_with_sources",
+    "chat_question",
+    "delete_conversation",
+    "delete_expired",
+    "expired_conversations",
+    "paused_turn",
+    "remembered",
+    "take_turn",
+]
 
 
 class Conversation:
@@ -45,8 +64,8 @@ class Conversation:
     def __init__(self, library: Session, thread_id: str | None = None) -> None:
         require_open(library)
         self._library = library
-        self._register = backend_of(library.home).conversations()
-        self.thread_id = self._register.get(thread_id).thread_id if thread_id is not None else new_thread_id()
+        known = None if thread_id is None else find_conversation(library.home, thread_id)
+        self.thread_id = new_thread_id() if known is None else known.thread_id
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +112,7 @@ class Conversation:
     @property
     def turns(self) -> list[ResultRecord]:
         """The finished turns in order: `number`, `asked`, and the JSON of each answer. Blocks for a moment."""
-        return [turn_record(turn) for turn in self._register.turns(self.thread_id)]
+        return [turn_record(turn) for turn in read_turns(self._library.home, self.thread_id)]
 
     def export(self, path: Path | str, *, force: bool = False) -> Path:
         """Write the conversation as markdown, or as JSON where the file ends in .json; returns the file.
@@ -101,8 +120,8 @@ class Conversation:
         One that was edited, or that Citeloom did not write, is kept, and the conversation gets a number (`talk.2.md`),
         unless `force` is given. Raises `InputError` when nothing was answered yet or the file cannot be written.
         """
-        turns, home = self._register.turns(self.thread_id), self._library.home
-        return write_transcript(Path(path), self.thread_id, turns, home=home, force=force)[0]
+        turns = read_turns(self._library.home, self.thread_id)
+        return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]
 
     async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> ResultRecord:
         require_open(self._library)

@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     Given = Path | str | Document | BaseLoader
 
 __all__ = [
-    "acontradictions",
     "adescribe_figures",
     "afigures",
     "aingest",
     "aopen_library",
     "asearch",
-    "contradictions",
     "describe_figures",
     "figures",
     "ingest",
@@ -195,28 +193,6 @@ async def asearch(
 
 
 @library_first
-async def acontradictions(
-    library: Session, topic: str = "", *, papers: Sequence[str] | str = (), pairs: int = 20
-) -> dict[str, Any]:
-    """Find passages of different papers that disagree; returns the JSON of `contradictions --json`.
-
-    Args:
-        library: an open library.
-        topic: what to compare papers on; their abstracts and conclusions if omitted.
-        papers: keys to compare, all if omitted.
-        pairs: pairs of passages to judge at most, one model call each.
-
-    Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
-    and `PausedError`; repeat the call to resume.
-    """
-    at_least_one("pairs", pairs)
-    require_writable(library)
-    from ..runs.contradictions import ContradictionRequest, find_contradictions
-
-    return await find_contradictions(ContradictionRequest(topic.strip(), one_or_more(papers), pairs), library)
-
-
-@library_first
 async def afigures(library: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
 
@@ -304,6 +280,5 @@ def _documents(given: Sequence[Given]) -> list[Document]:
 
 ingest = library_first(blocking(aingest))
 search = library_first(blocking(asearch))
-contradictions = library_first(blocking(acontradictions))
 figures = library_first(blocking(afigures))
 describe_figures = library_first(blocking(adescribe_figures))

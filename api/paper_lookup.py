@@ -15,14 +15,14 @@ from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.ingest_events import IngestEvent, IngestReport
 from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
-    Found,
     KnownPapers,
-    bibs_in_use,
+    NewPaper,
     fetch_pdf,
     keep_entry,
     keep_file,
     look_up,
     own_bib,
+    read_bibs,
 )
 from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import Enrichment
@@ -104,7 +104,7 @@ class Adding:
     has only the abstract, `bib` is the user's own file for the entries.
     """
 
-    agreed: Callable[[Found], bool]
+    agreed: Callable[[NewPaper], bool]
     wants_file: bool = False
     anyway: bool = False
     offline: bool = False
@@ -133,9 +133,9 @@ async def add_each(library: Session, identifiers: Sequence[Identifier], how: Add
     # Keys are chosen by what is there, so two processes must not add at once.
     waiting = "Another process is adding papers; waiting for it."
     async with backend_of(library.home).run_lock("add", lambda _: how.on_notice(waiting)):
-        bibs = await asyncio.to_thread(bibs_in_use, library.home, how.bib)
+        bibs = await asyncio.to_thread(read_bibs, library.home, how.bib)
         papers = await asyncio.to_thread(library.library.papers)
-        known = await asyncio.to_thread(KnownPapers.of, papers, library.metadata, bibs)
+        known = await asyncio.to_thread(KnownPapers, papers, library.metadata, bibs)
         async with open_services(library.settings, library.metadata, offline=how.offline) as services:
             how.on_open()
             for identifier in identifiers:
@@ -161,13 +161,13 @@ class _AddOne:
         except CiteloomError as error:
             return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
 
-    def _lacks_file(self, found: Found) -> bool:
+    def _lacks_file(self, found: NewPaper) -> bool:
         """Whether the library has only the abstract, and a PDF is wanted."""
         paper = self.library.library.paper(found.duplicate)
         abstract = self.library.home.added / f"{found.duplicate}.md"
         return self.how.wants_file and Path(paper.source) == abstract.resolve()
 
-    async def _added(self, found: Found) -> dict[str, Any]:
+    async def _added(self, found: NewPaper) -> dict[str, Any]:
         home = self.library.home
         why, pdf = "", None
         if found.pdfs and not self.how.offline and self.how.agreed(found):
@@ -205,7 +205,7 @@ class _AddOne:
 def _record(
     identifier: Identifier,
     outcome: str,
-    found: Found | None = None,
+    found: NewPaper | None = None,
     *,
     key: str = "",
     why: str = "",

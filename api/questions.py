@@ -1,20 +1,32 @@
-"""`citeloom.research` and `aresearch`: questions from Python."""
+"""Questions: `research`, as a call and as a stream of events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from ..citations.export.pandoc_formats import Format
-from ..graph.events import OnEvent
+from ..graph.events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord
+from ..text.question_subject import subject_of
+from ..tools.questions.validation import plain_question
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
+from .events import stream_events
 from .running import RunOptions, output_to, run
 
-__all__ = ["ResearchOptions", "aresearch", "research"]
+__all__ = [
+    "ResearchOptions",
+    "ResearchRequest",
+    "aresearch",
+    "astream_research",
+    "plain_question",
+    "research",
+    "subject_of",
+]
 
 
 class ResearchOptions(RunOptions, total=False):
@@ -76,7 +88,19 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    return await run(request, library, output_to(out, formats, force=force, page_images=page_images), strict, on_event)
+    return await run(request, library, output_to(out, formats, force, page_images), strict, on_event)
 
 
 research = library_first(blocking(aresearch))
+
+
+@library_first
+def astream_research(
+    library: Session, question: str, **options: Unpack[ResearchOptions]
+) -> AsyncGenerator[Event, None]:
+    """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
+
+    Closing the stream early pauses the run; the same call resumes it. While read, raises what
+    `aresearch` raises.
+    """
+    return stream_events(lambda emit: aresearch(library, question, **options, on_event=emit))

@@ -1,24 +1,60 @@
-"""`write_section` and `write_paper`: sections and papers from Python, sync and async."""
+"""Sections and papers: `write_section` and `write_paper`, as calls and as streams of events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from ..citations.export.figures import with_plot_files
+from ..citations.export.figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..citations.export.pandoc_formats import Format
-from ..experiment import Experiment, SectionKind, load_experiment, parse_experiment
-from ..graph.events import OnEvent
+from ..experiment import (
+    SECTION_KINDS,
+    Experiment,
+    ExperimentError,
+    SectionKind,
+    load_experiment,
+    parse_experiment,
+    require_fields,
+)
+from ..graph.events import Event, OnEvent
 from ..graph.session import Session
+from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.fingerprint import RunKind
 from ..runs.result_record import ResultRecord
 from ..runs.section_request import SectionRequest
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.run_records import PLOT_SET, PLOTS_KEPT
+from ..stores.server_protocols import Uploads
 from .arguments import ArgumentError, library_first, require_writable, section_kind
 from .blocking import blocking
-from .running import output_to, run
+from .events import stream_events
+from .running import OutputOptions, RunOptions, output_to, run
 
-__all__ = ["awrite_paper", "awrite_section", "write_paper", "write_section"]
+__all__ = [
+    "MOST_BYTES",
+    "PLOTS_KEPT",
+    "PLOT_SET",
+    "Experiment",
+    "ExperimentError",
+    "astream_paper",
+    "astream_section",
+    "awrite_paper",
+    "awrite_section",
+    "check_experiment",
+    "image_problem",
+    "image_type",
+    "load_section_request",
+    "named_plot_sets",
+    "parse_experiment",
+    "plot_files",
+    "shorten_body",
+    "with_plot_files",
+    "without_plot_files",
+    "write_paper",
+    "write_section",
+]
 
 
 @library_first
@@ -51,9 +87,8 @@ async def awrite_section(
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written(
-        section_kind(kind), experiment, library, out, formats, fresh, force, strict, page_images, on_event
-    )
+    output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
+    return await _write(library, section_kind(kind), experiment, on_event, fresh, strict, **output)
 
 
 @library_first
@@ -84,25 +119,66 @@ async def awrite_paper(
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _written("paper", experiment, library, out, formats, fresh, force, strict, page_images, on_event)
+    output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
+    return await _write(library, "paper", experiment, on_event, fresh, strict, **output)
 
 
-async def _written(
+@library_first
+def astream_section(
+    library: Session,
+    kind: SectionKind,
+    experiment: Experiment | dict[str, Any] | Path | str,
+    **options: Unpack[RunOptions],
+) -> AsyncGenerator[Event, None]:
+    """Write or resume a section as a stream of events; takes the options of `awrite_section`.
+
+    Closing the stream early pauses the run; the same call resumes it. While read, raises what
+    `awrite_section` raises.
+    """
+    return stream_events(lambda emit: awrite_section(library, kind, experiment, **options, on_event=emit))
+
+
+@library_first
+def astream_paper(
+    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
+) -> AsyncGenerator[Event, None]:
+    """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
+
+    The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
+    the stream early pauses the run. While read, raises what `awrite_paper` raises.
+    """
+    return stream_events(lambda emit: awrite_paper(library, experiment, **options, on_event=emit))
+
+
+def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
+    """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
+    experiment = with_plot_files(load_experiment(file), file.parent)
+    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(file))
+    return SectionRequest(kind, experiment, str(file), fresh)
+
+
+def plot_files(home: Home) -> Uploads:
+    """The uploaded images of plots, by set."""
+    return backend_of(home).plots()
+
+
+def named_plot_sets(home: Home) -> set[str]:
+    """The sets of uploaded plots that runs name; blocks."""
+    return backend_of(home).runs().plot_sets()
+
+
+async def _write(
+    library: Session,
     kind: RunKind,
     experiment: Experiment | dict[str, Any] | Path | str,
-    library: Session,
-    out: Path | str | None,
-    formats: Sequence[Format] | Format,
-    fresh: bool,
-    force: bool,
-    strict: bool | None,
-    page_images: bool,
     on_event: OnEvent | None,
+    fresh: bool,
+    strict: bool | None,
+    **output: Unpack[OutputOptions],
 ) -> ResultRecord:
     require_writable(library)
     given, source = _experiment(experiment)
-    output = output_to(out, formats, force=force, page_images=page_images)
-    return await run(SectionRequest(kind, given, source, fresh), library, output, strict, on_event)
+    return await run(SectionRequest(kind, given, source, fresh), library, output_to(**output), strict, on_event)
 
 
 write_section = library_first(blocking(awrite_section))

@@ -23,7 +23,7 @@ from citeloom.citations.checks.number_tracing import trace_numbers
 from citeloom.citations.markers import sentences
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 
 CASES = ROOT / "tests/unit/citations"
 FOREIGN_TABLES = ("foreign_cases.tsv", "foreign_held_out.tsv")

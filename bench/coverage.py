@@ -29,10 +29,10 @@ from typing import Any, Final
 from bench.papers import ROOT
 from bench.recording import Passage, RecordingBench, RecordingLibrary, Seen, ask
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

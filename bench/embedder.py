@@ -20,7 +20,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from citeloom.models.embeddings.bundled_weights import EMBEDDER, MAX_TOKENS, load_tokenizer, read_checked
+from citeloom.models.embeddings.bundled_models import EMBEDDER, MAX_TOKENS, load_tokenizer, read_checked
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {

@@ -25,7 +25,7 @@ from bench.server import serving
 from citeloom.documents import Chunk
 from citeloom.graph.session import open_session
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.embeddings.bundled_weights import count_tokens
+from citeloom.models.embeddings.bundled_models import count_tokens
 from citeloom.models.embeddings.remote import BATCH, BATCHES_AT_ONCE
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home

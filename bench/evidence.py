@@ -24,8 +24,8 @@ from bench.server import ROOT, SEARCHES, serving, stages
 from citeloom.experiment import Experiment
 from citeloom.graph.default_queries import default_queries
 from citeloom.graph.session import Session, open_session
-from citeloom.roles.extractive.needs import section_needs
-from citeloom.roles.needs import Purpose
+from citeloom.roles.extractive.statement_needs import section_needs
+from citeloom.roles.protocols import Purpose
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.tools.evidence_search import read_in_waves, search_evidence

@@ -17,7 +17,7 @@ from bench.measure import Row, alternate, row_of
 from bench.server import serving, stages
 from citeloom.graph.events import Event
 from citeloom.graph.session import Session, open_session
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.runs.execution import run_request
 from citeloom.runs.research import ResearchRequest
 from citeloom.stores.home import Home

@@ -17,7 +17,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.plan import make_plan
 from citeloom.ingestion.sources import read_sources
 from citeloom.ingestion.stages import stages_here
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 

@@ -20,7 +20,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
-from citeloom.models.embeddings.local import LocalEmbedding
-from citeloom.roles.extractive.factory import extractive_roles
-from citeloom.roles.extractive.needs import parts_of
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import EvidenceReader
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.roles.extractive.extractive_roles import extractive_roles
+from citeloom.roles.extractive.statement_needs import parts_of
+from citeloom.roles.protocols import EvidenceReader, Need, Purpose
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

@@ -18,7 +18,7 @@ from bench.papers import material
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Planned
 from citeloom.ingestion.ray_cluster import RayRequest
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 

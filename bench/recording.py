@@ -14,11 +14,9 @@ from typing import Any
 from citeloom.documents.chunking import Window
 from citeloom.graph.research_graph import build_research_graph
 from citeloom.graph.session import Session
-from citeloom.roles.chat.prompt_answer_sources import present_fresh
-from citeloom.roles.extractive.factory import extractive_roles
-from citeloom.roles.inputs import AnswerBrief
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import AnswerWriter, EvidenceReader, NeedsPlanner, Roles
+from citeloom.roles.chat.prompt_format import present_fresh
+from citeloom.roles.extractive.extractive_roles import extractive_roles
+from citeloom.roles.protocols import AnswerBrief, AnswerWriter, EvidenceReader, Need, NeedsPlanner, Purpose, Roles
 from citeloom.runs.research import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from bench.papers import ROOT
 from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
 from citeloom.models.embeddings.protocol import Vector
-from citeloom.models.embeddings.reranker import Reranker
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change, PaperRecord

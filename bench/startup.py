@@ -17,11 +17,13 @@ from bench.measure import Row, alternate, row_of
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = 0.5 / 0.9
 QUESTION = "How many seeds does an ensemble need?"
-EMBED = f"from citeloom.models.embeddings.local import LocalEmbedding; LocalEmbedding().embed_text({QUESTION!r})"
+EMBED = (
+    f"from citeloom.models.embeddings.bundled_models import LocalEmbedding; LocalEmbedding().embed_text({QUESTION!r})"
+)
 # Runs the command line and prints the seconds that the cross-encoder took in it, its loading included.
 ASKED = """
 import runpy, sys, time
-from citeloom.models.embeddings.reranker import Reranker
+from citeloom.models.embeddings.bundled_models import Reranker
 score, took = Reranker.score, []
 def timed(self, query, texts):
     began = time.perf_counter()

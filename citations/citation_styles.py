@@ -15,8 +15,7 @@ from typing import Any
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
-from ..roles.inputs import Source
-from ..roles.protocols import DecidingSpan, Verdict, VerdictLabel
+from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
 from .checks.foreign_citations import NEEDED
 from .markers import marker_groups, normalise_markers, sentences
@@ -221,8 +220,7 @@ def _end_of(move: _Move) -> int:
 
 
 def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
-    """The record of a citation; a verdict of an older run has a single span."""
-    first = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
+    """The record of a citation."""
     return Citation(
         key=evidence.key,
         page=evidence.page,
@@ -235,9 +233,9 @@ def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int
         sentence=sentence,
         verdict=verdict.label,
         reason=verdict.reason,
-        decided_by=first,
+        decided_by=None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end),
         number=number,
-        decided_by_spans=verdict.spans or ((DecidingSpan(evidence.chunk_id, *first),) if first else ()),
+        decided_by_spans=verdict.spans,
     )
 
 

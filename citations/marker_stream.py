@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from ..settings.config import CitationStyle
 from .checks.unicode_folding import fold
 from .citation_styles import show_group

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ..documents import Paper
 from ..experiment import Experiment
 from ..roles.extractive.passage_details import details, without_details
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from .checks.findings import shown
 from .checks.foreign_citations import find_foreign
 from .checks.number_tracing import trace_numbers

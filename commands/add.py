@@ -20,7 +20,7 @@ from .output import ingest_progress, notice, result, result_json, warnings_and_r
 
 if TYPE_CHECKING:
     from ..documents.paper_names import Identifier
-    from ..metadata.adding import Found
+    from ..metadata.adding import NewPaper
     from ..settings.config import Settings
 
 _SAID: Final = {
@@ -93,11 +93,11 @@ async def _add(
     offline: bool,
 ) -> list[dict[str, Any]]:
     from ..api.paper_lookup import Adding, add_each
-    from ..metadata.services import hosts_asked
+    from ..metadata.services import service_hosts
 
     def opened() -> None:
         if not offline:
-            notice(f"Asking {hosts_asked(settings)} about {counted(len(identifiers), 'paper')}.")
+            notice(f"Asking {service_hosts(settings)} about {counted(len(identifiers), 'paper')}.")
 
     with command_session(settings, home) as session, ingest_progress() as show:
         how = Adding(
@@ -114,7 +114,7 @@ async def _add(
         return [record async for record in add_each(session, identifiers, how)]
 
 
-def _agreed(found: Found, download: bool | None) -> bool:
+def _agreed(found: NewPaper, download: bool | None) -> bool:
     if download is not None:
         return download
     pdf = found.pdfs[0]

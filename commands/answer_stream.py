@@ -13,7 +13,7 @@ from .output import section_progress
 
 if TYPE_CHECKING:
     from ..api.events import Event
-    from ..models.journal.records import Usage
+    from ..api.spending import Usage
     from .live_view import RunProgress
 
 
@@ -101,7 +101,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..citations.html_escaping import inert  # which loads all of the citations
+        from ..api.result_views import inert  # which loads all of the citations
 
         return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 

@@ -22,7 +22,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from ..citations.numbered_references import numbered_list
+        from ..api.result_views import numbered_list
 
         return f"## References\n\n{numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
@@ -33,7 +33,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
     """Print the answer; only its references if the text was already streamed."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
-        from ..citations.html_escaping import inert  # which loads all of the citations
+        from ..api.result_views import inert  # which loads all of the citations
 
         result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
         return

@@ -1,33 +1,50 @@
-"""chat: a shell over the library."""
+"""chat: a shell over the library; conversations: lists, shows, exports and deletes what was asked there."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted, filled
+from ..api.run_options import ChatSettings
 from .completion import complete_conversations
-from .options import HomeOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_here, resolve
-from .output import notice, notice_command
-from .research import StyleOption
-from .sections import ModelOption, UrlOption
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, command_here, records_of, resolve, takes_options
+from .output import notice, notice_command, result, result_json
+from .runs import when
+from .sections import ForceOption
 
 if TYPE_CHECKING:
+    from ..api.homes import Home
     from ..settings.config import Settings
-    from ..stores.home import Home
 
 HISTORY = "chat_history"
+conversations_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, show, export and delete conversations; 'chat --thread ID' continues one.",
+)
+
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Id of the conversation, or a prefix of it.", show_default=False, autocompletion=complete_conversations
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     app.command("chat", rich_help_panel="Ask")(chat)
+    app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
 
 
+@takes_options(settings=ChatSettings)
 def chat(
     exp: Annotated[
         Path | None,
@@ -42,13 +59,9 @@ def chat(
             autocompletion=complete_conversations,
         ),
     ] = None,
-    cite_style: StyleOption = None,
-    model: ModelOption = None,
-    base_url: UrlOption = None,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
     home: HomeOption = None,
+    *,
+    settings: ChatSettings,
 ) -> None:
     """Ask questions in a shell, with follow-ups.
 
@@ -56,23 +69,22 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url, "cite_style": cite_style}
-    settings, found = resolve(home, **overrides, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
-    code = run_async(_chat(settings, found, exp, thread))
+    code = run_async(_chat(*resolve(home, **settings.changes()), exp, thread))
     if code:
         raise typer.Exit(code)
 
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
-    from ..stores.run_records import new_thread_id
+    from ..api.homes import library_contents
+    from ..api.stored_conversations import new_thread_id
     from .shell import display, input
-    from .shell.background_open import NO_PAPERS, Opening, at_a_glance
+    from .shell.background_open import NO_PAPERS, Opening
     from .shell.repl import converse
-    from .shell.resume import behind_the_prompt, take_up
+    from .shell.resume import behind_the_prompt, restore
     from .shell.shell import Shell
 
     opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
-    shelf = at_a_glance(home)
+    shelf = library_contents(home)
     if shelf.keys:
         opening.start()
         held = f"{counted(len(shelf.keys), 'paper')}, {counted(shelf.chunks, 'chunk')}"
@@ -81,7 +93,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
         display.failure(f"The library is empty. {filled(NO_PAPERS)}")
     shell = Shell(opening, new_thread_id(), exp)
     if thread is not None:
-        take_up(shell, home, thread)
+        restore(shell, home, thread)
     if shelf.keys:
         shell.behind = asyncio.ensure_future(behind_the_prompt(shell, settings, home))
     interactive = input.on_terminal()
@@ -101,3 +113,100 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     if shell.turns:
         notice_command("To continue this conversation:", command_here(f"chat --thread {shell.thread_id}"))
     return 0 if interactive else code
+
+
+def _opened(home: str | None) -> Home:
+    """The home of a command, after the conversations that have expired were deleted."""
+    settings, found = resolve(home)
+    found = records_of(found)
+    if found.copy_of is None:
+        run_async(forget_expired(settings, found))
+    return found
+
+
+async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
+    """Delete expired conversations except `but`, and report how many."""
+    if settings.conversation_days is None:
+        return
+    from ..api.conversation import delete_expired
+
+    deleted = await delete_expired(home, settings.conversation_days, but)
+    if deleted:
+        count, days = counted(len(deleted), "conversation"), counted(settings.conversation_days, "day")
+        notice(f"Deleted {count} unused for {days} (CITELOOM_CONVERSATION_DAYS).")
+
+
+@conversations_app.command("list")
+def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List all conversations, the latest first."""
+    from ..api import stored_conversations as stored
+
+    entries = stored.list_conversations(_opened(home))
+    if as_json:
+        result_json([stored.conversation_summary(entry) for entry in entries])
+        return
+    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
+    table(
+        counted(len(rows), "conversation"),
+        ["conversation", "turns", "last", "first question"],
+        rows,
+        prose=["first question"],
+    )
+
+
+@conversations_app.command("show")
+def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Show a conversation: its questions and answers, with the references of all."""
+    from ..api import stored_conversations as stored
+
+    found = _opened(home)
+    entry = stored.find_conversation(found, thread_id)
+    turns = stored.read_turns(found, entry.thread_id)
+    if as_json:
+        result_json(stored.conversation_record(entry, turns))
+    elif turns:
+        result(stored.transcript(entry.thread_id, turns))
+    else:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+
+
+@conversations_app.command("export")
+def export_conversation(
+    thread_id: IdArgument,
+    file: Annotated[Path, typer.Argument(help="Markdown, or JSON where it ends in .json.", show_default=False)],
+    force: ForceOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Export a conversation to a file; never overwrites a file that you edited."""
+    from ..api import stored_conversations as stored
+
+    found = _opened(home)
+    entry = stored.find_conversation(found, thread_id)
+    turns = stored.read_turns(found, entry.thread_id)
+    written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=force)
+    for line in notices:
+        notice(f"Note: {line}")
+    notice(f"Written: {written}")
+
+
+@conversations_app.command("delete")
+def delete_conversations(
+    thread_ids: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of the conversations.",
+            autocompletion=complete_conversations,
+        ),
+    ],
+    home: HomeOption = None,
+) -> None:
+    """Delete conversations; cached model answers stay in the journal."""
+    from ..api.conversation import delete_conversation
+    from ..api.homes import require_writable_home
+    from ..api.stored_conversations import find_conversation
+
+    found = _opened(home)
+    require_writable_home(found)
+    for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
+        run_async(delete_conversation(found, entry.thread_id))
+        notice(f"Deleted {entry.thread_id}.")

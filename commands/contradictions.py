@@ -8,14 +8,14 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
+from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS
 from .escaping import one_line
 from .layout import table
-from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, command_session, resolve
+from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
 from .search import names_given
 from .search_view import place_of, shown
-from .sections import ModelOption, UrlOption
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     app.command("contradictions", rich_help_panel="Library")(contradictions)
 
 
+@takes_options(settings=ModelSettings)
 def contradictions(
     topic: Annotated[
         str, typer.Option("--topic", help="What to compare papers on. Default: their abstracts and conclusions.")
@@ -33,13 +34,10 @@ def contradictions(
     pairs: Annotated[
         int, typer.Option("--pairs", help="Pairs of passages to judge, one model call each.", min=1, max=500)
     ] = 20,
-    model: ModelOption = None,
-    base_url: UrlOption = None,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    settings: ModelSettings,
 ) -> None:
     """Find passages of different papers that disagree.
 
@@ -49,9 +47,7 @@ def contradictions(
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
     keys = tuple(dict.fromkeys(names_given("--papers", papers)))
-    overrides: dict[str, Any] = {"chat_model": model, "chat_base_url": base_url}
-    overrides |= {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_find(topic.strip(), keys, pairs, home, overrides))
+    record = run_async(_find(topic, keys, pairs, home, settings))
     if as_json:
         result_json(record)
     elif record["contradictions"]:
@@ -66,13 +62,13 @@ def contradictions(
 
 
 async def _find(
-    topic: str, keys: tuple[str, ...], pairs: int, home: str | None, overrides: dict[str, Any]
+    topic: str, keys: tuple[str, ...], pairs: int, home: str | None, given: ModelSettings
 ) -> dict[str, Any]:
-    from ..runs.contradictions import ContradictionRequest, find_contradictions
+    from ..api.contradictions import acontradictions
 
-    settings, found = resolve(home, **overrides)
+    settings, found = resolve(home, **given.changes())
     with command_session(settings, found, create=False) as session:
-        record = await find_contradictions(ContradictionRequest(topic, keys, pairs), session, on_notice=notice)
+        record = await acontradictions(session, topic, papers=keys, pairs=pairs, on_notice=notice)
         spent = session.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""

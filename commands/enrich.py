@@ -83,7 +83,7 @@ async def _enriched(
     settings: Settings, session: Session, keys: list[str], *, offline: bool, refresh: bool, shows: bool
 ) -> dict[str, Any]:
     from ..api.paper_lookup import aenrich
-    from ..metadata.services import hosts_asked
+    from ..metadata.services import service_hosts
 
     named: set[str] = set()
 
@@ -96,5 +96,5 @@ async def _enriched(
                 notice(f"Failed: {failure}")
 
     if not offline:
-        notice(f"Asking {hosts_asked(settings)} about {counted(len(keys), 'paper')}.")
+        notice(f"Asking {service_hosts(settings)} about {counted(len(keys), 'paper')}.")
     return await aenrich(session, keys, offline=offline, refresh=refresh, on_paper=show)

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ..api.run_options import StyleSettings
 from ..errors import InputError
-from .options import HomeOption, JsonOption, command_session, resolve
+from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
-from .sections import CslOption, FileFormat, ForceOption
+from .sections import FileFormat, ForceOption
 
 
 def register(app: typer.Typer) -> None:
@@ -18,13 +19,15 @@ def register(app: typer.Typer) -> None:
     app.command("export", rich_help_panel="Write")(export)
 
 
+@takes_options(settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
     formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write beside it; can be repeated.")],
-    csl: CslOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    settings: StyleSettings,
 ) -> None:
     """Write the text of an edited markdown file in other formats.
 
@@ -39,10 +42,10 @@ def export(
     from ..api.arguments import formats_of
     from ..api.files import export as export_file
 
-    settings, found = resolve(home, csl=csl)
+    current, found = resolve(home, **settings.changes())
     found.require_library()
-    with command_session(settings, found, create=False) as session:
-        exported = export_file(session, file, formats_of(wanted, file.parent), csl=csl, force=force)
+    with command_session(current, found, create=False) as session:
+        exported = export_file(session, file, formats_of(wanted, file.parent), csl=settings.csl, force=force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     result_json(exported) if as_json else result("\n".join(exported["files"].values()))

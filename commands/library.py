@@ -142,7 +142,7 @@ async def _ingest(
     from ..ingestion.ingest import ingest as ingest_papers
     from ..ingestion.ingest import refused_report
     from ..ingestion.reading import PdfReading
-    from ..models.journal.billing_context import bill_to
+    from ..models.journal.budget import bill_to
 
     settings, found = resolve(home, **limits)
     pdf = PdfReading.of(settings, ocr=ocr)

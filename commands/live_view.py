@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..api.messages import counted
-from ..models.journal.records import Usage
+from ..api.spending import Usage
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from ..api.messages import command
+from ..api.run_options import FLAGS, Option
 from ..errors import InputError
 from .output import named_home, notice
 
 if TYPE_CHECKING:
-    from ..graph.session import Session
+    from ..api.homes import Home, Session
     from ..settings.config import Settings
-    from ..stores.home import Home
 
 HomeOption = Annotated[
     str | None,
@@ -42,31 +44,8 @@ MaxCostOption = Annotated[
         "--max-cost", help="Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
     ),
 ]
-StrictOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--strict/--no-strict",
-        help="Leave out sentences that fail a check (they are listed) instead of marking them.",
-        show_default="marked",
-    ),
-]
-CiteRetractedOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--cite-retracted/--no-cite-retracted",
-        help="Let the text cite retracted papers; otherwise they are read, with a warning, but not cited.",
-        show_default="not cited",
-    ),
-]
-
 # The options that are not named like the settings that they override.
-_FLAGS: Final[Mapping[str, str]] = {
-    "chat_model": "--model",
-    "chat_base_url": "--base-url",
-    "retrieval_mode": "--mode",
-    "section_words": "--words",
-    "max_search_iterations": "--max-searches",
-}
+_FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 
 _before_command: list[str] = []
 _in_use: list[Path] = []
@@ -83,8 +62,8 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
 
     `to_copy` allows a folder beside CITELOOM_VECTORS, which then is that of the copy.
     """
+    from ..api.homes import configured_home
     from ..settings.config import load_settings
-    from ..stores.home import configured_home
 
     given = _before_command[0] if home is None and _before_command else home
     if given == "":
@@ -100,7 +79,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
 
 def command_here(arguments: str) -> str:
     """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
-    from ..settings.key_trust import shown_address
+    from ..api.homes import shown_address
 
     return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
 
@@ -112,10 +91,9 @@ def home_in_use() -> list[Path]:
 
 def records_of(home: Home) -> Home:
     """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
-    from ..stores.local.read_only_copy import readable_home
+    from ..api.homes import records_home
 
-    home.require_library()
-    return readable_home(home, notice, library=False, records=True)
+    return records_home(home, notice)
 
 
 @contextmanager
@@ -124,10 +102,52 @@ def command_session(settings: Settings, home: Home, *, create: bool = True, read
 
     `reading` is for commands that change nothing: they also work on a read-only home.
     """
-    from ..graph.session import open_session
-    from ..stores.local.read_only_copy import readable_home
+    from ..api.homes import open_home
 
-    if reading:
-        home = readable_home(home, notice, library=True)
-    with open_session(settings, home, create=create, on_notice=notice) as session:
+    with open_home(settings, home, notice, create=create, reading=reading) as session:
         yield session
+
+
+def takes_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of dataclasses as options, as `api/run_options.py` declares them.
+
+    The command is called with an instance of each group, under the name that it has here.
+    """
+
+    def decorate(call: Callable[..., None]) -> Callable[..., None]:
+        own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
+        added = [option for group in groups.values() for option in _parameters(group)]
+
+        def command(**given: Any) -> None:
+            made = {
+                name: group(**{item.name: given.pop(item.name) for item in fields(group)})
+                for name, group in groups.items()
+            }
+            call(**given, **made)
+
+        command.__name__, command.__doc__ = call.__name__, call.__doc__
+        everywhere = [item for item in own if item.name in ("as_json", "home")]
+        ordered = (*(item for item in own if item not in everywhere), *added, *everywhere)
+        parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
+        command.__annotations__ = {item.name: item.annotation for item in parameters}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
+        return command
+
+    return decorate
+
+
+def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
+    """The fields of a group as parameters of a command."""
+    types = get_type_hints(group)
+    for item in fields(group):
+        option: Option = item.metadata["option"]
+        name = item.name.replace("_", "-")
+        given = typer.Option(
+            option.flag or (f"--{name}/--no-{name}" if types[item.name] == bool | None else f"--{name}"),
+            help=option.help,
+            min=option.least,
+            max=option.most,
+            show_default=option.default or item.default is not None,
+        )
+        annotation: Any = Annotated[types[item.name], given]
+        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)

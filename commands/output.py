@@ -12,9 +12,9 @@ from .escaping import json_text, one_line, shown
 from .layout import ending_in_command, terminal_width, wrapped
 
 if TYPE_CHECKING:
+    from ..api.spending import Usage
     from ..ingestion.describing import DescribeReport
     from ..ingestion.ingest_events import IngestEvent, IngestReport
-    from ..models.journal.records import Usage
     from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
@@ -58,7 +58,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
 
     `spent` returns the usage so far; it is called several times a second.
     """
-    from ..models.journal.records import Usage
+    from ..api.spending import Usage
     from .live_view import LiveProgress, RunProgress, RunView
 
     view = RunView(spent or Usage)

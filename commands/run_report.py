@@ -12,13 +12,13 @@ from .answer_view import outcome_words
 from .output import notice
 
 if TYPE_CHECKING:
-    from ..runs.result_record import ResultRecord, UsageRecord
-    from ..runs.service import SavedRun
+    from ..api.result_views import ResultRecord, UsageRecord
+    from ..api.running import SavedRun
 
 
 def report_run(finished: SavedRun) -> None:
     """Report on a section, a paper or an answer."""
-    from ..graph.completeness import coverage_line
+    from ..api.result_views import coverage_line
 
     record = finished.record
     is_answer = "question" in record
@@ -31,7 +31,7 @@ def report_run(finished: SavedRun) -> None:
     if finished.finished_earlier:
         verb = "answers" if is_answer else "writes"
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
-    if coverage := coverage_line(record.get("coverage", {})):
+    if coverage := coverage_line(record["coverage"]):
         notice(coverage)
     if not is_answer:
         _report_checks(record)
@@ -59,7 +59,7 @@ def usage_words(usage: UsageRecord) -> str:
 
 def end_incomplete(record: ResultRecord) -> None:
     """End with exit code 4 where a section has no text, or the model could read none of its passages."""
-    from ..graph.completeness import all_unreadable
+    from ..api.result_views import all_unreadable
 
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
@@ -67,6 +67,6 @@ def end_incomplete(record: ResultRecord) -> None:
         remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
-    if all_unreadable(record.get("coverage", {})):
+    if all_unreadable(record["coverage"]):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)

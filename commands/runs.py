@@ -11,31 +11,19 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
+from ..api.run_options import RunLimits
 from .answer_stream import answer_progress
 from .completion import complete_runs
 from .escaping import one_line
 from .layout import table
-from .options import (
-    HomeOption,
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    StrictOption,
-    command_session,
-    records_of,
-    resolve,
-)
+from .options import HomeOption, JsonOption, command_session, records_of, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
 
 if TYPE_CHECKING:
-    from ..runs.result_record import ResultRecord
-    from ..runs.service import Output
-    from ..stores.home import Home
-    from ..stores.home_protocols import Runs
+    from ..api.running import Output, ResultRecord
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -54,21 +42,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
-def registered(home: Home) -> Runs:
-    """The run registry of a home with a library; raises `InputError` for any other home."""
-    from ..stores.backends import backend_of
-
-    home.require_library()
-    return backend_of(home).runs()
-
-
 @runs_app.command("list")
-def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
-    from ..runs.run_listing import run_summary
+    from ..api.stored_runs import list_runs
 
-    found = records_of(resolve(home)[1])
-    records = [run_summary(run, found) for run in registered(found).heads()]
+    records = list_runs(records_of(resolve(home)[1]))
     if as_json:
         result_json(records)
         return
@@ -87,11 +66,9 @@ def list_runs(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @runs_app.command("show")
 def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show one run: status, searches, and its text if finished."""
-    from ..runs.run_listing import run_details
+    from ..api.stored_runs import run_details
 
-    found = records_of(resolve(home)[1])
-    run = registered(found).get(run_id)
-    record = run_async(run_details(run.thread_id, found))
+    record = run_async(run_details(run_id, records_of(resolve(home)[1])))
     if as_json:
         result_json(record)
         return
@@ -103,26 +80,25 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     for query in record["queries"]:
         found_ids = ", ".join(query["evidence_ids"]) or "nothing"
         result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}"))
-    if run.result:
-        result(f"\n{run.result['text']}")
+    if record["result"]:
+        result(f"\n{record['result']['text']}")
 
 
 @runs_app.command("resume")
+@takes_options(limits=RunLimits)
 def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
-    strict: StrictOption = None,
     force: ForceOption = False,
     page_images: PageImagesOption = False,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    limits: RunLimits,
 ) -> None:
     """Resume a paused or killed run."""
-    given = {"strict": strict, "max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    record = run_async(_resume(run_id, output_to(out, force=force, page_images=page_images), home, given))
+    output = output_to(out, force=force, page_images=page_images)
+    record = run_async(_resume(run_id, output, home, limits.changes()))
     if as_json:
         result_json(record)
     else:
@@ -131,21 +107,19 @@ def resume_run(
 
 
 async def _resume(run_id: str, output: Output, home: str | None, given: dict[str, Any]) -> ResultRecord:
-    from ..runs.research import ResearchRequest
-    from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
+    from ..api.running import ResearchRequest
+    from ..api.stored_runs import ResumableRun
 
     current, found = resolve(home, **given)
     found.require_library()
     found.prepare()
-    run = await asyncio.to_thread(registered(found).get, run_id)
-    settings = settings_to_resume(run, current, found, given)
-    request = request_to_resume(run)
-    with command_session(settings, found, create=False) as session:
-        await asyncio.to_thread(require_same_run, run, request, session)
-        if isinstance(request, ResearchRequest):
+    run = await asyncio.to_thread(ResumableRun.load, run_id, found, current, given)
+    with command_session(run.settings, found, create=False) as session:
+        await run.require_unchanged(session)
+        if isinstance(run.request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
-                return await answer_one(request, output, session, view)
-        return await write_one(request, output, session)
+                return await answer_one(run.request, output, session, view)
+        return await write_one(run.request, output, session)
 
 
 @runs_app.command("delete")
@@ -160,16 +134,13 @@ def delete_runs(
     home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..runs.execution import delete_run
+    from ..api.stored_runs import delete_run, find_runs
 
     _, found = resolve(home)
     found.require_library()
     found.prepare()
-    register = registered(found)
-    for run_id in run_ids:
-        register.get(run_id)
-    for run_id in run_ids:
-        run = run_async(delete_run(found, run_id))
+    for run in find_runs(found, run_ids):
+        run_async(delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 
 

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..section_kinds import SECTION_KINDS, SECTIONS, SectionKind
+from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
 from .escaping import one_line
-from .options import (
-    CiteRetractedOption,
-    HomeOption,
-    JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
-    StrictOption,
-    command_session,
-    resolve,
-)
+from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json, section_progress
 from .run_report import end_incomplete, report_run
 from .several_values import require_no_value
 
 if TYPE_CHECKING:
-    from ..graph.session import Session
-    from ..runs.fingerprint import RunKind
-    from ..runs.result_record import ResultRecord
-    from ..runs.section_request import SectionRequest
-    from ..runs.service import Output
+    from ..api.homes import Session
+    from ..api.running import Output, ResultRecord, SectionRequest
     from ..settings.config import Settings
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
@@ -41,15 +28,6 @@ ExpOption = Annotated[
     Path | None, typer.Option("--exp", help="The experiment, if it is not named first.", show_default=False)
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
-StyleOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cite-style",
-        help="key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
-        "or key-page [smith2024, page 4].",
-        show_default="key",
-    ),
-]
 
 
 class FileFormat(StrEnum):
@@ -72,15 +50,6 @@ FormatOption = Annotated[
         show_default="md",
     ),
 ]
-CslOption = Annotated[
-    str | None,
-    typer.Option(
-        "--csl",
-        help="Style of the references, and of citations in tex, docx and html: a .csl file or, with the extra "
-        "'styles', a name such as apa, ieee or nature.",
-        show_default="Chicago author-date, and plainnat in tex",
-    ),
-]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, without reusing cached answers.")]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Overwrite files that you edited; by default new files get a number.")
@@ -89,25 +58,13 @@ PageImagesOption = Annotated[
     bool,
     typer.Option("--page-images", help="Put images of the cited PDF pages into the evidence report, the words marked."),
 ]
-ModelOption = Annotated[
-    str | None,
-    typer.Option("--model", help="Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", show_default=False),
-]
-UrlOption = Annotated[
-    str | None,
-    typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", show_default=False),
-]
-WordsOption = Annotated[int | None, typer.Option("--words", help="Target length of the section.", show_default=False)]
-SearchesOption = Annotated[
-    int | None, typer.Option("--max-searches", help="Searches that the agent may add.", show_default="5")
-]
 
 
 def register(app: typer.Typer) -> None:
     """Add the section commands to the command line."""
     for kind in SECTION_KINDS:
         app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
-    app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(paper)
+    app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(_command("paper"))
 
 
 def _help(kind: SectionKind) -> str:
@@ -136,88 +93,28 @@ _PAPER_HELP = (
 )
 
 
-def _command(kind: SectionKind) -> Any:
-    def section(
+def _command(kind: RunKind) -> Callable[..., None]:
+    @takes_options(settings=PaperSettings if kind == "paper" else SectionSettings)
+    def write(
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
         formats: FormatOption = None,
-        cite_style: StyleOption = None,
-        csl: CslOption = None,
-        strict: StrictOption = None,
-        cite_retracted: CiteRetractedOption = None,
         fresh: FreshOption = False,
         force: ForceOption = False,
         page_images: PageImagesOption = False,
-        model: ModelOption = None,
-        base_url: UrlOption = None,
-        words: WordsOption = None,
-        max_searches: SearchesOption = None,
-        max_calls: MaxCallsOption = None,
-        max_tokens: MaxTokensOption = None,
-        max_cost: MaxCostOption = None,
         as_json: JsonOption = False,
         home: HomeOption = None,
+        *,
+        settings: PaperSettings,
     ) -> None:
-        settings = {
-            "cite_style": cite_style,
-            "csl": csl,
-            "strict": strict,
-            "cite_retracted": cite_retracted,
-            "chat_model": model,
-            "chat_base_url": base_url,
-            "section_words": words,
-            "max_search_iterations": max_searches,
-            "max_calls": max_calls,
-            "max_tokens": max_tokens,
-            "max_cost": max_cost,
-        }
         given = experiment_file(kind, file, exp)
         output = output_to(out, formats or (), force=force, page_images=page_images)
         record = run_async(_write(kind, given, output, fresh, home, settings))
         result_json(record) if as_json else _show(record)
         end_incomplete(record)
 
-    section.__name__ = kind
-    return section
-
-
-def paper(
-    file: ExpArgument = None,
-    exp: ExpOption = None,
-    out: OutOption = Path(),
-    formats: FormatOption = None,
-    cite_style: StyleOption = None,
-    csl: CslOption = None,
-    strict: StrictOption = None,
-    cite_retracted: CiteRetractedOption = None,
-    fresh: FreshOption = False,
-    force: ForceOption = False,
-    page_images: PageImagesOption = False,
-    model: ModelOption = None,
-    base_url: UrlOption = None,
-    words: WordsOption = None,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-) -> None:
-    """Write all six sections as one durable, resumable run."""
-    settings: dict[str, Any] = {"cite_style": cite_style, "csl": csl, "strict": strict, "chat_model": model}
-    settings |= {
-        "cite_retracted": cite_retracted,
-        "chat_base_url": base_url,
-        "section_words": words,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-    }
-    given = experiment_file("paper", file, exp)
-    output = output_to(out, formats or (), force=force, page_images=page_images)
-    record = run_async(_write("paper", given, output, fresh, home, settings))
-    result_json(record) if as_json else _show(record)
-    end_incomplete(record)
+    return write
 
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
@@ -233,23 +130,14 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
 
 
 async def _write(
-    kind: RunKind,
-    exp: Path,
-    output: Output,
-    fresh: bool,
-    home: str | None,
-    overrides: dict[str, Any],
+    kind: RunKind, exp: Path, output: Output, fresh: bool, home: str | None, given: PaperSettings
 ) -> ResultRecord:
-    from ..citations.export.figures import with_plot_files
-    from ..experiment import load_experiment, require_fields
-    from ..runs.section_request import SectionRequest
+    from ..api.writing import load_section_request
 
-    settings, found = resolve(home, **overrides)
-    experiment = with_plot_files(load_experiment(exp), exp.parent)
-    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(exp))
+    settings, found = resolve(home, **given.changes())
+    request = load_section_request(kind, exp, fresh=fresh)
     with command_session(settings, found, create=False) as session:
-        request = SectionRequest(kind, experiment, str(exp), fresh)
-        if overrides.get("section_words") is not None and "writer" in session.extractive:
+        if given.section_words is not None and "writer" in session.extractive:
             notice("--words has no effect without a chat model: your own statements are never shortened.")
         say_where_style_differs(settings, output)
         return await write_one(request, output, session)
@@ -264,7 +152,7 @@ def say_where_style_differs(settings: Settings, output: Output | None) -> None:
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:
     """A section or a paper with its files; reports on stderr."""
-    from ..runs.service import run_and_save
+    from ..api.running import run_and_save
 
     if session.notice:
         notice(session.notice)
@@ -276,8 +164,7 @@ async def write_one(request: SectionRequest, output: Output, session: Session) -
 
 def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_images: bool = False) -> Output:
     """The folder and the formats that a command was given, in the order of `FORMATS`."""
-    from ..citations.export.pandoc_formats import FORMATS
-    from ..runs.service import Output
+    from ..api.running import FORMATS, Output
 
     return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)
 

@@ -53,7 +53,7 @@ def setup(
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
     """Address and model: as given, else found, else asked for."""
-    from ..models.http.local_servers import USUAL_PORTS, FoundServer, find_servers, models_at
+    from ..models.http.endpoints import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
@@ -91,7 +91,7 @@ def _asked(what: str, names: list[str]) -> int:
 
 async def _try(model: str, url: str) -> None:
     """Make one small call; raises `InputError` if it fails."""
-    from ..models.factory import chat_identity, chat_model
+    from ..models.journaled_chat import chat_identity, chat_model
     from ..settings.config import load_settings
 
     settings = load_settings(chat_model=model, chat_base_url=url)

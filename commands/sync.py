@@ -116,13 +116,13 @@ class _Shown:
 
     async def watched(self) -> None:
         """Sync whenever something changed, without an end."""
-        from ..models.http.clock import SystemClock
+        from ..models.http.limiter import SystemClock
         from ..zotero.watching import watch_zotero
 
         await watch_zotero(self.settings, self._home, self._request, self._sync, SystemClock(), notice)
 
     async def _sync(self, reading: ZoteroReading) -> SyncReport:
-        from ..models.journal.billing_context import bill_to
+        from ..models.journal.budget import bill_to
         from ..zotero.sync import sync_reading
 
         run = f"sync-{secrets.token_hex(6)}"

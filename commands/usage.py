@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +14,6 @@ from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, records_of, resolve
 from .output import notice, result, result_json
-
-if TYPE_CHECKING:
-    from ..models.journal.records import Spending
-    from ..stores.home import Home
 
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
 
@@ -45,11 +40,10 @@ def usage(
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
-    from ..api.usage_record import spending_record, usage_total
+    from ..api.spending import read_spending, spending_record, usage_total
 
     settings, found = resolve(home)
-    found = records_of(found)
-    rows = _chosen(run_async(_spending(found)), run_ids or [], found)
+    rows = run_async(read_spending(records_of(found), run_ids or ()))
     records = [spending_record(row, settings.prices) for row in rows]
     total = usage_total(rows, settings.prices)
     if as_json:
@@ -65,24 +59,6 @@ def usage(
         notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
 
 
-async def _spending(home: Home) -> list[Spending]:
-    from ..stores.backends import backend_of
-
-    home.require_library()
-    with backend_of(home).open_journal() as journal:
-        return await journal.spending()
-
-
-def _chosen(rows: list[Spending], run_ids: list[str], home: Home) -> list[Spending]:
-    if not run_ids:
-        return rows
-    from ..stores.backends import backend_of
-
-    register = backend_of(home).runs()
-    wanted = {register.get(run_id).thread_id for run_id in run_ids}
-    return [row for row in rows if row.run in wanted]
-
-
 def _cells(record: dict[str, Any]) -> list[str]:
     counted = ("llm_calls", "journal_hits", "embedded_texts", "input_tokens", "output_tokens")
     cost = record["cost"]
@@ -93,27 +69,34 @@ def _cells(record: dict[str, Any]) -> list[str]:
 @journal_app.command("stats")
 def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show the size, age, models and reuse of cached answers."""
-    from ..models.journal.maintenance import survey
-    from ..stores.backends import backend_of
+    from ..api.spending import survey_journal
 
     named = resolve(home)[1]
-    kept = survey(backend_of(records_of(named)).journal_database())
+    record = survey_journal(records_of(named))
     if as_json:
-        result_json(asdict(kept))
+        result_json(record)
         return
     place = str(named.journal_name)
-    if not kept.answers and not kept.made:
+    if not record["answers"] and not record["made"]:
         result(f"{one_line(place)}: empty. Every answer of a chat or embedding model will be kept there.")
         return
-    since = "" if kept.oldest is None else f", the oldest of {datetime.fromtimestamp(kept.oldest):%Y-%m-%d %H:%M}"
-    result(f"{one_line(place)}: {megabytes(kept.file_bytes)}, {counted(kept.answers, 'answer')}{since}")
-    result(f"Calls made: {kept.made}. Answers reused: {kept.reused}. Rejected, never reused: {kept.rejected}.")
+    oldest, size = record["oldest"], megabytes(record["file_bytes"])
+    since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
+    result(f"{one_line(place)}: {size}, {counted(record['answers'], 'answer')}{since}")
+    made, reused, rejected = record["made"], record["reused"], record["rejected"]
+    result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
     table(
         "Cached answers",
         ["kind", "model", "endpoint", "answers", "size"],
         [
-            [row.kind, one_line(row.model), one_line(row.endpoint), f"{row.answers:,}", megabytes(row.payload_bytes)]
-            for row in kept.models
+            [
+                row["kind"],
+                one_line(row["model"]),
+                one_line(row["endpoint"]),
+                f"{row['answers']:,}",
+                megabytes(row["payload_bytes"]),
+            ]
+            for row in record["models"]
         ],
     )
 
@@ -133,25 +116,18 @@ def prune(
 
     The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
     """
+    from ..api.spending import prune_journal
     from ..errors import InputError
-    from ..models.journal.maintenance import Selection
-    from ..models.journal.maintenance import prune as prune_answers
-    from ..stores.backends import backend_of
 
     _, found = resolve(home)
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
-    found.require_library()
-    found.prepare()
-    backend = backend_of(found)
-    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
-    chosen = Selection(older_than, rejected, embeddings)
-    pruned = prune_answers(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run)
+    pruned = prune_journal(found, older_than=older_than, rejected=rejected, embeddings=embeddings, dry_run=dry_run)
     if as_json:
-        result_json(asdict(pruned))
+        result_json(pruned)
         return
     verb = "would be deleted" if dry_run else "deleted"
-    gone = f"{counted(pruned.answers, 'answer')} {verb} ({megabytes(pruned.payload_bytes)})"
-    result(f"{gone}; {pruned.kept_for_runs} kept for unfinished runs.")
+    gone = f"{counted(pruned['answers'], 'answer')} {verb} ({megabytes(pruned['payload_bytes'])})"
+    result(f"{gone}; {pruned['kept_for_runs']} kept for unfinished runs.")
     if not dry_run:
-        result(f"The journal takes {megabytes(pruned.file_bytes)} now.")
+        result(f"The journal takes {megabytes(pruned['file_bytes'])} now.")

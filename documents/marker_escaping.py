@@ -2,7 +2,7 @@
 
 Drafts cite by `[E3]`. If an experiment, a note or a quoted paper contains "[E1]" or "estradiol (E2)" itself, its
 brackets are replaced by placeholder characters until rendering, one for one, so that positions stay valid. Models
-cannot write these: they are stripped from server responses (`models/http/response_validation.py`).
+cannot write these: they are stripped from server responses (`models/http/responses.py`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, normalise_markers
 from ..citations.numbered_references import numbered_list
-from ..roles.extractive.rewriter import stand_alone_after
-from ..roles.inputs import Turn
+from ..roles.extractive.follow_ups import stand_alone_after
+from ..roles.protocols import Turn
 from .conversation_state import PastTurn
 
 SOURCES_HEADING: Final = "**Sources**"

@@ -15,8 +15,9 @@ from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..roles.chat.prompt_answer_sources import turn_tokens
-from .state import QueryRecord, TurnRecord
+from ..drafts.written_draft import QueryRecord
+from ..roles.chat.prompt_format import turn_tokens
+from .state import TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited
 # Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.

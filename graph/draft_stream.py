@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from ..citations.marker_stream import Cited, MarkerStream
 from ..documents.marker_escaping import as_written
-from ..roles.inputs import Source
-from ..roles.protocols import Draft
+from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
 
 

@@ -51,8 +51,8 @@ def number_evidence(
 
 def _merged_records(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """One record for two findings on the same words: the needs of both, with the better scores."""
-    needs = dict.fromkeys([*there.get("also", ()), found["need"], *found["also"]])
-    more = [need for need in needs if need and need != there.get("need", "")]
+    needs = dict.fromkeys([*there["also"], found["need"], *found["also"]])
+    more = [need for need in needs if need and need != there["need"]]
     scores = {name: max(there[name], found[name]) for name in ("llm_score", "combined_score")}
     return {**there, **scores, **({"also": more} if more else {})}
 
@@ -63,6 +63,6 @@ def evidence_key(record: Mapping[str, Any]) -> str:
     Chunk ids shift in an edited paper, and one chunk may hold several findings.
     """
     words = [(record["start"], record["end"])]
-    words += [(span["start"], span["end"]) for span in record.get("more", ()) if span["chunk_id"] == record["chunk_id"]]
+    words += [(span["start"], span["end"]) for span in record["more"] if span["chunk_id"] == record["chunk_id"]]
     places = ",".join(f"{start}-{end}" for start, end in words)
     return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"

@@ -10,11 +10,11 @@ from ..documents.figures import PaperFigure
 from ..errors import CiteloomError, ConfigurationError
 from ..ingestion.describing import DescribeReport, FigureRefusedError, describe_figures
 from ..ingestion.ingest_events import Described
-from ..models.http.user_errors import is_refused_content
+from ..models.http.failures import is_refused_content
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..roles.chat.figure_describer import FigureDescriber
+    from ..roles.chat.summarizer import FigureDescriber
 
 
 async def describe_papers(
@@ -57,8 +57,8 @@ async def describe_papers(
 
 
 def _describer(session: Session, run: str) -> FigureDescriber:
-    from ..models.factory import chat_caller
-    from ..roles.chat.figure_describer import FigureDescriber
+    from ..models.journaled_chat import chat_caller
+    from ..roles.chat.summarizer import FigureDescriber
 
     settings = session.settings
     budget, scope = session.budget(run), session.scope(run)

@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from ..roles.inputs import Turn
+from ..roles.protocols import Turn
 from ..tools.questions.validation import plain_question
 from .conversation_state import PastTurn
 from .events import progress

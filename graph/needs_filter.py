@@ -12,7 +12,7 @@ from typing import Final
 
 from ..citations.checks.number_tracing import trace_numbers
 from ..experiment import Experiment
-from ..roles.needs import Need
+from ..roles.protocols import Need
 from ..text.words import is_stop, words_of
 
 _VERDICT: Final = re.compile(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from .state import QueryRecord
+from ..drafts.written_draft import QueryRecord
 
 _WORD = re.compile(r"\w+")
 _SMALL = frozenset(

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
 
-from ..documents import Chunk, Evidence, Paper, text_hash
-from ..documents.passages import readable_units
-from ..errors import InputError
+from ..documents import Evidence
+from ..drafts.evidence_sources import sources_for
+from ..drafts.verdicts import relocate_verdicts, verdicts_from
+from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
 from ..experiment import parse_experiment
 from ..plurals import counted
-from ..roles.inputs import AnswerBrief, Brief, EarlierSection, PassageSentence, SectionBrief, Source, Turn
-from ..roles.protocols import Draft, QuoteSpan
+from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..stores.library import Library
-from ..text.sentences import leans_back
 from ..tools.need_coverage import STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import DraftRecord, ResearchState, RunState, SectionState
-from .state_conversion import needs_of, own_coverage, own_queries
+from .state import ResearchState, RunState, SectionState
+from .state_conversion import needs_of, own_coverage, own_queries, searched_in_vain
 
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
@@ -42,6 +40,30 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
     if "question" in state:
         return await asyncio.to_thread(_answer_brief, cast(ResearchState, state), sources, session), lost
     return await asyncio.to_thread(_section_brief, cast(SectionState, state), sources, session), lost
+
+
+async def written_draft(state: RunState, session: Session) -> WrittenDraft:
+    """The latest draft with what the run found, as its text is finished from it."""
+    brief, lost = await brief_of(state, session)
+    draft = draft_from(state["draft"])
+    sources = with_chosen_quotes(brief.citable, draft)
+    search = None
+    if "question" in state:
+        given = cast(ResearchState, state)
+        limited = bool(given.get("papers"))
+        search = QuestionSearch(given["route"], given.get("shortlist", []), len(given.get("found", [])), limited)
+    return WrittenDraft(
+        brief,
+        draft,
+        sources,
+        relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
+        evidence=visible_evidence(state),
+        queries=own_queries(state),
+        unmet=searched_in_vain(state),
+        warnings=state.get("warnings", []),
+        lost=lost,
+        search=search,
+    )
 
 
 def _section_brief(state: SectionState, sources: Sequence[Source], session: Session) -> SectionBrief:
@@ -158,17 +180,14 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
     Weak findings are shown only for a need with hardly a strong one. Evidence that a conversation recalls or that
-    earlier sections of a paper offer is always kept. Without a chat model as reader, and in runs older than planned
-    needs, all evidence is shown.
+    earlier sections of a paper offer is always kept. Without a chat model as reader all evidence is shown.
     """
-    if not state.get("needs") or "reader" in session.extractive:
+    if "reader" in session.extractive:
         return list(records)
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
-    for need in dict.fromkeys(record.get("need", "") for record in records):
-        serving = sorted(
-            (item for item in records if item.get("need", "") == need), key=lambda item: -item["llm_score"]
-        )
+    for need in dict.fromkeys(record["need"] for record in records):
+        serving = sorted((item for item in records if item["need"] == need), key=lambda item: -item["llm_score"])
         strong = sum(item["llm_score"] >= STRONG for item in serving)
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])
@@ -182,29 +201,6 @@ def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
     return tuple(EarlierSection(written["section"], written["draft"]["text"]) for written in state["written"])
 
 
-def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
-    """Sources whose chunk still holds the quote, in order, and a warning for each that is lost.
-
-    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
-    """
-    names = dict.fromkeys(span.chunk_id for item in evidence for span in item.spans)
-    by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
-    sources: list[Source] = []
-    lost: list[str] = []
-    for item in evidence:
-        chunk = by_id.get(item.chunk_id)
-        if chunk is None or text_hash(chunk.text) != item.chunk_hash:
-            chunk = _relocated(library, item)
-        if chunk is None:
-            lost.append(f"Source changed: the text of {item.id} is no longer in {item.key}, so it is left out.")
-            continue
-        start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
-        moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
-        passage = passage_of(moved, chunk, by_id)
-        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
-    return sources, lost
-
-
 def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
     """The sources that may be cited, and a warning for each retracted paper; blocks."""
     retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
@@ -215,50 +211,6 @@ def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[S
     ]
     kept = [source for source in sources if allowed or source.paper.key not in retracted]
     return kept, warnings
-
-
-def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """The sentences shown for a finding: those that carry it, and the preceding one where a run of them depends on it.
-
-    `chunk` is that of its first words; words in another chunk that has changed since are left out.
-    """
-    shown: list[tuple[int, PassageSentence]] = []  # each with where it begins in the paper
-    for span in item.spans:
-        holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
-        if holder is None or holder.text[span.start : span.end] != span.quote:
-            continue
-        units = readable_units(holder.text)
-        inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
-        if inside and inside[0] and leans_back(units[inside[0]].text):
-            inside = [inside[0] - 1, *inside]
-        for place in inside:
-            unit = units[place]
-            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, unit.end > span.start)
-            shown.append((holder.start + unit.start, sentence))
-    return tuple(sentence for _, sentence in sorted(_each_once(shown), key=lambda at: at[0]))
-
-
-def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
-    """Sentences that do not overlap in the paper, although chunks share their borders.
-
-    Sentences that carry the finding come first, then longer ones.
-    """
-    kept: list[tuple[int, PassageSentence]] = []
-    for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
-        end = begin + sentence.end - sentence.start
-        if not any(begin < other + item.end - item.start and other < end for other, item in kept):
-            kept.append((begin, sentence))
-    return kept
-
-
-def _relocated(library: Library, item: Evidence) -> Chunk | None:
-    try:
-        chunks = library.paper_chunks(item.key)
-    except InputError:
-        return None
-    same = [chunk for chunk in chunks if text_hash(chunk.text) == item.chunk_hash]
-    holding = [chunk for chunk in chunks if item.quote in chunk.text]
-    return next(iter([*same, *holding]), None)
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
@@ -274,44 +226,3 @@ def chunks_shown(state: RunState, session: Session) -> list[str]:
     ]
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))
-
-
-def load_read_chunks(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:
-    """These chunks with their papers; chunks that are gone are left out."""
-    chunks = library.chunks(ids)
-    papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
-    return [(chunk, papers[chunk.key]) for chunk in chunks]
-
-
-def draft_of(state: RunState) -> Draft:
-    """The latest draft as a typed value."""
-    record = state["draft"]
-    return Draft(
-        record["text"],
-        truncated=record["truncated"],
-        quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
-        notes=tuple(record["notes"]),
-    )
-
-
-def record_of(draft: Draft) -> DraftRecord:
-    """The draft as a state record."""
-    return {
-        "text": draft.text,
-        "truncated": draft.truncated,
-        "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
-        "notes": list(draft.notes),
-    }
-
-
-def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
-    """The sources with the quotes that the writer chose, where they differ from the reader's."""
-    spans = {span.evidence_id: span for span in draft.quotes}
-    chosen = []
-    for source in sources:
-        span = spans.get(source.evidence.id)
-        if span is not None:
-            quote = source.text[span.start : span.end]
-            source = replace(source, evidence=replace(source.evidence, quote=quote, start=span.start, end=span.end))
-        chosen.append(source)
-    return chosen

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from ..roles.needs import Need, Purpose
+from ..drafts.written_draft import QueryRecord
+from ..roles.protocols import Need, Purpose
 from ..tools.scope import Scope
 from ..tools.tool_schemas import SearchEvidence, ToolRequest
 from .repeated_queries import answered_before
-from .state import QueryRecord, RunState, SectionState
+from .state import RunState, SectionState
 
 
 def earlier_search(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:

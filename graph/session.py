@@ -7,7 +7,7 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,15 +17,13 @@ from weakref import WeakValueDictionary
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.context_registry import Contexts
+from ..models.context_size import Contexts
 from ..models.embeddings.protocol import EmbeddingModel
-from ..models.journal.billing_context import bill_to
-from ..models.journal.budget import Budget, BudgetLimits
+from ..models.journal.budget import Budget, BudgetLimits, bill_to
 from ..models.journal.journal import Journal
-from ..models.journal.pricing import total_cost
-from ..models.journal.records import RunScope, Usage
+from ..models.journal.records import RunScope, Usage, total_cost
 from ..prompts import PromptLibrary
-from ..roles.notices import ANSWER_NOTICE, NOTICE
+from ..roles.protocols import ANSWER_NOTICE, NOTICE
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
 
-    from ..roles.inputs import Brief
     from ..roles.protocols import Roles
     from ..tools.found_evidence import EvidenceLimits
 
@@ -105,7 +102,7 @@ class Session:
         """Identifies a chat model that was given as an object; empty when the settings name it."""
         if self.chat_model is None:
             return ""
-        from ..models.http.model_identity import key_of
+        from ..models.http.endpoints import key_of
         from ..models.journaled_chat import identity_of
 
         identity = identity_of(self.chat_model)
@@ -132,14 +129,6 @@ class Session:
         """The same for an answer to a question."""
         return ANSWER_NOTICE if self.extractive else ""
 
-    def style_of(self, brief: Brief) -> CitationStyle:
-        """The citation style of a section or an answer."""
-        return self.answer_style if brief.kind == "answer" else self.settings.cite_style
-
-    def notice_of(self, brief: Brief) -> str:
-        """The notice of a section or an answer."""
-        return self.answer_notice if brief.kind == "answer" else self.notice
-
     def with_settings(self, **changes: Any) -> Session:
         """The same session with changed settings; roles and budgets depend on them and are its own."""
         return self.with_all_settings(self.settings.model_copy(update=changes))
@@ -157,12 +146,6 @@ class Session:
         """The retracted ones among these papers with what is known of them, by key; blocks."""
         statuses = self.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}
-
-    def completed(self, papers: Sequence[Paper]) -> list[Paper]:
-        """The papers with what services know and their entries lack, for references; blocks."""
-        from ..metadata.completed_entries import completed_papers
-
-        return completed_papers(self.metadata, papers) if not self.metadata.is_empty() else list(papers)
 
     @property
     def closed(self) -> bool:
@@ -321,7 +304,7 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
     """The embedding model given as an object, or else the one that the settings name."""
     if embeddings is None and settings.embedding_model == LOCAL_EMBEDDING:
-        from ..models.embeddings.local import LocalEmbedding
+        from ..models.embeddings.bundled_models import LocalEmbedding
 
         return LocalEmbedding()
     from ..models.embeddings.remote import embedding_for, endpoint_embedding

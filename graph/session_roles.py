@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..models.chat_caller import ChatCaller
-from ..models.factory import caller_for, chat_caller
 from ..models.journal.budget import Budget
 from ..models.journal.records import RunScope
-from ..roles.chat.factory import chat_roles
-from ..roles.extractive.factory import extractive_roles
+from ..models.journaled_chat import caller_for, chat_caller
+from ..roles.chat.chat_roles import chat_roles
+from ..roles.extractive.extractive_roles import extractive_roles
 from ..roles.protocols import AnswerRoles, Roles
 from ..settings.config import RoleName
 from ..tools.tool_schemas import TOOL_SPECS

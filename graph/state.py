@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -15,37 +15,10 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic builds the forms of Studio, and on 3.11 needs this one
 
 from ..citations.checks.findings import FindingRecord
+from ..drafts.sentence_repair import Attempt
+from ..drafts.verdicts import VerdictRecord
+from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord
 from ..experiment import SectionKind
-from ..roles.protocols import VerdictLabel
-
-
-class QueryRecord(TypedDict):
-    """An answered search and its evidence, best first; `section` is the section that made it.
-
-    `origin` is `default` for the experiment's fields, from which the needs are planned, `need` for the first search of
-    a need, and `custom` for a search of the agent; `needs` are the ids of the needs it was made for. `proposed`,
-    `shown` and `unreadable` count passages (see `tools.found_evidence.Searched`); searches of older runs did not count
-    them.
-    """
-
-    section: NotRequired[SectionKind]
-    needs: NotRequired[list[str]]
-    query: str
-    origin: Literal["default", "need", "custom"]
-    scope: dict[str, Any]
-    evidence_ids: list[str]
-    proposed: NotRequired[int]
-    shown: NotRequired[int]
-    unreadable: NotRequired[int]
-
-
-class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off, quotes chosen by the writer, notes."""
-
-    text: str
-    truncated: bool
-    quotes: list[tuple[str, int, int]]
-    notes: list[str]
 
 
 class NeedRecord(TypedDict):
@@ -66,40 +39,6 @@ class WindowRecord(TypedDict):
     needs: list[str]
 
 
-class VerdictRecord(TypedDict):
-    """The judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites.
-
-    The label is that of the sentence, judged against all its evidence together; `start` and `end` are in the evidence's
-    own chunk, `spans` are the chunk, start and end of all deciding words. Older runs judged each piece separately:
-    their records have neither `adds` nor `spans`.
-    """
-
-    sentence: str
-    evidence_id: str
-    label: VerdictLabel
-    reason: str
-    start: int | None
-    end: int | None
-    adds: NotRequired[Literal["", "idle", "contradicts"]]
-    spans: NotRequired[list[tuple[str, int, int]]]
-
-
-class EditRecord(TypedDict):
-    """A sentence that a repair replaced: its span in the draft before, and its replacement; empty if removed."""
-
-    start: int
-    end: int
-    text: str
-
-
-class Attempt(TypedDict):
-    """A draft with its findings; `edits` are what its repair replaced, absent when the whole draft was rewritten."""
-
-    draft: DraftRecord
-    findings: list[FindingRecord]
-    edits: NotRequired[list[EditRecord]]
-
-
 class WrittenSection(TypedDict):
     """A finished section of a paper, before its citation style is applied: all that its record is built from.
 
@@ -113,7 +52,7 @@ class WrittenSection(TypedDict):
     verdicts: list[VerdictRecord]
     warnings: list[str]
     offered: list[str]
-    needs: NotRequired[list[NeedRecord]]
+    needs: list[NeedRecord]
     read: list[str]
     spent: dict[str, Any]
 
@@ -202,14 +141,6 @@ class TurnRecord(TypedDict):
     answer: str
 
 
-class RouteRecord(TypedDict):
-    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section."""
-
-    track: Literal["one_paper", "survey"]
-    papers: list[str]
-    categories: list[str]
-
-
 class ResearchInput(TypedDict):
     """What a caller gives: the question, and limits if any.
 
@@ -246,10 +177,7 @@ class ResearchOutput(TypedDict):
 
 
 class ResearchState(RunState, total=False):
-    """The state of a question's run; `found` are the windows of the first search, best first.
-
-    In runs older than windows, `found` holds chunk ids with their cosines.
-    """
+    """The state of a question's run; `found` are the windows of the first search, best first."""
 
     question: str
     sources: int
@@ -267,7 +195,7 @@ class ResearchState(RunState, total=False):
     feedback: str
     route: RouteRecord
     shortlist: list[str]
-    found: list[WindowRecord] | list[tuple[str, float]]
+    found: list[WindowRecord]
     answered: bool | None
 
 

@@ -10,23 +10,24 @@ from typing import Any, cast
 from langgraph.types import Overwrite
 
 from ..documents.chunking import Window
+from ..drafts.written_draft import QueryRecord
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.extractive.needs import searchable, section_needs
-from ..roles.needs import Need, NeedCoverage, Purpose
+from ..roles.extractive.statement_needs import searchable, section_needs
+from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import Searched
 from ..tools.need_coverage import coverage
 from .events import evidence_found, progress
 from .evidence_ids import number_evidence
 from .session import Session
-from .state import NeedRecord, QueryRecord, ResearchState, RunState, SectionState, Update, WindowRecord
+from .state import NeedRecord, ResearchState, RunState, SectionState, Update, WindowRecord
 
 NEAR_PAPERS = 10  # whose titles the planner of needs is shown
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:
-    """The planned needs. A run older than planned needs has one: its question, or its section's default queries."""
+    """The planned needs; before they are planned the question, or the section's default queries."""
     if records := state.get("needs"):
         return tuple(Need.from_dict(record) for record in records)
     if "question" in state:
@@ -70,7 +71,7 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
-    """The needs for which searches found nothing; None for a run that planned none."""
+    """The needs for which searches found nothing; None if none were planned."""
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
@@ -96,22 +97,17 @@ def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
     ]
 
 
-def windows_from(records: Sequence[Any], library: Library) -> list[Window]:
+def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
     """The windows of state records, without chunks that have left the library; blocks."""
-    full = [record if isinstance(record, Mapping) else _of_one_chunk(*record) for record in records]
-    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in full for name in record["chunks"]])}
+    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
     windows: list[Window] = []
-    for record in full:
+    for record in records:
         run = tuple(chunks[name] for name in record["chunks"] if name in chunks)
         hits = [pair for pair in zip(record["hits"], record["cosines"], strict=True) if pair[0] in chunks]
         if run and hits:
             names, cosines = zip(*hits, strict=True)
             windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
     return windows
-
-
-def _of_one_chunk(name: str, cosine: float) -> dict[str, Any]:
-    return {"chunks": [name], "hits": [name], "cosines": [cosine], "needs": ["N1"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
-from ..models.embeddings.local import cores
+from ..models.embeddings.bundled_models import cores
 from ..program import install_hint
 from .ray_jobs import RayJobs, one_line
 

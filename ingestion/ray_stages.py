@@ -19,7 +19,7 @@ from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper
 from ..documents.safe_files import FileRefusedError, read_regular, require_regular
 from ..documents.sandbox import in_thread
-from ..models.embeddings.local import LocalEmbedding
+from ..models.embeddings.bundled_models import LocalEmbedding
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, Job, RayJobs

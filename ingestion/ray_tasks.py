@@ -14,8 +14,7 @@ from ..documents import Chunk
 from ..documents.bibliography import Refusal
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.markdown import ParsedPaper
-from ..models.embeddings.bundled_weights import count_tokens_each
-from ..models.embeddings.local import LocalEmbedding
+from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import Vectors
 from .reading import READING_VERSION, ConvertedFiles, PdfReading, parse_file
 from .stages import Chunking, split_paper

@@ -6,28 +6,48 @@ Every step is kept before the next, so that a command that was killed continues 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import ipaddress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography
 from ..documents.paper_names import ARXIV_PREFIX, Identifier
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
+from ..models.http.failures import (
+    BrokenAnswerError,
+    RedirectedError,
+    ServerRefusalError,
+    failure_of,
+    one_line,
+    retry_after,
+)
+from ..models.http.response_body import ACCEPTED_ENCODING
+from ..settings.key_trust import host_of
 from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
-from .bib_entry import append_entries, bib_entry, bib_of, write_durably
+from .bib_entry import append_entries, bib_entry, read_bib, write_durably
 from .citation_keys import KeyFields, KeyPattern
-from .enriching import NOT_OF_THE_REGISTRAR, REGISTRARS, keep_said
+from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
-from .open_access import DownloadError, download_pdf
-from .services import Said, Services
+from .service_client import read_body, same_host
+from .services import Services
 from .work import Work
+
+if TYPE_CHECKING:
+    import httpx
 
 BIB_NAME: Final = "library.bib"
 _ARXIV: Final = "arXiv"
+_MOST_BYTES: Final = 100_000_000  # of a PDF
+_DOWNLOAD_TIMEOUT: Final = 300.0
+_MOST_REDIRECTS: Final = 3
+_PDF: Final = b"%PDF-"
+_START: Final = 1024  # readers accept the mark within the first kilobyte
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +59,7 @@ class PdfLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NewPaper:
     """A work to add: its key, and whether its entry has to be made (`entry`) or is there (empty).
 
     `duplicate` is the key of the same paper in the library, `similar` that of a paper with the same title and authors
@@ -63,31 +83,24 @@ class UnknownIdentifierError(InputError):
     default_help = "Check it, or add the paper's own file with '{citeloom} ingest'."
 
 
-@dataclass(slots=True)
 class KnownPapers:
-    """What is there already: the papers of the library, and the entries of the `.bib` files by key."""
+    """What is there already: the papers of the library, and the entries of the `.bib` files by key; blocks."""
 
-    papers: Sequence[Paper]
-    dois: Mapping[str, str]
-    entries: dict[str, Paper]
-
-    @classmethod
-    def of(cls, papers: Iterable[Paper], store: MetadataStore, bibs: Sequence[Bibliography]) -> KnownPapers:
-        """Read what is there; blocks."""
-        listed = list(papers)
-        entries = {key: paper for bib in bibs for key, paper in bib.papers.items()}
-        return cls(listed, store.dois(listed), entries)
+    def __init__(self, papers: Iterable[Paper], store: MetadataStore, bibs: Sequence[Bibliography]) -> None:
+        self.papers = list(papers)
+        self.dois = store.dois(self.papers)
+        self.entries = {key: paper for bib in bibs for key, paper in bib.papers.items()}
 
     @property
     def keys(self) -> set[str]:
         """All keys that are in use."""
         return {paper.key for paper in self.papers} | set(self.entries)
 
-    def key_of(self, doi: str) -> str:
+    def key_by_doi(self, doi: str) -> str:
         """The key of the library's paper with this DOI; empty if there is none."""
         return next((key for key, known in self.dois.items() if known == doi), "")
 
-    def entry_of(self, doi: str) -> str:
+    def entry_key(self, doi: str) -> str:
         """The key of the entry with this DOI; empty if there is none."""
         return next((key for key, paper in self.entries.items() if paper.doi == doi), "")
 
@@ -100,71 +113,132 @@ class KnownPapers:
         return ""
 
 
-async def look_up(services: Services, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> Found:
+async def look_up(services: Services, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> NewPaper:
     """What the services know of an identifier, under the key that it has or will get; all of it is committed.
 
     Raises `UnknownIdentifierError` if no service knows it, and the first service's `ServiceError` if none answers.
     """
-    said = await services.about(identifier)
-    if not said.works:
-        if said.failures:
-            raise InputError(f"{identifier.shown}: {said.failures[0]}", help="Run the same command again later.")
+    responses = await services.look_up(identifier)
+    if not responses.works:
+        if responses.failures:
+            raise InputError(f"{identifier.shown}: {responses.failures[0]}", help="Run the same command again later.")
         raise UnknownIdentifierError(f"{identifier.shown}: no service knows it.")
-    await asyncio.to_thread(keep_said, services.store, identifier.doi, said, services.clock.time())
-    work = merged(said.works, identifier.doi)
-    key = known.entry_of(identifier.doi)
-    entry = ""
+    await asyncio.to_thread(store_responses, services.store, identifier.doi, responses, services.clock.time())
+    work = merge_works(responses.works, identifier.doi)
+    key, entry = known.entry_key(identifier.doi), ""
     if not key:
         families = [author.family for author in work.authors]
         key = pattern.key(KeyFields(families, work.title, work.year, work.venue, work.kind), known.keys)
         entry = bib_entry(work, key)
         known.entries[key] = Paper(key, work.title, doi=identifier.doi)
-    probe = Paper(key, work.title, doi=identifier.doi)
-    statuses = await asyncio.to_thread(services.store.statuses, [probe])
-    return Found(
+    statuses = await asyncio.to_thread(services.store.statuses, [Paper(key, work.title, doi=identifier.doi)])
+    return NewPaper(
         identifier,
         work,
         key,
         entry,
-        duplicate=known.key_of(identifier.doi),
+        duplicate=known.key_by_doi(identifier.doi),
         similar=await asyncio.to_thread(known.similar_to, work),
-        pdfs=tuple(_pdf_links(said, identifier)),
+        pdfs=tuple(_pdf_links(responses.works, identifier)),
         status=statuses.get(key, PublicationStatus()),
-        failures=tuple(said.failures),
+        failures=tuple(responses.failures),
     )
 
 
-def merged(works: Sequence[Work], doi: str) -> Work:
+def merge_works(works: Sequence[Work], doi: str) -> Work:
     """One work from what several services say: each field from the first that gives it, most authoritative first.
 
     What describes the publication is the registrar's alone, if it answered: others may mean the article of a preprint.
     """
     first = works[0]
-    names = set(NOT_OF_THE_REGISTRAR)
+    names = set(FROM_ANY_SERVICE)
     if first.service not in REGISTRARS:
         names |= {"authors", "year", "venue", "volume", "issue", "pages", "publisher", "kind"}
     values = {name: next(filter(None, (getattr(work, name) for work in works)), getattr(first, name)) for name in names}
     return replace(first, doi=doi, **values)
 
 
-def _pdf_links(said: Said, identifier: Identifier) -> list[PdfLink]:
-    links = {work.open_access: work.service for work in reversed(said.works) if work.open_access}
+def _pdf_links(works: Sequence[Work], identifier: Identifier) -> list[PdfLink]:
+    links = {work.open_access: work.service for work in reversed(works) if work.open_access}
     found = [PdfLink(url, service) for url, service in reversed(links.items())]
     if identifier.doi.startswith(ARXIV_PREFIX):
         found.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
     return found
 
 
-async def fetch_pdf(services: Services, found: Found) -> bytes:
+class DownloadError(InputError):
+    """A free PDF could not be had; nothing was stored."""
+
+
+async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
     """The first of a work's free PDFs that can be had; raises the `DownloadError` of the first if none can."""
     addresses = {client.address.name: client.address.base_url for client in services.clients.values()}
     errors: list[DownloadError] = []
     for pdf in found.pdfs:
         try:
-            return await download_pdf(services.http, pdf.url, named_by=addresses.get(pdf.service, ""))
+            return await _download(services.http, pdf.url, addresses.get(pdf.service, ""))
         except DownloadError as error:
             errors.append(error)
     raise errors[0] if errors else DownloadError(f"{found.identifier.shown}: no service names a free PDF.")
+
+
+async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
+    """The PDF at a link that a service at this address names; raises `DownloadError`.
+
+    Only https links to public hosts are followed, or any on the host of the service itself.
+    """
+    host, remedy = host_of(url), f"Download it yourself: {url}"
+    if not _may_download(url, service):
+        raise DownloadError(f"{host}: is no public https address, so nothing was downloaded.")
+    try:
+        async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
+            body = await _fetch(http, url)
+    except RedirectedError as error:
+        raise DownloadError(f"{host}: redirects {error}, which is not followed.", help=remedy) from error
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        reason = one_line(failure.reason) or failure.kind
+        raise DownloadError(f"{host}: gave no file ({reason}).", help=remedy) from error
+    if _PDF not in body[:_START]:
+        raise DownloadError(f"{host}: what it gave is no PDF.", help=remedy)
+    return body
+
+
+def _may_download(url: str, service: str) -> bool:
+    """Whether a link may be followed: https to a host that is not a private address, or the service's own host."""
+    try:
+        parts, own = urlsplit(url), urlsplit(service)
+        host = parts.hostname or ""
+        if service and (parts.scheme, host, parts.port) == (own.scheme, own.hostname, own.port):
+            return True
+    except ValueError:
+        return False
+    if parts.scheme != "https" or parts.username is not None:
+        return False
+    if "." not in host or host.endswith((".local", ".internal")):
+        return False
+    try:
+        return ipaddress.ip_address(host).is_global
+    except ValueError:
+        return True
+
+
+async def _fetch(http: httpx.AsyncClient, url: str) -> bytes:
+    headers = {"Accept": "application/pdf", "Accept-Encoding": ACCEPTED_ENCODING}
+    for _ in range(_MOST_REDIRECTS + 1):
+        async with http.stream("GET", url, headers=headers, follow_redirects=False) as response:
+            if 300 <= response.status_code < 400:
+                url = same_host(url, str(response.headers.get("location", "")))
+                continue
+            if response.status_code >= 400:
+                raise ServerRefusalError(response.status_code, "refused", retry_after(response.headers))
+            length = str(response.headers.get("content-length", ""))
+            if length.isdigit() and int(length) > _MOST_BYTES:
+                raise BrokenAnswerError(f"it has more than {_MOST_BYTES // 1_000_000} MB")
+            return await read_body(response, _MOST_BYTES)
+    raise RedirectedError("too often")
 
 
 def own_bib(home: Home) -> Path:
@@ -172,23 +246,23 @@ def own_bib(home: Home) -> Path:
     return home.added / BIB_NAME
 
 
-def bibs_in_use(home: Home, users: Path | None) -> list[Bibliography]:
+def read_bibs(home: Home, users: Path | None) -> list[Bibliography]:
     """The entries of Citeloom's own `.bib` and of the user's, if it was named; raises `InputError`."""
-    return [bib_of(path) for path in (own_bib(home), *([users] if users else []))]
+    return [read_bib(path) for path in (own_bib(home), *([users] if users else []))]
 
 
-def keep_entry(home: Home, found: Found, users: Path | None) -> None:
+def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:
     """Write the entry into the user's `.bib` if it was named, and into Citeloom's own for the ingest; blocks."""
-    own = bib_of(own_bib(home))
+    own = read_bib(own_bib(home))
     if found.entry:
         if users is not None:
             append_entries(users, [found.entry])
         append_entries(own_bib(home), [found.entry])
     elif found.key not in own.papers and users is not None:
-        append_entries(own_bib(home), [bib_of(users).papers[found.key].bibtex])
+        append_entries(own_bib(home), [read_bib(users).papers[found.key].bibtex])
 
 
-def keep_file(home: Home, found: Found, pdf: bytes | None) -> Path | None:
+def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
     """The file to ingest, under the paper's key: its PDF, else its abstract; None if there is neither. Blocks.
 
     Raises `InputError` if it cannot be written.

@@ -1,17 +1,24 @@
-"""Makes a BibTeX entry for a work, and adds entries to a `.bib` file without touching what it holds."""
+"""BibTeX entries from services: made for a work, completed for a cited paper, and added at the end of a `.bib`.
+
+What a user's entry or `.bib` holds is never replaced, and the library's own record of a paper stays as it is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
 from ..documents.paper_names import identifier_of
 from ..documents.safe_files import replace_file
 from ..errors import InputError
-from .work import Work
+from ..stores.metadata_store import MetadataStore
+from .enriching import StoredMetadata, stored_metadata
+from .work import Author, Work
 
 _TYPES: Final = {
     "journal-article": "article",
@@ -31,7 +38,10 @@ _VENUE_FIELD: Final = {
     "phdthesis": "school",
     "techreport": "institution",
 }
-PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
+_COMPLETED: Final = {"volume": "volume", "issue": "number", "pages": "pages"}
+_KIND = re.compile(r"^\s*@\s*(\w+)")
+_END = re.compile(r"(?<![\s,])[\s,]*+([})])\s*$")
+_PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 
 def bib_entry(work: Work, key: str) -> str:
@@ -46,7 +56,7 @@ def bib_entry(work: Work, key: str) -> str:
         _VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
         "number": as_latex(work.issue),
-        "pages": as_latex(PAGES.sub(r"\1--\2", work.pages)),
+        "pages": as_latex(normalize_pages(work.pages)),
         "publisher": as_latex(work.publisher) if entry_type in ("book", "incollection", "inproceedings") else "",
         "doi": re.sub(r"[{}\\]", "", work.doi),
         "eprint": arxiv,
@@ -55,17 +65,67 @@ def bib_entry(work: Work, key: str) -> str:
     return render_entry(entry_type, key, fields)
 
 
-def _author(author: object) -> str:
-    """ "Family, Given", so that no family name is taken for a given one; a name of one part in braces."""
-    name, family = str(getattr(author, "name", "")), str(getattr(author, "family", ""))
-    if name == family:
-        return "{" + as_latex(name) + "}"
-    given = name.removesuffix(family).strip()
-    written = f"{family}, {given}" if given and name.endswith(family) else name
-    return re.sub(r"\b(and|others)\b", r"{\1}", as_latex(written))
+def _author(author: Author) -> str:
+    """The name as "Family, Given", so that no family name is taken for a given one; a name of one part in braces."""
+    if author.name == author.family:
+        return "{" + as_latex(author.name) + "}"
+    given = author.name.removesuffix(author.family).strip()
+    written = f"{author.family}, {given}" if given and author.name.endswith(author.family) else author.name
+    return escape_separators(as_latex(written))
 
 
-def bib_of(path: Path) -> Bibliography:
+def escape_separators(name: str) -> str:
+    """The name with the words in braces that separate or end a list of names."""
+    return re.sub(r"\b(and|others)\b", r"{\1}", name)
+
+
+def normalize_pages(pages: str) -> str:
+    """A range of pages as BibTeX writes it; anything else as it is."""
+    return _PAGES.sub(r"\1--\2", pages)
+
+
+def complete_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper]:
+    """The papers with the DOI, venue, volume, issue and pages that their entries lack; blocks."""
+    if store.is_empty():
+        return list(papers)
+    dois = store.dois(papers)
+    return [complete_paper(paper, stored_metadata(store, paper)) if paper.key in dois else paper for paper in papers]
+
+
+def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
+    """The paper with what is known and its entry lacks; unchanged if the entry could not be read afterwards."""
+    filled = {item.field: str(item.value) for item in known.filled}
+    kind = _KIND.match(paper.bibtex)
+    entry_type = kind[1].lower() if kind else ""
+    venue_field = _VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
+    fields = {name: as_latex(filled[field]) for field, name in _COMPLETED.items() if field in filled}
+    if "pages" in fields:
+        fields["pages"] = normalize_pages(fields["pages"])
+    if venue_field and "venue" in filled:
+        fields[venue_field] = as_latex(filled["venue"])
+    if not paper.doi and known.doi:
+        fields["doi"] = re.sub(r"[{}\\]", "", known.doi)
+    bibtex = _with_fields(paper.bibtex, fields, paper.key)
+    if bibtex == paper.bibtex:
+        return paper
+    return replace(paper, bibtex=bibtex, doi=paper.doi or known.doi, venue=paper.venue or filled.get("venue", ""))
+
+
+def _with_fields(bibtex: str, fields: Mapping[str, str], key: str) -> str:
+    """The entry with these fields at its end; the entry as it was if it could not be read with them."""
+    end = _END.search(bibtex)
+    if end is None or not fields:
+        return bibtex
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    made = "\n".join([f"{bibtex[: end.start()]},", *lines, end[1]])
+    try:
+        read = parse_bibliography(made, source=key)
+    except InputError:
+        return bibtex
+    return made if set(read.papers) == {key} and not read.refused and not read.warnings else bibtex
+
+
+def read_bib(path: Path) -> Bibliography:
     """The entries of a `.bib` that may not exist yet; raises `InputError` for one that cannot be read."""
     return read_bibliography(path) if path.exists() else Bibliography()
 

@@ -7,33 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..documents.paper_names import identifier_of
 from ..documents.publication_status import PublicationStatus
-from ..stores.metadata_records import Statement
+from ..stores.metadata_records import ServiceStatement
 from ..stores.metadata_store import MetadataStore
-from .crossref import NAME as CROSSREF
-from .datacite import NAME as DATACITE
-from .matching import SURE, Candidate, Match, match_paper, title_similarity
-from .openalex import NAME as OPENALEX
-from .semantic_scholar import NAME as SEMANTIC_SCHOLAR
-from .services import Said, Services
+from .matching import SURE, WorkCandidate, fold_name, match_paper, title_similarity
+from .service_works import CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR
+from .services import Responses, Services
 
 Outcome = Literal["known", "found", "unsure", "not-found", "failed"]
 
 REGISTRARS: Final = frozenset({CROSSREF, DATACITE})
-PRECEDENCE: Final = (CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR)
+_PRECEDENCE: Final = (CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR)
 # What describes the publication is taken from the agency that registered the DOI, where it answers: others keep one
 # record for preprint and article.
-NOT_OF_THE_REGISTRAR: Final = frozenset({"abstract", "citations", "open_access"})
+FROM_ANY_SERVICE: Final = frozenset({"abstract", "citations", "open_access"})
 # OpenAlex counts citations from the most sources; Crossref only those of its members.
-_OF_CITATIONS: Final = (OPENALEX, SEMANTIC_SCHOLAR, CROSSREF, DATACITE)
+_CITATION_PRECEDENCE: Final = (OPENALEX, SEMANTIC_SCHOLAR, CROSSREF, DATACITE)
 _COMPARED: Final = ("title", "authors", "year", "venue", "doi")
 _SHOWN_CANDIDATES: Final = 3
 
@@ -73,10 +69,7 @@ class StoredMetadata:
             item.field: {"value": item.value, "service": item.service, "said_at": moment(item.said_at)}
             for item in self.filled
         }
-        differences = [
-            {"field": item.field, "own": item.own, "service": item.service, "said": item.said}
-            for item in self.differences
-        ]
+        differences = [asdict(item) for item in self.differences]
         return {"doi": self.doi, "filled": filled, "differences": differences, **self.status.as_dict()}
 
 
@@ -88,7 +81,7 @@ class Enrichment:
     outcome: Outcome
     similarity: float | None = None
     why: str = ""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[WorkCandidate, ...] = ()
     known: StoredMetadata = field(default_factory=StoredMetadata)
     failures: tuple[str, ...] = ()
 
@@ -99,7 +92,7 @@ class Enrichment:
             "outcome": self.outcome,
             "similarity": self.similarity,
             "why": self.why,
-            "candidates": [_candidate_record(item) for item in self.candidates],
+            "candidates": [item.as_dict() for item in self.candidates],
             **self.known.as_dict(),
             "failures": list(self.failures),
         }
@@ -108,47 +101,43 @@ class Enrichment:
 async def enrich(services: Services, papers: Sequence[Paper]) -> AsyncIterator[Enrichment]:
     """Look papers up one after the other; everything is committed before it is yielded."""
     for paper in papers:
-        yield await _enrich_one(services, paper)
+        yield await _enrich_paper(services, paper)
 
 
-async def _enrich_one(services: Services, paper: Paper) -> Enrichment:
+async def _enrich_paper(services: Services, paper: Paper) -> Enrichment:
     store = services.store
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")
-    outcome: Outcome = "known"
-    match = Match("same")
+    best: WorkCandidate | None = None
     if not doi:
-        proposed = await services.candidates(paper)
-        match = match_paper(paper, proposed.works)
-        if match.verdict != "same" or match.best is None:
-            return _not_identified(paper, match, proposed)
-        doi, outcome = match.best.work.doi, "found"
-    said = await services.about(identifier_of(doi))
-    now = services.clock.time()
-    if match.best is not None:
+        found = await services.search(paper)
+        match, failures = match_paper(paper, found.works), tuple(found.failures)
         best = match.best
+        if match.verdict == "different" and failures:
+            return Enrichment(paper.key, "failed", failures=failures)
+        if match.verdict != "same" or best is None:
+            outcome: Outcome = "unsure" if match.verdict == "unsure" else "not-found"
+            candidates = match.candidates[:_SHOWN_CANDIDATES]
+            similarity = best.similarity if best else None
+            return Enrichment(paper.key, outcome, similarity, match.why, candidates, failures=failures)
+        doi = best.work.doi
+    responses = await services.look_up(identifier_of(doi))
+    now = services.clock.time()
+    if best is not None:
         await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)
-    await asyncio.to_thread(keep_said, store, doi, said, now)
-    if not said.works:
-        outcome = "failed" if said.failures else "not-found"
-    similarity = match.best.similarity if match.best else None
+    await asyncio.to_thread(store_responses, store, doi, responses, now)
+    outcome = "found" if best else "known"
+    if not responses.works:
+        outcome = "failed" if responses.failures else "not-found"
     known = await asyncio.to_thread(stored_metadata, store, paper)
-    return Enrichment(paper.key, outcome, similarity, known=known, failures=tuple(said.failures))
+    similarity = best.similarity if best else None
+    return Enrichment(paper.key, outcome, similarity, known=known, failures=tuple(responses.failures))
 
 
-def _not_identified(paper: Paper, match: Match, proposed: Said) -> Enrichment:
-    if proposed.failures and match.verdict == "different":
-        return Enrichment(paper.key, "failed", failures=tuple(proposed.failures))
-    outcome: Outcome = "unsure" if match.verdict == "unsure" else "not-found"
-    best = match.best.similarity if match.best else None
-    shown = match.candidates[:_SHOWN_CANDIDATES]
-    return Enrichment(paper.key, outcome, best, match.why, shown, failures=tuple(proposed.failures))
-
-
-def keep_said(store: MetadataStore, doi: str, said: Said, now: float) -> None:
+def store_responses(store: MetadataStore, doi: str, responses: Responses, now: float) -> None:
     """Commit what the services said of the work with this DOI; blocks."""
-    for work in said.works:
-        notices = [*work.notices, *(said.notices if work.service == CROSSREF else ())]
-        store.keep_work(doi, work.service, work.said(), notices, work.versions, now)
+    for work in responses.works:
+        notices = [*work.notices, *(responses.notices if work.service == CROSSREF else ())]
+        store.keep_work(doi, work.service, work.stated_fields(), notices, work.versions, now)
 
 
 def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
@@ -165,23 +154,23 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
     )
 
 
-def missing_fields(paper: Paper, statements: Sequence[Statement]) -> list[KnownField]:
+def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
     """What the services know and the paper's entry does not say, each from the most authoritative service."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
     counting = [
-        item
-        for item in statements
-        if item.field in NOT_OF_THE_REGISTRAR or item.service in REGISTRARS or not registered
+        item for item in statements if item.field in FROM_ANY_SERVICE or item.service in REGISTRARS or not registered
     ]
-    return [
-        KnownField(name, given.value, given.service, given.said_at)
-        for name, given in sorted((name, _first(name, by_service)) for name, by_service in _by_field(counting).items())
-        if name not in own
-    ]
+    known = []
+    for name, by_service in sorted(_by_field(counting).items()):
+        if name not in own:
+            order = _CITATION_PRECEDENCE if name == "citations" else _PRECEDENCE
+            service = next(filter(by_service.__contains__, (*order, *by_service)))
+            known.append(KnownField(name, by_service[service].value, service, by_service[service].said_at))
+    return known
 
 
-def differing_fields(paper: Paper, statements: Sequence[Statement]) -> list[Difference]:
+def differing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[Difference]:
     """What a service gives otherwise than the paper's entry; spelling and initials do not count."""
     own = _own_fields(paper)
     return [
@@ -198,16 +187,11 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _by_field(statements: Sequence[Statement]) -> dict[str, dict[str, Statement]]:
-    said: dict[str, dict[str, Statement]] = {}
+def _by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, ServiceStatement]]:
+    fields: dict[str, dict[str, ServiceStatement]] = {}
     for item in statements:
-        said.setdefault(item.field, {})[item.service] = item
-    return said
-
-
-def _first(name: str, by_service: Mapping[str, Statement]) -> Statement:
-    order = _OF_CITATIONS if name == "citations" else PRECEDENCE
-    return min(by_service.values(), key=lambda item: order.index(item.service) if item.service in order else len(order))
+        fields.setdefault(item.field, {})[item.service] = item
+    return fields
 
 
 def _own_fields(paper: Paper) -> dict[str, Any]:
@@ -232,27 +216,8 @@ def _differ(name: str, own: Any, said: Any, paper: Paper) -> bool:
     if name in ("title", "venue"):
         return title_similarity(str(own), str(said)) < SURE
     if name == "authors":
-        families = [_letters(family) for family in paper.family_names or paper.authors]
-        names = [_letters(str(item)) for item in said] if isinstance(said, list) else []
+        families = [fold_name(family) for family in paper.family_names or paper.authors]
+        names = [fold_name(str(item)) for item in said] if isinstance(said, list) else []
         listed = [family for family in families if family and family != "others"]
         return len(names) != len(listed) or any(family not in name for family, name in zip(listed, names, strict=True))
     return str(own).casefold() != str(said).casefold()
-
-
-def _letters(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(sign for sign in plain if sign.isalpha())
-
-
-def _candidate_record(item: Candidate) -> dict[str, Any]:
-    work = item.work
-    return {
-        "doi": work.doi,
-        "title": work.title,
-        "authors": [author.name for author in work.authors[:5]],
-        "year": work.year,
-        "venue": work.venue,
-        "service": work.service,
-        "similarity": item.similarity,
-        "against": list(item.against),
-    }

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ..documents import Paper
 from .work import Work
@@ -47,12 +47,26 @@ _MOST_TITLE: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class WorkCandidate:
     """A proposed work with its similarity, 0-1, and what speaks against it."""
 
     work: Work
     similarity: float
     against: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        work = self.work
+        return {
+            "doi": work.doi,
+            "title": work.title,
+            "authors": [author.name for author in work.authors[:5]],
+            "year": work.year,
+            "venue": work.venue,
+            "service": work.service,
+            "similarity": self.similarity,
+            "against": list(self.against),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +74,11 @@ class Match:
     """The decision on a paper: `best` is its work if the verdict is `same`; otherwise the candidates are only shown."""
 
     verdict: Verdict
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[WorkCandidate, ...] = ()
     why: str = ""
 
     @property
-    def best(self) -> Candidate | None:
+    def best(self) -> WorkCandidate | None:
         """The candidate with the highest similarity."""
         return self.candidates[0] if self.candidates else None
 
@@ -86,7 +100,7 @@ def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
     return Match("unsure", tuple(near), "; ".join(near[0].against) or "it is not similar enough")
 
 
-def compare(paper: Paper, work: Work) -> Candidate:
+def compare(paper: Paper, work: Work) -> WorkCandidate:
     """The similarity of a paper and a work."""
     against: list[str] = []
     title = title_similarity(paper.title, work.title)
@@ -98,7 +112,7 @@ def compare(paper: Paper, work: Work) -> Candidate:
     authors = _authors_factor(paper, work, against)
     year = _year_factor(paper.year, work.year, against)
     kind = _kind_factor(paper, work, against)
-    return Candidate(work, round(title * authors * year * kind, 3), tuple(against))
+    return WorkCandidate(work, round(title * authors * year * kind, 3), tuple(against))
 
 
 def is_about_another(title: str) -> bool:
@@ -172,8 +186,8 @@ def _without_subtitle(one: str, other: str) -> float:
 
 
 def _authors_factor(paper: Paper, work: Work, against: list[str]) -> float:
-    mine = [_folded(name) for name in paper.family_names or paper.authors if name.strip().lower() != "others"]
-    theirs = [_folded(author.family) for author in work.authors]
+    mine = [fold_name(name) for name in paper.family_names or paper.authors if name.strip().lower() != "others"]
+    theirs = [fold_name(author.family) for author in work.authors]
     mine, theirs = [name for name in mine if name], [name for name in theirs if name]
     if not mine or not theirs:
         against.append("its authors cannot be compared")
@@ -191,7 +205,8 @@ def _same_name(one: str, other: str) -> bool:
     return one == other or one.endswith(other) or other.endswith(one) if min(len(one), len(other)) > 2 else one == other
 
 
-def _folded(name: str) -> str:
+def fold_name(name: str) -> str:
+    """The letters of a name without case and accents."""
     plain = unicodedata.normalize("NFKD", name.casefold().replace("ß", "ss").replace("ø", "o").replace("ł", "l"))
     return "".join(sign for sign in plain if sign.isalpha())
 
@@ -219,7 +234,7 @@ def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
     return 1.0
 
 
-def _of_this_venue(paper: Paper, sure: list[Candidate]) -> list[Candidate]:
+def _of_this_venue(paper: Paper, sure: list[WorkCandidate]) -> list[WorkCandidate]:
     """The candidates of the paper's venue, or of its year if that separates them; else all of them."""
     if paper.venue:
         named = [item for item in sure if title_similarity(paper.venue, item.work.venue) >= SURE]

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ..errors import CiteloomError
-from ..models.http.clock import Clock, SystemClock
 from ..models.http.failures import (
     BrokenAnswerError,
+    CallFailedError,
     FailureKind,
     RedirectedError,
     ServerRefusalError,
     retry_after,
     server_message,
 )
+from ..models.http.limiter import Clock, Limiter, SystemClock
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
-from ..models.http.retry import CallFailedError, Limiter
 from ..settings.key_trust import host_of
 from ..stores.metadata_records import Answer
 from ..stores.metadata_store import MetadataStore
@@ -56,13 +56,6 @@ class ServiceError(CiteloomError):
 
     retryable = True
     default_help = "Run the same command again later; answers that came are in the cache."
-
-
-class UnusableAnswerError(ServiceError):
-    """An answer came, but it has not the form that the service documents."""
-
-    def __init__(self, service: str, what: str) -> None:
-        super().__init__(f"{service} {what}.")
 
 
 class NotCachedError(ServiceError):
@@ -142,15 +135,15 @@ class ServiceClient:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
         if self._given_up:
             raise ServiceError(self._given_up)
-        status, body = await self._asked(request)
+        status, body = await self._request(request)
         self._traffic.requests += 1
         answer = Answer(status, body, self._clock.time())
         await asyncio.to_thread(self._store.keep_answer, name, request, answer)
         return answer.body
 
-    async def _asked(self, request: str) -> tuple[int, Any]:
+    async def _request(self, request: str) -> tuple[int, Any]:
         try:
-            return await self._limiter.run(lambda: self._once(request))
+            return await self._limiter.run(lambda: self._send(request))
         except CallFailedError as error:
             failure = error.failure
             said = _SAID.get(failure.kind, "refuses the request")
@@ -160,24 +153,24 @@ class ServiceClient:
                 self._given_up = message
             raise ServiceError(message) from error
 
-    async def _once(self, request: str) -> tuple[int, Any]:
+    async def _send(self, request: str) -> tuple[int, Any]:
         async with self._turn:
-            await self._paced()
+            await self._wait_turn()
             url = f"{self.address.base_url.rstrip('/')}{request}"
             for _ in range(_MOST_REDIRECTS + 1):
-                onward = await self._sent(url)
+                onward = await self._get(url)
                 if not isinstance(onward, str):
                     return onward
                 url = onward
         raise RedirectedError("more redirects than are followed")
 
-    async def _paced(self) -> None:
+    async def _wait_turn(self) -> None:
         wait = self._next_at - self._clock.monotonic()
         if wait > 0:
             await self._clock.sleep(wait)
         self._next_at = self._clock.monotonic() + self.address.interval
 
-    async def _sent(self, url: str) -> tuple[int, Any] | str:
+    async def _get(self, url: str) -> tuple[int, Any] | str:
         """Status and JSON of the answer, or the address on the same host that it redirects to."""
         headers = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, **self.address.headers}
         parts = urlsplit(url)

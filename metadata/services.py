@@ -13,21 +13,26 @@ from ..documents import Paper
 from ..documents.paper_names import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
-from ..models.http.clock import Clock, SystemClock
+from ..models.http.limiter import Clock, SystemClock
 from ..program import NAME
 from ..settings.config import Settings
 from ..settings.key_trust import host_of
 from ..settings.service_settings import MetadataService
 from ..stores.metadata_store import MetadataStore
-from .crossref import NAME as CROSSREF
-from .crossref import crossref_candidates, crossref_notices, crossref_work
-from .datacite import NAME as DATACITE
-from .datacite import datacite_work
-from .openalex import NAME as OPENALEX
-from .openalex import openalex_work
-from .semantic_scholar import NAME as SEMANTIC_SCHOLAR
-from .semantic_scholar import semantic_scholar_candidates, semantic_scholar_work
 from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
+from .service_works import (
+    CROSSREF,
+    DATACITE,
+    OPENALEX,
+    SEMANTIC_SCHOLAR,
+    crossref_candidates,
+    crossref_notices,
+    crossref_work,
+    datacite_work,
+    openalex_work,
+    semantic_scholar_candidates,
+    semantic_scholar_work,
+)
 from .work import Work
 
 if TYPE_CHECKING:
@@ -48,7 +53,7 @@ _CONNECT_TIMEOUT: Final = 10.0
 
 
 @dataclass(slots=True)
-class Said:
+class Responses:
     """What the services said of one paper: their works, most authoritative first, further notices, and failures."""
 
     works: list[Work] = field(default_factory=list)
@@ -68,55 +73,56 @@ class Services:
         self.clock = clock
         self.traffic = Traffic()
 
-    async def about(self, identifier: Identifier) -> Said:
+    async def look_up(self, identifier: Identifier) -> Responses:
         """What all services say of the work with this identifier; failures are collected, not raised."""
-        said = Said()
+        responses = Responses()
         found = await asyncio.gather(
-            self._registered(identifier, said),
-            self._said("openalex", said, lambda client: openalex_work(client, identifier.doi)),
-            self._said("semantic_scholar", said, lambda client: semantic_scholar_work(client, identifier)),
+            self._ask_registrar(identifier, responses),
+            self._ask("openalex", responses, lambda client: openalex_work(client, identifier.doi)),
+            self._ask("semantic_scholar", responses, lambda client: semantic_scholar_work(client, identifier)),
         )
-        said.works = [work for work in found if work is not None]
-        return said
+        responses.works = [work for work in found if work is not None]
+        return responses
 
-    async def candidates(self, paper: Paper) -> Said:
+    async def search(self, paper: Paper) -> Responses:
         """Works that may be the paper, from the services that can search; failures are collected, not raised."""
-        said = Said()
+        responses = Responses()
         found = await asyncio.gather(
-            self._said("crossref", said, lambda client: crossref_candidates(client, paper)),
-            self._said("semantic_scholar", said, lambda client: semantic_scholar_candidates(client, paper)),
+            self._ask("crossref", responses, lambda client: crossref_candidates(client, paper)),
+            self._ask("semantic_scholar", responses, lambda client: semantic_scholar_candidates(client, paper)),
         )
-        said.works = [work for works in found for work in works or ()]
-        return said
+        responses.works = [work for works in found for work in works or ()]
+        return responses
 
-    async def _registered(self, identifier: Identifier, said: Said) -> Work | None:
+    async def _ask_registrar(self, identifier: Identifier, responses: Responses) -> Work | None:
         """The work at the agency that registered its DOI: Crossref with the notices on it, else DataCite."""
         doi = identifier.doi
         work = None
         if not identifier.arxiv:
-            work = await self._said("crossref", said, lambda client: crossref_work(client, doi))
-        if work is not None:
-            said.notices = await self._said("crossref", said, lambda client: crossref_notices(client, doi)) or []
-            return work
-        return await self._said("datacite", said, lambda client: datacite_work(client, doi))
+            work = await self._ask("crossref", responses, lambda client: crossref_work(client, doi))
+        if work is None:
+            return await self._ask("datacite", responses, lambda client: datacite_work(client, doi))
+        notices = await self._ask("crossref", responses, lambda client: crossref_notices(client, doi))
+        responses.notices = notices or []
+        return work
 
-    async def _said(
-        self, service: MetadataService, said: Said, ask: Callable[[ServiceClient], Awaitable[T]]
+    async def _ask(
+        self, service: MetadataService, responses: Responses, request: Callable[[ServiceClient], Awaitable[T]]
     ) -> T | None:
-        """The answer of a service; None if it is not configured, or fails."""
+        """The response of a service; None if it is not configured, or fails."""
         if service not in self.clients:
             return None
         try:
-            return await ask(self.clients[service])
+            return await request(self.clients[service])
         except ServiceError as error:
-            if error.message not in said.failures:
-                said.failures.append(error.message)
+            if error.message not in responses.failures:
+                responses.failures.append(error.message)
             return None
 
 
-def hosts_asked(settings: Settings) -> str:
+def service_hosts(settings: Settings) -> str:
     """The services with the hosts that answer for them, for the notice before anything is sent."""
-    named = [f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})" for name in _wanted(settings)]
+    named = [f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})" for name in _configured(settings)]
     return ", ".join(named)
 
 
@@ -135,7 +141,7 @@ async def open_services(
     """
     import httpx
 
-    addresses = {name: service_address(settings, name) for name in _wanted(settings)}
+    addresses = {name: service_address(settings, name) for name in _configured(settings)}
     clock = clock or SystemClock()
     timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
@@ -156,14 +162,18 @@ async def open_services(
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
     """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
-    from ..models.http.endpoint_address import check_url
+    from ..models.http.endpoints import check_url
 
     url, key, mailto = settings.service_endpoint(service)
     setting = f"{service}_base_url"
     check_url(url, f"CITELOOM_{setting.upper()}", str(type(settings).model_fields[setting].default))
     secret = key.get_secret_value() if key is not None else ""
     private = {"mailto": mailto} if mailto and service in ("crossref", "openalex") else {}
-    headers = {"User-Agent": _user_agent(mailto if service == "crossref" else "")}
+    try:
+        user_agent = f"{NAME}/{version(NAME)}"
+    except PackageNotFoundError:
+        user_agent = f"{NAME}/0"
+    headers = {"User-Agent": f"{user_agent} (mailto:{mailto})" if mailto and service == "crossref" else user_agent}
     if service == "openalex" and secret:
         private["api_key"] = secret
     if service == "semantic_scholar" and secret:
@@ -172,7 +182,7 @@ def service_address(settings: Settings, service: MetadataService) -> ServiceAddr
     return ServiceAddress(SERVICE_NAMES[service], url, interval, private, headers)
 
 
-def _wanted(settings: Settings) -> list[MetadataService]:
+def _configured(settings: Settings) -> list[MetadataService]:
     wanted = [name for name in SERVICE_NAMES if name in settings.metadata_services]
     if not wanted:
         raise ConfigurationError(
@@ -180,11 +190,3 @@ def _wanted(settings: Settings) -> list[MetadataService]:
             help=f"Name some of {', '.join(SERVICE_NAMES)} in CITELOOM_METADATA_SERVICES, as a JSON list.",
         )
     return wanted
-
-
-def _user_agent(mailto: str) -> str:
-    try:
-        number = version(NAME)
-    except PackageNotFoundError:
-        number = "0"
-    return f"{NAME}/{number} (mailto:{mailto})" if mailto else f"{NAME}/{number}"

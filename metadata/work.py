@@ -60,7 +60,7 @@ class Work:
         """Whether it is a preprint."""
         return self.kind in PREPRINT_KINDS
 
-    def said(self) -> dict[str, Any]:
+    def stated_fields(self) -> dict[str, Any]:
         """The fields that the service gives, as plain values."""
         fields = {
             "title": self.title,

@@ -6,25 +6,32 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.runnables import Runnable
 
+from ..settings.config import RoleName, Settings
 from .chat_caller import Answer
+from .concurrency import thread_safe_cache
 from .context_size import ContextSize, shown_size
-from .http.capabilities import Dialect
-from .http.failures import BrokenAnswerError, ServerRefusalError
-from .http.model_identity import ModelIdentity, canonical_json
-from .http.retry import Admission, CallFailedError, Limiter
+from .http.dialect import Dialect
+from .http.endpoints import ModelIdentity, canonical_json, check_url, endpoint_name
+from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
+from .http.limiter import Admission, Limiter, limiter_for
 from .journal.budget import Budget, BudgetLimits
 from .journal.journal import Journal
 from .journal.records import CallRecord, CallResult, Hold, RunScope
 from .journal.serialization import UnreadableAnswerError, message_of, payload_of, printable, request_key, tokens_of
 from .journal.streaming import StreamSubscription, TextListener
 from .paid_call import PaidRequest, answers_to
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from pydantic import SecretStr
+
 
 # Raised by the parsing of an answer that violates the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -301,3 +308,100 @@ def identity_of(model: BaseChatModel) -> ModelIdentity:
     name = next((found for found in names if isinstance(found, str) and found), model._llm_type)
     identity = ModelIdentity(kind, name, dict(model._identifying_params))
     return replace(identity, endpoint=f"{kind} at {base}") if isinstance(base, str) else identity
+
+
+def chat_model(settings: Settings, role: RoleName) -> BaseChatModel:
+    """The LangChain model of a role, without its own retries and cache; raises `ConfigurationError`."""
+    model, url, key = settings.role_endpoint(role)
+    check_url(url, chat_identity(settings, role).url_setting)
+    return _chat_openai(model, url, key, settings.request_timeout)
+
+
+def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
+    """The identity of a role's model in the journal and in error messages."""
+    model, url, key = settings.role_endpoint(role)
+    own_model, own_url, own_key = (
+        getattr(settings, f"{role}_{part}") is not None for part in ("model", "base_url", "api_key")
+    )
+    prefix = f"CITELOOM_{role.upper()}"
+    # The remedy for a missing key names the setting at the level where the address was set.
+    return ModelIdentity(
+        endpoint=endpoint_name(url),
+        model=model,
+        parameters={"temperature": settings.temperature},
+        url_setting=f"{prefix if own_url else 'CITELOOM_CHAT'}_BASE_URL",
+        model_setting=f"{prefix if own_model else 'CITELOOM_CHAT'}_MODEL",
+        key_setting=f"{prefix if own_url or own_key else 'CITELOOM_CHAT'}_API_KEY",
+        secret=key,
+    )
+
+
+def chat_caller(
+    settings: Settings,
+    role: RoleName,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
+) -> JournaledChat:
+    """The caller of a role, built from the settings; raises `ConfigurationError`."""
+    identity = chat_identity(settings, role)
+    if budget is not None:
+        budget.require_price(identity.model)
+    return JournaledChat(
+        chat_model(settings, role),
+        identity=identity,
+        journal=journal,
+        scope=scope,
+        limiter=limiter_for(settings, identity),
+        temperature=settings.temperature,
+        dialect=_dialect(identity.endpoint, identity.model),
+        budget=budget,
+        context=context,
+    )
+
+
+def caller_for(
+    model: BaseChatModel,
+    settings: Settings,
+    *,
+    journal: Journal,
+    scope: RunScope,
+    budget: Budget | None = None,
+    context: ContextSize | None = None,
+) -> JournaledChat:
+    """The caller of a custom LangChain model, which keeps its own temperature; raises `ConfigurationError`."""
+    identity = identity_of(model)
+    if budget is not None:
+        budget.require_price(identity.model)
+    limiter = limiter_for(settings, identity)
+    return JournaledChat(
+        model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget, context=context
+    )
+
+
+@thread_safe_cache
+def _dialect(_endpoint: str, _model: str) -> DialectMemory:
+    return DialectMemory()
+
+
+@thread_safe_cache
+def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) -> BaseChatModel:
+    from .http.chat_openai import LeanChatOpenAI
+    from .http.client import NO_KEY, openai_client
+
+    client = openai_client(url, key, timeout)
+    given: dict[str, Any] = {
+        "model": model,
+        "base_url": url,
+        "api_key": key or NO_KEY,
+        "root_async_client": client,
+        "async_client": client.chat.completions,
+        "timeout": timeout,
+        "max_retries": 0,
+        "cache": False,
+        # The chat completions API is the one that all these servers support.
+        "use_responses_api": False,
+    }
+    return LeanChatOpenAI(**given)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
-from .http.model_identity import ModelIdentity
-from .http.retry import Admission, CallFailedError
-from .http.user_errors import to_user_error
+from .http.endpoints import ModelIdentity
+from .http.failures import CallFailedError, to_user_error
+from .http.limiter import Admission
 from .journal.budget import Budget
 from .journal.journal import Journal
 from .journal.records import CachedAnswer, CallRecord, CallResult, Hold, RunScope, Usage
-from .prompt_tokens import sized
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 
 class PaidRequest:
@@ -71,3 +80,77 @@ async def answers_to(
         raise to_user_error(failed, identity, answered=answered) from failed
     finally:
         request.settle()
+
+
+# The URL of each encoding's data, whose sha1 is the file's name in tiktoken's cache, and the sha256 of the data.
+DATA: Final = {
+    "cl100k_base": (
+        "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+    "o200k_base": (
+        "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+}
+_LARGEST: Final = 10_000_000  # bytes of such a file; the two have about 2 and 4 million
+_MARGIN: Final = 1.1  # servers format tools and schemas differently
+_WIDE_MARGIN: Final = 1.5  # for servers that may use another tokenizer under that model name
+_PIECE: Final = 2_000  # characters encoded at once: a run without whitespace takes quadratic time
+_OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
+
+
+def sized(hold: Hold, text: str, around: int) -> Hold:
+    """The reservation for a request that sends `text`, plus `around` tokens that the server may add.
+
+    The first call for a model blocks.
+    """
+    size = around + len(text.encode("utf-8", "replace"))
+    counted = count_tokens(hold.record.model, text)
+    if counted is None:
+        return replace(hold, input_tokens=size)
+    trusted = counts_as_openai(hold.record.endpoint)
+    most = around + int(counted * (_MARGIN if trusted else _WIDE_MARGIN)) + 1
+    return replace(hold, input_tokens=size, counted=min(size, most), trusted=trusted)
+
+
+def count_tokens(model: str, text: str) -> int | None:
+    """The number of tokens of `text` for `model`; None if its tokenizer is not available."""
+    encoding = _encoding_of(model)
+    if encoding is None:
+        return None
+    pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    return sum(map(len, encoding.encode_ordinary_batch(pieces, num_threads=1)))
+
+
+def counts_as_openai(endpoint: str) -> bool:
+    """Whether a model's name determines its tokenizer: only at OpenAI's own hosts."""
+    host = urlsplit(endpoint).hostname or ""
+    return host == _OWN_HOSTS[0] or host.endswith(_OWN_HOSTS[1])
+
+
+@lru_cache(maxsize=16)
+def _encoding_of(model: str) -> Encoding | None:
+    try:
+        import tiktoken
+
+        name = tiktoken.encoding_name_for_model(model)
+    except (ImportError, KeyError):
+        return None
+    data = "o200k_base" if name == "o200k_harmony" else name
+    return tiktoken.get_encoding(name) if data in DATA and _at_hand(*DATA[data]) else None
+
+
+def _at_hand(address: str, sha256: str) -> bool:
+    """Whether tiktoken has the complete data in its cache."""
+    default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
+    if not folder:
+        return False  # an empty path turns the cache off
+    path = Path(folder) / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return False
+        return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+    except OSError:
+        return False

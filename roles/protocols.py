@@ -1,25 +1,248 @@
-"""The roles that read, plan, write and judge, as protocols: for sections and for questions.
-
-Each has two implementations with the same contract: `roles/chat` asks a chat model, `roles/extractive` selects
-sentences without one. The graph does not know which one it uses.
-"""
+"""Inputs to the planner, writer and judge roles: sources, needs, and the briefs for sections and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
 
-from ..documents import Chunk, Paper
+from ..documents import Category, Chunk, Evidence, Paper
+from ..experiment import Experiment, SectionKind
 from ..models.journal.streaming import TextListener
-from .inputs import AnswerBrief, Brief, SectionBrief, Source, Turn
-from .needs import Need, Purpose
 
 if TYPE_CHECKING:
-    # For type names only: importing the package takes a quarter of a second, which would slow down `--help`.
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSentence:
+    """A sentence of a source as shown: `chunk.text[start:end]` of chunk `chunk_id`, without markup in `text`.
+
+    `carries` is true for a sentence that the finding rests on, false for one that is shown as context.
+    """
+
+    chunk_id: str
+    start: int
+    end: int
+    text: str
+    carries: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Evidence with what a writer or judge needs; `text` and `category` are those of the whole first chunk.
+
+    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: those that carry the
+    finding, and a sentence of context before each run of them.
+    """
+
+    evidence: Evidence
+    paper: Paper
+    text: str
+    category: Category = Category.OTHER
+    passage: tuple[PassageSentence, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """All words of the source that any role was shown, for the checks of numbers and of copied text."""
+        return "\n".join(self.passages)
+
+    @property
+    def passages(self) -> list[str]:
+        """The chunk's text, and the shown sentences of other chunks."""
+        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSection:
+    """A section of the same paper that is already written, with its markers."""
+
+    kind: SectionKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionBrief:
+    """The input of a planner or writer for a section.
+
+    `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
+    still allows, `words` the requested length. `earlier` are the sections of the same paper that are already written,
+    in the order of writing; None for a section written on its own. `needs` are the planned needs with what was found
+    for each; `library` is a line on the size of the library.
+    """
+
+    kind: SectionKind
+    experiment: Experiment
+    sources: tuple[Source, ...]
+    queries: tuple[str, ...]
+    searches_left: int
+    words: int
+    earlier: tuple[EarlierSection, ...] | None = None
+    needs: tuple[NeedCoverage, ...] = ()
+    library: str = ""
+
+    @property
+    def citable(self) -> tuple[Source, ...]:
+        """The evidence that the section may cite."""
+        return self.sources
+
+    @property
+    def writable(self) -> bool:
+        """True when it is given to a writer: a section always is."""
+        return True
+
+    @property
+    def word_for_word(self) -> bool:
+        """True when citations of the user may appear only in the user's own sentences."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier question of a conversation, and its answer with markers.
+
+    `asked` is the question as it was typed, when it depended on an earlier one; empty when that is not known.
+    """
+
+    question: str
+    answer: str
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBrief:
+    """The input of a planner or writer for an answer.
+
+    `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
+    may cite again. `needs` and `library` are as for a section. `survey` says whether the question is about several
+    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to rest an
+    answer on. With `feedback`, the last answer is to be revised.
+    """
+
+    question: str
+    sources: tuple[Source, ...]
+    queries: tuple[str, ...]
+    searches_left: int
+    words: int
+    survey: bool = True
+    most_papers: int = 8
+    answerable: bool = True
+    needs: tuple[NeedCoverage, ...] = ()
+    library: str = ""
+    recalled: tuple[Source, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    feedback: str = ""
+
+    @property
+    def sought(self) -> str:
+        """What to search for: the question, with the user's feedback on the answer."""
+        return f"{self.question} {self.feedback}".strip()
+
+    @property
+    def kind(self) -> Literal["answer"]:
+        """The kind of text, as the checks name it."""
+        return "answer"
+
+    @property
+    def experiment(self) -> Experiment:
+        """The user's own statements, which need no source: here the question alone."""
+        return Experiment.model_validate({"question": self.question})
+
+    @property
+    def citable(self) -> tuple[Source, ...]:
+        """The evidence that an answer may cite."""
+        return (*self.sources, *self.recalled)
+
+    @property
+    def earlier(self) -> None:
+        """None: an answer is not part of a paper."""
+        return None
+
+    @property
+    def writable(self) -> bool:
+        """True when it is given to a writer: some source must be relevant to the question."""
+        return bool(self.citable) and self.answerable
+
+    @property
+    def word_for_word(self) -> bool:
+        """False: citations in the question may appear in any sentence of the answer."""
+        return False
+
+
+Brief = SectionBrief | AnswerBrief
+
+
+Asks = Literal["finding", "number", "method", "contrary", "limit"]
+ASKS: tuple[Asks, ...] = get_args(Asks)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that has to be known; `id` is `N1`, `N2` ..., stable within a run.
+
+    `text` states it in one line, without numbers and verdicts of the user's own; `queries` are searches for it, worded
+    as a paper would; `asks` is the kind of statement that meets it.
+    """
+
+    id: str
+    text: str
+    queries: tuple[str, ...]
+    asks: Asks = "finding"
+
+    @property
+    def search(self) -> str:
+        """All queries on one line, as the record of a search names them."""
+        return "; ".join(self.queries)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form held by graph state."""
+        return {"id": self.id, "text": self.text, "queries": list(self.queries), "asks": self.asks}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Need:
+        """The typed value of a state record."""
+        return cls(record["id"], record["text"], tuple(record["queries"]), record["asks"])
+
+
+Status = Literal["met", "open", "in vain"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedCoverage:
+    """The coverage of a need: the ids of its evidence, best first, and the number of papers it is from.
+
+    Also how often the need was searched for, and by which queries of the agent.
+    """
+
+    need: Need
+    evidence: tuple[str, ...]
+    papers: int
+    searches: int
+    tried: tuple[str, ...]
+    status: Status
+
+    @property
+    def in_vain(self) -> bool:
+        """True when searches for it found nothing: only then may a text call it open."""
+        return self.status == "in vain"
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What passages are read for: the whole question, or the section with its subject, and the needs derived from it.
+
+    `text` may be a claim rather than a question.
+    """
+
+    text: str
+    needs: tuple[Need, ...]
+
+    def named(self, ids: Sequence[str]) -> tuple[Need, ...]:
+        """The needs with these ids, in the order of the plan."""
+        return tuple(need for need in self.needs if need.id in ids)
+
 
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
@@ -285,3 +508,14 @@ class Roles:
         """The writer of a section or an answer."""
         writer = self.answering.writer if brief.kind == "answer" else self.writer
         return cast("Writer[AnyBrief]", writer)
+
+
+NOTICE: Final = (
+    "Extractive mode: no chat model is configured, so your own statements are kept and passages near to them listed; "
+    "nothing is argued or judged. Set CITELOOM_CHAT_MODEL for written prose."
+)
+
+ANSWER_NOTICE: Final = (
+    "Extractive mode: no chat model is configured, so the nearest passages are listed; nothing is summed up or judged. "
+    "Set CITELOOM_CHAT_MODEL for written prose."
+)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..citations.html_escaping import inert
+from ..drafts.completeness import Tried, coverage_warnings
 from ..errors import ConfigurationError, InputError
-from ..graph.completeness import Tried, coverage_warnings
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
-from ..models.http.model_identity import key_of
+from ..models.http.endpoints import key_of
 from ..plurals import counted
 from ..roles.protocols import Comparison, ContradictionJudge, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs

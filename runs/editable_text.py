@@ -15,7 +15,7 @@ from ..documents import Evidence, Paper
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.inputs import Source
+from ..roles.protocols import Source
 from ..section_kinds import SectionKind
 from ..stores.run_records import EditedSentence, RunRecord
 from .result_record import StoredRecord, stored
@@ -49,7 +49,7 @@ class EditableSection:
     @property
     def citable(self) -> CitableEvidence:
         """What an edited sentence may cite."""
-        return CitableEvidence(self.evidence, self.record["cite_style"], self.record.get("numbering", ()))
+        return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
 
     def marked(self, position: int, words: str) -> str:
         """The user's words for the sentence at a position of the run, with markers."""
@@ -81,7 +81,7 @@ class EditableSection:
     def shown(self) -> list[str]:
         """The sentences as the reader sees them, without the marks of failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
-        before = self.record.get("numbering", ())
+        before = self.record["numbering"]
         rendered = render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
         return [rendered.text[sentence.start : sentence.end] for sentence in rendered.sentences]
 
@@ -127,7 +127,7 @@ class EditableText:
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
     """The text of a finished run with the user's edits.
 
-    Raises `NotEditableError` for an unfinished run, an answer, or a run of a version that kept no markers.
+    Raises `NotEditableError` for an unfinished run, or an answer.
     """
     if run.section == "research":
         raise NotEditableError(
@@ -138,11 +138,6 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
     record = stored(run.result)
     records = record.get("sections") or [record]
-    if any("with_markers" not in part for part in records):
-        raise NotEditableError(
-            f"Run {run.thread_id} was written by an earlier version, which kept no markers.",
-            help="Write it again; answers are reused.",
-        )
     return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(_sections(records, edits)))
 
 

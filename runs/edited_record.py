@@ -5,129 +5,94 @@ Nothing is asked of a model: edited sentences have the verdicts of their last ch
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
-from ..citations.export.whole_paper import whole_paper
 from ..citations.markers import sentences
-from ..citations.references import References
-from ..graph.completeness import coverage_in_all
-from ..graph.finished_text import FinishedText
-from ..graph.page_record import RenderedPage, layout_page, page_record, references_of
-from ..graph.role_inputs import sources_for
+from ..documents.sandbox import in_thread
+from ..drafts.evidence_sources import sources_for
+from ..drafts.finished_text import FinishedText
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
+from ..drafts.verdicts import relocate_verdicts, verdicts_from
+from ..drafts.written_draft import WrittenDraft
 from ..graph.session import Session
-from ..graph.verdicts import still_placed, verdicts_of
 from ..plurals import counted
-from ..roles.inputs import SectionBrief
-from ..roles.protocols import DecidingSpan, Draft, Verdict
+from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Verdict
+from ..stores.library import Library
 from .editable_text import EditableSection, EditableText
 from .provenance import provenance
 from .result_record import StoredRecord, stored
 
-_NEVER_JUDGED = Verdict("unjudged")  # without a reason: the run had no judge
+_NEVER_JUDGED: Final = Verdict("unjudged")  # without a reason: the run had no judge
 
 
 async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
     """The record of the user's version, in its own or another CSL style; the stored one stays as it is."""
+    return await in_thread(_build_record, text, session, csl)
+
+
+def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
-    style = original["csl"] if csl is None else csl
-    session = session.with_settings(cite_style=original["cite_style"], csl=style, strict=original["strict"])
-    pages = await _pages(text, session)
-    cited = {paper.key: paper for page in pages for paper in page.papers}
-    numbering = pages[-1].shown.numbering
-    papers = [cited[key] for key in numbering if key in cited]
-    references = await references_of(papers, numbering, original["cite_style"], session)
-    edits = await asyncio.to_thread(lambda: text.edited_count)
+    edits = text.edited_count
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
-    if "sections" not in original:
-        result = {**page_record(pages[0], references, session, notice), "usage": original["usage"]}
+    is_paper = "sections" in original
+    options = PageOptions(
+        original["cite_style"],
+        original["csl"] if csl is None else csl,
+        strict=original["strict"],
+        quoted_only="writer" in session.extractive,
+        notice=original["report"]["notice"] if is_paper else notice,
+    )
+    pages: list[RenderedPage] = []
+    for section in text.sections:
+        before = pages[-1].shown.numbering if pages else ()
+        pages.append(
+            render_page(_finish_section(section, text, session.library), session.library, options, before=before)
+        )
+    if is_paper:
+        usage = [section.record["usage"] for section in text.sections]
+        result = paper_record(pages, usage, original["evidence"], text.experiment.paper_concept.title, notice)
+        result["sections"] = [{**section, "thread_id": text.run.thread_id} for section in result["sections"]]
     else:
-        result = _paper(text, pages, References(references.entries), session, original, notice)
+        page = pages[0]
+        references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
+        result = page_record(page, references)
     values = {"evidence": original["evidence"], "queries": original["report"]["searches"]}
-    sources = await asyncio.to_thread(provenance, result, values, session.library)
     kept = {name: original["report"][name] for name in ("title", "library_version")}
-    report = {**result["report"], **kept, **sources}
+    report = {**result["report"], **kept, **provenance(result, values, session.library)}
     return stored({**result, "thread_id": text.run.thread_id, "usage": original["usage"], "report": report})
 
 
-def _paper(
-    text: EditableText,
-    pages: Sequence[RenderedPage],
-    references: References,
-    session: Session,
-    original: StoredRecord,
-    notice: str,
-) -> dict[str, Any]:
-    sections = [
-        {
-            **page_record(page, references, session, original["report"]["notice"]),
-            "usage": section.record["usage"],
-            "thread_id": text.run.thread_id,
-        }
-        for page, section in zip(pages, text.sections, strict=True)
-    ]
-    papers = [paper for page in pages for paper in page.papers]
-    title = text.experiment.paper_concept.title
-    whole = whole_paper(title, sections, original["evidence"], papers, references, notice)
-    return {**whole, "coverage": coverage_in_all(section["coverage"] for section in sections)}
-
-
-async def _pages(text: EditableText, session: Session) -> list[RenderedPage]:
-    """The sections laid out in order; citation numbers follow the order of the text."""
-    pages: list[RenderedPage] = []
-    numbering: tuple[str, ...] = ()
-    for section in text.sections:
-        final = await _finished(section, text, session)
-        pages.append(await layout_page(final, session, read=(), before=numbering))
-        numbering = pages[-1].shown.numbering
-    return pages
-
-
-async def _finished(section: EditableSection, text: EditableText, session: Session) -> FinishedText:
+def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     """The section with the edits in place, with what the checks find in it now."""
-    sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
-    edited, spans = await asyncio.to_thread(section.edited, section.edits)
-    verdicts = still_placed(_verdicts(section), sources)
-    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
-    experiment = text.experiment
-    brief = SectionBrief(section.kind, experiment, tuple(sources), (), 0, 0)
+    sources, lost = sources_for(library, section.evidence)
+    edited, spans = section.edited(section.edits)
+    verdicts = relocate_verdicts(_section_verdicts(section), sources)
     draft = Draft(edited)
-    found = await asyncio.to_thread(
-        check_draft, draft, sources, kind=section.kind, experiment=experiment, known_keys=keys
+    found = check_draft(
+        draft,
+        sources,
+        kind=section.kind,
+        experiment=text.experiment,
+        known_keys=[paper.key for paper in library.papers()],
     )
-    searches = [{**search, "section": section.kind} for search in _searches(section, text)]
-    state = {
-        "section": section.kind,
-        "experiment": text.run.request["experiment"],
-        "evidence": section.record["evidence"],
-        "queries": searches,
-        "warnings": [],
-    }
-    left = [*found, *support_findings(edited, verdicts)]
-    return FinishedText(
-        cast(Any, state),
-        brief,
+    searches = stored(text.run.result or {})["report"]["searches"]
+    written = WrittenDraft(
+        SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
         draft,
         sources,
         verdicts,
-        lost=lost,
-        text=edited,
-        left=left,
-        unmarked=list(spans.values()),
+        evidence=section.record["evidence"],
+        queries=[item for item in searches if item["section"] == section.kind],
     )
+    left = [*found, *support_findings(edited, verdicts)]
+    return FinishedText(written, edited, lost, left=left, unmarked=list(spans.values()))
 
 
-def _searches(section: EditableSection, text: EditableText) -> list[Mapping[str, Any]]:
-    """The searches that were made for the section."""
-    report = stored(text.run.result or {})["report"]
-    return [item for item in report["searches"] if item.get("section", section.kind) == section.kind]
-
-
-def _verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
+def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     """The verdicts on the sentences of the run as its record has them, and those of checked edits."""
     waiting = list(section.record["citations"])
     found: dict[PairKey, Verdict] = {}
@@ -138,13 +103,11 @@ def _verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
                 if verdict != _NEVER_JUDGED:
                     found[sentence.text, identifier] = verdict
     for edit in section.edits.values():
-        found |= verdicts_of({"verdicts": edit.checked.get("verdicts", [])})
+        found |= verdicts_from(edit.checked.get("verdicts", []))
     return found
 
 
 def _verdict(citation: Mapping[str, Any]) -> Verdict:
-    start, end = citation.get("decided_by") or (None, None)
-    spans = [
-        DecidingSpan(span["chunk_id"], span["start"], span["end"]) for span in citation.get("decided_by_spans", ())
-    ]
+    start, end = citation["decided_by"] or (None, None)
+    spans = [DecidingSpan(span["chunk_id"], span["start"], span["end"]) for span in citation["decided_by_spans"]]
     return Verdict(citation["verdict"], citation["reason"], start, end, spans=tuple(spans))

@@ -190,13 +190,13 @@ async def _note_stop(
 async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
     """The stored result, rendered again if necessary; makes no model call.
 
-    Another citation style, a change of `strict`, or a run older than evidence reports requires rendering again.
+    Another citation style or a change of `strict` requires rendering again.
     """
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
     asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
-    if any(record.get(name) != value for name, value in asked.items()) or "report" not in record:
+    if any(record.get(name) != value for name, value in asked.items()):
         state = await _graph(run.section, saver, session).aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(Any, state.values)
         # The text stays as it was finished; what was retracted since is named in a warning.

@@ -35,15 +35,15 @@ TEXT_SETTINGS: Final = (
     "summary_words",
     "section_words",
     "max_output_tokens",
+    "context_tokens",
+    "enough_findings",
+    "cite_retracted",
 )
-# Settings added later count only when they are set, so that earlier runs keep their fingerprints.
-_LATER_SETTINGS: Final = ("context_tokens", "enough_findings", "cite_retracted")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The settings of a run that the register keeps; nothing else is read from there.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
-        *_LATER_SETTINGS,
         *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
         *("cite_style", "csl", "strict", "prompts_dir"),
     }
@@ -115,9 +115,7 @@ def settings_of_run(settings: Settings) -> dict[str, Any]:
 
 
 def _text_settings(settings: Settings) -> dict[str, Any]:
-    usual = {name: Settings.model_fields[name].default for name in _LATER_SETTINGS}
-    later = {name: getattr(settings, name) for name in usual if getattr(settings, name) != usual[name]}
-    return {name: getattr(settings, name) for name in TEXT_SETTINGS} | later
+    return {name: getattr(settings, name) for name in TEXT_SETTINGS}
 
 
 def _digest(kind: RunKind | Literal["research"], record: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ async def save_section(
 
     def write() -> ResultRecord:
         written = written_files(home)
-        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record.get("figures", ()))]
+        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
         while True:
             free = _free(out, name, suffixes, written, force)
             files = ResultFiles.of(record, home, free.stem, images)

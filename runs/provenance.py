@@ -11,8 +11,8 @@ from typing import Any
 from ..documents import Evidence
 from ..documents.paper_names import NO_LINK, zotero_link
 from ..documents.plain_text import shown_quote
+from ..drafts.evidence_sources import sources_for
 from ..errors import InputError
-from ..graph.role_inputs import sources_for
 from ..stores.library import Library
 
 

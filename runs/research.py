@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..graph.session import Session
 from ..graph.state import TurnRecord
-from ..models.embeddings.local import LocalEmbedding
+from ..models.embeddings.bundled_models import LocalEmbedding
 from ..text.normalize import is_latin
 from ..tools.paper_search import year_range
 from ..tools.questions.validation import plain_question

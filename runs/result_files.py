@@ -55,12 +55,12 @@ class ResultFiles:
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
-        return cls(named, stem or name, images_of(named.get("figures", ()), find), shown or ReportImages())
+        return cls(named, stem or name, images_of(named["figures"], find), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:
         """The figures whose image was found."""
-        return [figure for figure in self.record.get("figures", ()) if figure["file"] in self.images]
+        return [figure for figure in self.record["figures"] if figure["file"] in self.images]
 
     @property
     def image_suffixes(self) -> list[str]:
@@ -112,7 +112,7 @@ class ResultFiles:
             csl=style_file(record["csl"]),
             bibliography_name=self.stem,
             title=record.get("title", ""),
-            cited_too=sorted({key for citation in record.get("own_citations", ()) for key in citation["keys"]}),
+            cited_too=sorted({key for citation in record["own_citations"] for key in citation["keys"]}),
             notice=record["report"]["notice"],
             numbered=record["cite_style"] == "numeric",
             written_out=written_out,
@@ -132,7 +132,7 @@ def name_of(record: StoredRecord) -> str:
 
 def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
     """The record with its figure files renamed from `name` to the `stem` of its files."""
-    if name == stem or not record.get("figures"):
+    if name == stem or not record["figures"]:
         return record
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
     markdown = record["markdown"]

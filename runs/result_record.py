@@ -11,8 +11,8 @@ from ..settings.config import CitationStyle
 
 if TYPE_CHECKING:
     from ..citations.checks.findings import FindingRecord
-    from ..graph.answer_record import Outcome
-    from ..graph.completeness import Coverage
+    from ..drafts.completeness import Coverage
+    from ..drafts.finished_text import Outcome
 
 # What only the register keeps: the contents of the other files.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
@@ -43,7 +43,9 @@ class CitationRecord(TypedDict):
     sentence: str
     verdict: str
     reason: str
-    number: NotRequired[int | None]
+    number: int | None
+    decided_by: tuple[int, int] | None
+    decided_by_spans: list[dict[str, Any]]
     chunk_text: NotRequired[str | None]
     ocr: NotRequired[bool]
 
@@ -63,7 +65,7 @@ class ReferenceRecord(TypedDict):
 
 
 class _Record(TypedDict):
-    """The common fields; records of earlier versions may lack those that are not required."""
+    """The common fields."""
 
     thread_id: str
     text: str
@@ -73,13 +75,13 @@ class _Record(TypedDict):
     findings: list[FindingRecord]
     numbers: list[dict[str, Any]]
     left_out: list[dict[str, Any]]
-    own_citations: NotRequired[list[dict[str, Any]]]
-    figures: NotRequired[list[dict[str, Any]]]
+    own_citations: list[dict[str, Any]]
+    figures: list[dict[str, Any]]
     usage: UsageRecord
     warnings: list[str]
     files: dict[str, str]
-    suspicious: NotRequired[list[dict[str, Any]]]
-    coverage: NotRequired[Coverage]
+    suspicious: list[dict[str, Any]]
+    coverage: Coverage
     cite_style: CitationStyle
     csl: str
     strict: bool
@@ -109,8 +111,8 @@ class StoredRecord(_Record):
     markdown: str
     bibliography: str
     manuscript: str
-    with_markers: NotRequired[str]
-    numbering: NotRequired[list[str]]
+    with_markers: str
+    numbering: list[str]
     report: dict[str, Any]
 
 

@@ -25,8 +25,6 @@ _FIELDS = (
 def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
     """The current status of a run; a "running" run that no process holds was killed. Blocks."""
     record = {name: getattr(run, name) for name in _FIELDS}
-    if run.detail in ("CancelledError", "KeyboardInterrupt"):  # what earlier versions noted
-        record["detail"] = "interrupted"
     if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
         record["status"] = "killed"
     return record

@@ -14,19 +14,17 @@ from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.findings import Finding, for_reader
 from ..citations.checks.foreign_citations import NEEDED
 from ..citations.checks.number_tracing import trace_numbers
-from ..citations.checks.support_findings import BY_SEARCHES, cited_claims, pairs_of_absence, support_findings
+from ..citations.checks.support_findings import support_findings
 from ..citations.citation_styles import Citation, Rendered
 from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
+from ..drafts.evidence_sources import sources_for
+from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..graph.prompt_fitting import fitted
-from ..graph.role_inputs import sources_for
 from ..graph.session import Session
-from ..graph.state import VerdictRecord
-from ..graph.verdicts import record_of_verdict, verdicts_of
 from ..roles.extractive.passage_details import without_details
-from ..roles.inputs import Source
-from ..roles.protocols import Draft
+from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import EditedSentence
@@ -107,8 +105,13 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
     seen = _Checked(whole, spans[position], sources)
     run = text.run.thread_id
     before = await session.usage(run)
+    edited = {item.text for item in sentences(whole) if seen.touches((item.start, item.end))}
+
+    async def judge() -> list[VerdictRecord]:
+        return await judge_text((await session.roles_of(run)).judge, whole, sources, {}, only=edited)
+
     with session.run(run, fresh=text.run.fresh):
-        verdicts = await fitted(session, run, lambda: _judged(seen, run, session))
+        verdicts = await fitted(session, run, judge)
     usage = _spent(await session.usage(run), before)
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     return await asyncio.to_thread(_result, position, section, text, seen, keys, verdicts, lost, usage)
@@ -132,22 +135,6 @@ def withdraw_edit(home: Home, run_id: str, position: int) -> None:
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 
-async def _judged(seen: _Checked, run: str, session: Session) -> list[VerdictRecord]:
-    """The judge's verdicts on the sentences of the edit, each compared with what it cites."""
-    judge = (await session.roles_of(run)).judge
-    inside = {item.text for item in sentences(seen.text) if seen.touches((item.start, item.end))}
-    claims = {words: claim for words, claim in cited_claims(seen.text, seen.sources).items() if words in inside}
-    answers = await judge.judge(list(claims.values()))
-    return [
-        *(
-            record_of_verdict((words, source.evidence.id), verdict)
-            for (words, claim), given in zip(claims.items(), answers, strict=True)
-            for source, verdict in zip(claim.sources, given, strict=True)
-        ),
-        *(record_of_verdict(key, BY_SEARCHES) for key in pairs_of_absence(seen.text, seen.sources) if key[0] in inside),
-    ]
-
-
 def _result(
     position: int,
     section: EditableSection,
@@ -158,7 +145,7 @@ def _result(
     lost: list[str],
     usage: dict[str, Any],
 ) -> SentenceCheck:
-    known = verdicts_of({"verdicts": verdicts})
+    known = verdicts_from(verdicts)
     drafted = check_draft(
         Draft(seen.text), seen.sources, kind=section.kind, experiment=text.experiment, known_keys=keys
     )
@@ -173,7 +160,7 @@ def _result(
         seen.sources,
         section.record["cite_style"],
         verdicts=known,
-        before=section.record.get("numbering", ()),
+        before=section.record["numbering"],
     )
     start, end = shown.moved(seen.span[0]), shown.moved(seen.span[1])
     numbers = [

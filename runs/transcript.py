@@ -77,8 +77,8 @@ def write_transcript(
 
 
 def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cited places of a paper, when its number does not identify them; turns of older versions have none."""
-    return entry.get("places", []) if str(entry["label"]).isdigit() else []
+    """The cited places of a paper, when its number does not identify them."""
+    return list(entry["places"]) if str(entry["label"]).isdigit() else []
 
 
 def _order(entry: dict[str, Any]) -> tuple[int, str]:

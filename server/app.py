@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from ..api.homes import Home
 from ..settings.config import Settings
-from ..stores.home import Home
 from .guard import Guard
 from .lifespan import served
 from .mcp_transports import PATH, McpEndpoint
@@ -22,18 +22,13 @@ from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversations,
-    events,
     ingests,
     lookups,
     paper_figures,
     paper_files,
     papers,
-    plots,
-    research,
-    run_files,
     runs,
     search,
-    sentences,
     status,
     writing,
 )
@@ -73,14 +68,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
     api = (
-        events,
-        research,
         conversations,
         runs,
-        run_files,
-        sentences,
         writing,
-        plots,
         search,
         ingests,
         lookups,
@@ -88,6 +78,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     )
     for module in (*api, paper_figures, paper_files, papers):
         app.include_router(module.router, prefix="/api/v1")
+    app.include_router(writing.questions, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
     app.include_router(chat_completions.router)

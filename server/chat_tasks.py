@@ -13,7 +13,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from ..text.question_subject import subject_of
+from ..api.questions import subject_of
 
 _HEAD: Final = 800  # characters in which an instruction stands
 _WORDS: Final = 8  # of a title

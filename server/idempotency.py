@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Request
 
-from ..stores.job_records import KeyUse
-from ..stores.server_protocols import RequestKeys
+from ..api.serving import KeyUse, RequestKeys
 from .job import Job, claimed_key
 from .problems import ServerError
 
@@ -38,7 +37,7 @@ class IdempotencyKeys:
 
     register: RequestKeys
 
-    async def once(self, key: str | None, request: str, *, find: Find, start: Start) -> Job:
+    async def get_or_call(self, key: str | None, request: str, *, find: Find, start: Start) -> Job:
         """The job that a key began before and `find` still knows, or else the one that `start` begins.
 
         `request` identifies the request; `find` gets the job's order as it was stored. Raises `ServerError` with

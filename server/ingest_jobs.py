@@ -24,12 +24,12 @@ from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, as_one, read_as, read_sources
-from ..models.journal.billing_context import bill_to
+from ..models.journal.budget import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
 from ..stores.server_protocols import Uploads
-from .database_loss import lost_connection
 from .job import Emit, Job, Work
+from .job_sharing import lost_connection
 from .jobs import Jobs
 from .lookup_jobs import adding_work, enriching_work
 from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder

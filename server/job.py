@@ -1,20 +1,126 @@
-"""One piece of work of a server: its events, its state, and how it ended."""
+"""One piece of work of a server: its state, how it ended, and its events.
+
+Events are written once and read by any number of streams, each at its own pace.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from ..stores.job_records import ACTIVE, JobEntry, JobOrder, JobState
-from .event_log import EventLog
+from ..api.serving import ACTIVE, JobEntry, JobOrder, JobState
 
 # The idempotency key of the request that starts a job: key and job are registered in one transaction.
+STOPPED: Final = {"message": "Stopped. Completed calls are saved."}
 claimed_key: ContextVar[str] = ContextVar("claimed idempotency key", default="")
 Emit = Callable[[str, Mapping[str, Any]], None]
 Work = Callable[[Emit], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """One event as it is sent: its id, its name, and its data as JSON."""
+
+    id: str
+    name: str
+    data: str
+
+
+class EventLog:
+    """Events with ids `EPOCH.NUMBER`; the epoch tells logs of the same job apart, before and after a restart.
+
+    Used from one event loop. A reader that comes back with the id it saw last misses nothing: with an id of an earlier
+    epoch it gets `reset`, which says that what it has is void, and then all events. The same happens to readers of a
+    log that restarts, since another server took the job up.
+    """
+
+    def __init__(self, epoch: str) -> None:
+        self.epoch = epoch
+        self._events: list[tuple[str, str]] = []
+        self._changed = asyncio.Event()
+        self._closed = asyncio.Event()
+        self.size = 0  # characters
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def closed(self) -> bool:
+        """True when no more events will come."""
+        return self._closed.is_set()
+
+    def append(self, name: str, data: Mapping[str, Any]) -> None:
+        """Add an event and wake the readers."""
+        self.extend([(name, as_text(data))])
+
+    def extend(self, events: Sequence[tuple[str, str]]) -> None:
+        """Add events whose data are JSON already."""
+        self._events += events
+        self.size += sum(len(data) for _, data in events)
+        self._wake()
+
+    def since(self, place: int) -> list[tuple[str, str]]:
+        """The events from a position on, without their ids."""
+        return self._events[place:]
+
+    def restart(self, epoch: str) -> None:
+        """Begin again, with the events of another attempt at the same job."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._events = []
+            self.size = 0
+            self._wake()
+
+    def close(self) -> None:
+        """End all streams after the last event."""
+        self._closed.set()
+        self._wake()
+
+    async def wait_closed(self) -> None:
+        """Wait until no more events will come."""
+        await self._closed.wait()
+
+    def exhausted_after(self, last_id: str | None) -> bool:
+        """True when a reader that has seen the event with this id would get nothing."""
+        return self.closed and self._place_after(last_id) == len(self._events)
+
+    async def read(self, last_id: str | None = None) -> AsyncGenerator[LoggedEvent, None]:
+        """The events after `last_id`, as they come, until the log is closed."""
+        epoch, place = self.epoch, self._place_after(last_id)
+        while True:
+            changed = self._changed
+            if epoch != self.epoch or place is None or (self.closed and place > len(self._events)):
+                epoch, place = self.epoch, 0
+                yield LoggedEvent(f"{epoch}.", "reset", "{}")
+            while epoch == self.epoch and place < len(self._events):
+                name, data = self._events[place]
+                yield LoggedEvent(f"{epoch}.{place}", name, data)
+                place += 1
+            if self.closed and epoch == self.epoch and place == len(self._events):
+                return
+            if changed is self._changed:
+                await changed.wait()
+
+    def _place_after(self, last_id: str | None) -> int | None:
+        """The position that follows the event with this id, which may still be on its way from another server."""
+        if not last_id:
+            return 0
+        epoch, _, number = last_id.partition(".")
+        known = epoch == self.epoch and number.isascii() and number.isdigit() and len(number) < 12
+        return int(number) + 1 if known else None
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def as_text(data: Mapping[str, Any]) -> str:
+    """The data of an event as JSON; half a surrogate pair is no text."""
+    return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 @dataclass(eq=False)

@@ -1,15 +1,25 @@
-"""Requests that begin or join a job: with their idempotency key, and answered as the client asks."""
+"""Requests that begin, join or follow a job, and their answers: its events, its result, or a reference to it."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request, Response
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
 
 from .idempotency import IdempotencyKey, Start, request_mark
-from .job_responses import job_response
-from .server_state import ServerState, StateOf
+from .job import Job
+from .problems import problem, problem_response
+from .server_state import ServerState, StateOf, StreamCount
+
+_PING = 15  # seconds
+_SEND_TIMEOUT = 120  # seconds without the client taking anything, after which it has to come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,7 @@ class JobRequest:
     async def answer(self, content: Any, start: Start, place: Literal["runs", "conversations"] = "runs") -> Response:
         """The job that `start` begins, or that an earlier request with the same key and content began."""
         mark = request_mark(self.request, content)
-        job = await self.state.keys.once(self.key, mark, find=self.state.runs.find, start=start)
+        job = await self.state.keys.get_or_call(self.key, mark, find=self.state.runs.find, start=start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
 
 
@@ -32,3 +42,56 @@ def _job_request(request: Request, state: StateOf, idempotency_key: IdempotencyK
 
 
 JobCall = Annotated[JobRequest, Depends(_job_request)]
+
+
+class EventResponse(EventSourceResponse):
+    """A stream that pings a client, and ends when it takes nothing for long."""
+
+    def __init__(self, events: AsyncGenerator[ServerSentEvent, None], headers: Mapping[str, str] | None = None) -> None:
+        kept = {"Cache-Control": "no-store", **(headers or {})}
+        super().__init__(events, ping=_PING, send_timeout=_SEND_TIMEOUT, headers=kept)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(SendTimeoutError):
+            await super().__call__(scope, receive, send)
+
+
+async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
+    """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
+
+    A client that goes away does not end the job.
+    """
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return event_stream(job, request, streams, {"Content-Location": location})
+    if "respond-async" in request.headers.get("prefer", ""):
+        return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
+    await job.ended()
+    if job.result is not None:
+        return JSONResponse(dict(job.result), headers={"Content-Location": location})
+    stopped = problem(503, "The run was stopped. Completed calls are saved.", help="Resume it to go on.")
+    return problem_response(job.problem or stopped, {"Content-Location": location})
+
+
+def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
+    """A job that always works in the background: its events if they are asked for, or 202."""
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return event_stream(job, request, streams, {"Content-Location": location})
+    return JSONResponse(job.record(), 202, {"Location": location})
+
+
+def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:
+    """The events of a job after the one that the client saw last; 204, which ends its reconnecting, if there are none.
+
+    Raises `ServerError` when too many streams are open.
+    """
+    last_id = request.headers.get("last-event-id")
+    if last_id and job.log.exhausted_after(last_id):
+        return Response(status_code=204)
+    streams.require_free()
+
+    async def events() -> AsyncGenerator[ServerSentEvent, None]:
+        with streams.open():
+            async for event in job.log.read(last_id):
+                yield ServerSentEvent(event.data, event=event.name, id=event.id, sep="\n")
+
+    return EventResponse(events(), headers)

@@ -12,21 +12,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..api.serving import EventBatch, JobEntry, JobOrder, ServerJobs
 from ..errors import CiteloomError, PausedError
-from ..stores.job_records import EventBatch, JobEntry, JobOrder
-from ..stores.server_protocols import ServerJobs
-from .database_loss import is_back, lost_connection, lost_lease
-from .event_log import EventLog, as_text
-from .event_spool import EventSpool
-from .followed_jobs import Changes, follow
-from .job import Job, Work, claimed_key
+from .job import STOPPED, EventLog, Job, Work, as_text, claimed_key
+from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lost_lease, wait_for_database
 from .problems import ServerError, problem_of
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
 _MOST_TEXT: Final = 64 * 2**20  # characters of their events
 _ATTEMPTS: Final = 5  # after a lost connection to the database
-_PATIENCE: Final = 15.0  # seconds for another server to stop a job
-_STOPPED: Final = {"message": "Stopped. Completed calls are saved."}
+_STOP_TIMEOUT: Final = 15.0  # seconds for another server to stop a job
 _log = logging.getLogger("citeloom.server")
 
 
@@ -38,8 +33,8 @@ class Jobs:
         self._slots = asyncio.Semaphore(max_active)
         self._max_jobs = max_active + max_waiting
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._spool = EventSpool(register)
-        self.changes = Changes()
+        self._publisher = EventPublisher(register)
+        self.changes = JobChanges()
         self._closing = False
 
     def here(self, job_id: str) -> Job | None:
@@ -154,7 +149,7 @@ class Jobs:
         job = await self.find(job_id)
         if job is not None:
             try:
-                await asyncio.wait_for(job.ended(), _PATIENCE)
+                await asyncio.wait_for(job.ended(), _STOP_TIMEOUT)
             except TimeoutError:
                 raise ServerError(
                     503, f"{job_id}: its server has not stopped it yet.", help="It will be stopped.", retry_after=5
@@ -184,7 +179,7 @@ class Jobs:
             await asyncio.wait(tasks)
         for job in self._jobs.values():
             job.log.close()
-        await self._spool.close()
+        await self._publisher.close()
 
     def _works_on(self, job_id: str) -> bool:
         job = self._jobs.get(job_id)
@@ -196,9 +191,9 @@ class Jobs:
         except asyncio.CancelledError:
             job.state = "paused"
             if not self._closing:
-                await self._end(job, "stopped", _STOPPED)
+                await self._end(job, "stopped", STOPPED)
             elif not self._register.shared:
-                job.log.append("stopped", _STOPPED)
+                job.log.append("stopped", STOPPED)
         except Exception as error:  # noqa: BLE001 - the end of a task: reported to whoever reads its events
             if not isinstance(error, CiteloomError):
                 _log.exception("Unexpected error in job %s", job.id)
@@ -220,9 +215,9 @@ class Jobs:
                 if not job.registered.is_set():
                     job.refused = error
                 again = job.registered.is_set() and self._register.shared and lost_connection(error)
-                if not again or attempt == _ATTEMPTS or not await is_back(self._register):
+                if not again or attempt == _ATTEMPTS or not await wait_for_database(self._register):
                     raise
-                await self._spool.last(job.id)
+                await self._publisher.last(job.id)
                 _log.warning("Job %s lost the database and is resumed.", job.id)
             else:
                 return
@@ -235,7 +230,7 @@ class Jobs:
             return
         if self._register.shared:
             job.log.restart(epoch)
-            self._spool.open(job.id, job.log)
+            self._publisher.open(job.id, job.log)
         job.registered.set()
         final: list[Mapping[str, Any]] = []
 
@@ -244,7 +239,7 @@ class Jobs:
                 final.append(data)
             else:
                 job.log.append(name, data)
-                self._spool.note()
+                self._publisher.notify()
 
         emit("stage", _first_step(waiting=self._slots.locked()))
         async with self._slots:
@@ -273,7 +268,7 @@ class Jobs:
     async def _register_end(self, job: Job, last: tuple[str, str]) -> None:
         batch = EventBatch(job.id, job.log.epoch, len(job.log), [last])
         if self._register.shared and job.registered.is_set():
-            rest = (await self._spool.last(job.id))()
+            rest = (await self._publisher.last(job.id))()
             batch = EventBatch(job.id, rest.epoch, rest.first, [*rest.events, last])
         await asyncio.to_thread(self._register.end, job.id, job.state, batch)
 

@@ -10,7 +10,7 @@ from ..api.paper_lookup import Adding, add_each, aenrich, identifiers_of
 from ..graph.session import Session
 from ..ingestion.ingest_events import IngestEvent
 from ..metadata.enriching import Enrichment
-from ..models.journal.billing_context import bill_to
+from ..models.journal.budget import bill_to
 from .job import Emit, Work
 from .problems import ServerError
 from .uploaded_files import refusal

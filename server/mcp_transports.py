@@ -19,8 +19,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from ..graph.session import Session
-from ..stores.local.server_register import UnregisteredJobs
+from ..api.serving import Session, UnregisteredJobs
 from .agent_tools import AgentLibrary
 from .jobs import Jobs
 from .mcp_server import mcp_server

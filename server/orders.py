@@ -14,11 +14,10 @@ from inspect import isawaitable
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..models.journal.journal_database import CallLocks
-from ..runs.sentence_check import NotEditedError
-from ..stores.library import UnknownPaperError
-from ..stores.recent_endings import RecentEndings
-from ..stores.run_records import UnknownConversationError, UnknownRunError
+from ..api.run_texts import NotEditedError
+from ..api.serving import CallLocks, RecentEndings, UnknownPaperError
+from ..api.stored_conversations import UnknownConversationError
+from ..api.stored_runs import UnknownRunError
 from .problems import ServerError
 
 T = TypeVar("T")

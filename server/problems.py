@@ -14,12 +14,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
+from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
+from ..api.stored_conversations import UnknownConversationError
+from ..api.stored_runs import UnknownRunError
 from ..errors import CiteloomError, InputError, PausedError
-from ..models.http.failures import EndpointUnreachableError
-from ..runs.execution import RunUnderWayError
-from ..stores.library import UnknownPaperError
-from ..stores.postgres.database import DatabaseError
-from ..stores.run_records import UnknownConversationError, UnknownRunError
 from .openai_errors import CHAT_PATHS, openai_error_response
 
 _LONGEST = 300  # characters of what a problem says about one field

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from annotated_types import Ge, Gt, Le
 from fastapi import Query
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from .run_jobs import Limits
+from ..api.run_options import QuestionLimits, RunLimits, option_of
+from ..api.running import ResearchRequest
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -20,38 +22,45 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _described(group: type, name: str, default: Any = None, **limits: Any) -> Any:
+    """The field of an option, as `api/run_options.py` declares it."""
+    option = option_of(group, name)
+    return Field(default, description=option.help, ge=option.least, le=option.most, **limits)
+
+
 class LimitedBody(_Body):
     """The limits that every request for a run may set."""
 
-    strict: bool | None = Field(None, description="Remove sentences that fail a check instead of marking them.")
-    max_calls: int | None = Field(None, ge=1, le=10**9, description="Total requests to models that the run may make.")
-    max_tokens: int | None = Field(None, ge=1, le=10**12, description="Total tokens that the run may spend.")
-    max_cost: float | None = Field(
-        None, gt=0, le=1e9, allow_inf_nan=False, description="Total cost of the run, by the configured prices."
-    )
+    strict: bool | None = _described(RunLimits, "strict")
+    max_calls: Annotated[int | None, Le(10**9)] = _described(RunLimits, "max_calls")
+    max_tokens: Annotated[int | None, Le(10**12)] = _described(RunLimits, "max_tokens")
+    max_cost: Annotated[float | None, Gt(0), Le(1e9)] = _described(RunLimits, "max_cost", allow_inf_nan=False)
 
-    def limits(self) -> Limits:
+    def limits(self) -> RunLimits:
         """The limits that were given."""
-        given: Limits = self.model_dump(include=set(Limits.__annotations__), exclude_none=True)  # type: ignore[assignment]  # its keys are those
-        return given
+        return RunLimits(
+            strict=self.strict, max_calls=self.max_calls, max_tokens=self.max_tokens, max_cost=self.max_cost
+        )
 
 
 class ResearchBody(LimitedBody):
     """A question to answer from the library."""
 
     question: Text
-    sources: int | None = Field(None, ge=1, le=50, description="Maximum number of papers that the answer may cite.")
-    length: int | None = Field(None, ge=50, le=5000, description="Target length in words.")
-    from_year: int | None = Field(
-        None, ge=0, le=9999, description="First year.", validation_alias=AliasChoices("from_year", "min_year")
-    )
-    to_year: int | None = Field(
-        None, ge=0, le=9999, description="Last year.", validation_alias=AliasChoices("to_year", "max_year")
-    )
-    venue: str = Field("", max_length=200, description="A part of the journal's or book's name.")
+    sources: int | None = _described(QuestionLimits, "sources")
+    length: int | None = _described(QuestionLimits, "length")
+    from_year: Annotated[int | None, Ge(0), Le(9999)] = _described(QuestionLimits, "from_year")
+    to_year: Annotated[int | None, Ge(0), Le(9999)] = _described(QuestionLimits, "to_year")
+    venue: str = _described(QuestionLimits, "venue", "", max_length=200)
     papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
-    single_shot: bool = Field(False, description="Search once, without the agent.")
-    fresh: bool = Field(False, description="Answer again, without reusing cached answers.")
+    single_shot: bool = _described(QuestionLimits, "single_shot", False)
+    fresh: bool = _described(QuestionLimits, "fresh", False)
+
+    def request(self) -> ResearchRequest:
+        """The question with its limits."""
+        years = (self.from_year, self.to_year)
+        limits = (self.question, self.sources, self.length, *years, self.venue, tuple(self.papers))
+        return ResearchRequest(*limits, single_shot=self.single_shot, fresh=self.fresh)
 
 
 class IdentifierBody(_Body):
@@ -96,3 +105,21 @@ class WritingBody(LimitedBody):
     experiment: dict[str, Any] = Field(description="The experiment, as in exp.json.")
     plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
     fresh: bool = Field(False, description="Write again, without reusing cached answers.")
+
+
+class SentenceBody(LimitedBody):
+    """An edited sentence of a finished run."""
+
+    position: int = Field(ge=0, le=10**6, description="Its place in the list of sentences, from 0.")
+    text: str = Field(
+        max_length=4000, description="The sentence as the user wants it, citing as the text does; empty removes it."
+    )
+    check: bool = Field(True, description="Check it; this may ask the judge, once for the same words.")
+    keep: bool = Field(False, description="Keep it as a part of the user's version of the text.")
+
+
+class ExperimentBody(BaseModel):
+    """An experiment to check."""
+
+    experiment: Any = Field(description="The content of exp.json.")
+    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")

@@ -1,4 +1,4 @@
-"""Starts and resumes jobs: runs and turns of conversations, with the limits that a request sets."""
+"""Jobs that are runs or turns of conversations: started, resumed, found again, and deleted."""
 
 from __future__ import annotations
 
@@ -6,36 +6,31 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any, Final
 
+from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.events import EventRecorder
-from ..graph.conversation_state import TurnKind
-from ..graph.session import Session
-from ..runs.conversation import TurnRequest, delete_conversation, take_turn
-from ..runs.execution import begin_run, delete_run, ignore
-from ..runs.output_files import public_record
-from ..runs.research import ResearchRequest
-from ..runs.resuming import request_to_resume, require_same_run, settings_to_resume
-from ..runs.section_request import SectionRequest
-from ..runs.service import run_and_save
-from ..runs.transcript import turn_record
-from ..stores.backends import backend_of
-from ..stores.job_records import JobOrder
-from ..stores.run_records import ConversationEntry, RunRecord, UnknownConversationError, UnknownRunError
-from ..tools.questions.validation import plain_question
-from .job import Emit, Job, Work
+from ..api.homes import Home
+from ..api.questions import plain_question
+from ..api.run_options import RunLimits
+from ..api.run_texts import public_record, stored
+from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_save
+from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
+from ..api.stored_conversations import (
+    ConversationEntry,
+    UnknownConversationError,
+    find_conversation,
+    find_turn,
+    last_turn,
+    turn_record,
+)
+from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
+from .job import STOPPED, Emit, EventLog, Job, Work
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
-from .stored_jobs import ended_job
+from .problems import ServerError, problem
 
-
-class Limits(TypedDict, total=False):
-    """Settings that a request may set for its own run."""
-
-    strict: bool
-    max_calls: int
-    max_tokens: int
-    max_cost: float
+_STORED_EPOCH: Final = "stored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +43,12 @@ class RunJobs:
 
     async def find_run(self, run_id: str) -> RunRecord:
         """The run that an order is about; raises `UnknownRunError`, or `ServerError` if it was deleted just now."""
-        return await self.orders.find(lambda: backend_of(self.session.home).runs().get(run_id), run_deleted(run_id))
+        return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
     async def find_conversation(self, thread_id: str) -> ConversationEntry:
         """The conversation that an order is about; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
-        return await self.orders.find(lambda: backend_of(home).conversations().get(thread_id), deleted)
+        return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
@@ -85,40 +80,42 @@ class RunJobs:
             await self.orders.end(conversation_deleted(thread_id))
             self.jobs.forget(thread_id)
 
-    async def start_run(self, request: SectionRequest | ResearchRequest, limits: Limits) -> Job:
+    async def start_run(self, request: SectionRequest | ResearchRequest, limits: RunLimits) -> Job:
         """Start a run, or join it when it is active; a finished one ends at once with its result.
 
         Raises `InputError` before anything is stored, and `ServerError` when the server is busy.
         """
-        session = self.session.with_settings(**limits)
-        await request.require_valid(session, ignore)
-        await session.require_papers()
-        register = await asyncio.to_thread(backend_of(session.home).runs)
+        session = self.session.with_settings(**limits.changes())
         while True:
-            run = await asyncio.to_thread(begin_run, request, session, register, ignore)
-            order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
+            run = await begin_run(request, session)
+            order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             async with self.orders.on(run.thread_id, run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # or else it was deleted in between
                     return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
 
-    async def resume_run(self, run_id: str, limits: Limits) -> Job:
+    async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
         """Resume a paused or killed run by its id, with the settings that it was begun with.
 
         Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
         """
         run = await self.find_run(run_id)
-        request, session = await asyncio.to_thread(self._to_resume, run, limits)
-        order = JobOrder(run.thread_id, "run", {"limits": dict(limits)})
+        current, given = self.session, limits.changes()
+        resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
+        session = current.with_all_settings(resumed.settings)
+        if run.status != "finished":
+            await resumed.require_unchanged(session)
         async with self.order_on(run):
-            return await self.jobs.start(order, _run_work(request, session))
+            return await self.jobs.start(
+                JobOrder(run.thread_id, "run", {"limits": given}), _run_work(resumed.request, session)
+            )
 
-    async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: Limits) -> Job:
+    async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
         """Start the next turn of a conversation, or join it when the same one is active.
 
         Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
         """
         thread_id = (await self.find_conversation(thread_id)).thread_id
-        request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": dict(limits)}
+        request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         await self.session.require_papers()
         async with self.orders.on(thread_id, conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
@@ -135,20 +132,18 @@ class RunJobs:
         if order["kind"] == "turn":
             return await asyncio.to_thread(self._finished_turn, order)
         try:
-            return await self.resume_run(order["id"], order["request"]["limits"])
+            return await self.resume_run(order["id"], RunLimits(**order["request"]["limits"]))
         except UnknownRunError:
             return None
 
-    async def resume_order(self, order: JobOrder) -> None:
+    async def resume_order(self, order: JobOrder) -> Job:
         """Start again what an earlier server left unfinished; raises `CiteloomError` when that cannot be done."""
-        limits: Any = order.request.get("limits", {})
         if order.kind == "run":
-            await self.resume_run(order.id, limits)
-        else:
-            await self.jobs.start(order, self._turn_work(order.id, order.request))
+            return await self.resume_run(order.id, RunLimits(**order.request.get("limits", {})))
+        return await self.jobs.start(order, self._turn_work(order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
-        entry = backend_of(self.session.home).conversations().get(thread_id)
+        entry = find_conversation(self.session.home, thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
         return entry.turns + 1
@@ -156,23 +151,15 @@ class RunJobs:
     def _is_registered(self, run_id: str) -> bool:
         """Whether there is a run with exactly this id."""
         with suppress(UnknownRunError):
-            return backend_of(self.session.home).runs().get(run_id).thread_id == run_id
+            return find_run(self.session.home, run_id).thread_id == run_id
         return False
 
     def _finished_turn(self, order: Mapping[str, Any]) -> Job | None:
-        turns = backend_of(self.session.home).conversations().turns(order["id"])
         given = order["request"]
-        turn = next((turn for turn in turns if (turn.number, turn.asked) == (given["number"], given["asked"])), None)
-        return None if turn is None else ended_job(order["id"], "turn", turn_record(turn))
-
-    def _to_resume(self, run: RunRecord, limits: Limits) -> tuple[SectionRequest | ResearchRequest, Session]:
-        current = self.session
-        settings = settings_to_resume(run, current.settings, current.home, limits)
-        session = current.with_all_settings(settings)
-        request = request_to_resume(run)
-        if run.status != "finished":
-            require_same_run(run, request, session)
-        return request, session
+        turn = find_turn(self.session.home, order["id"], given["number"])
+        if turn is None or turn.asked != given["asked"]:
+            return None
+        return _finished_job(order["id"], "turn", turn_record(turn))
 
     def _turn_work(self, thread_id: str, request: Mapping[str, Any]) -> Work:
         session = self.session.with_settings(**request["limits"])
@@ -212,3 +199,44 @@ def _recorder(emit: Emit) -> EventRecorder:
 
 def _notices(emit: Emit) -> Any:
     return lambda text: emit("notice", {"text": text})
+
+
+async def stored_run(run_id: str, home: Home) -> Job:
+    """The end of a run that another server or the command line worked on.
+
+    Raises `UnknownRunError`, and `RunUnderWayError` while another process works on it.
+    """
+    run = await asyncio.to_thread(find_run, home, run_id)
+    if run.status == "finished" and run.result is not None:
+        return _finished_job(run.thread_id, "run", public_record(stored(run.result)))
+    if await asyncio.to_thread(is_under_way, home, run.thread_id):
+        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
+    if run.status == "failed":
+        return _ended_job(run.thread_id, "run", "failed", "error", problem(502, run.detail or "The run failed."))
+    return _ended_job(run.thread_id, "run", "paused", "stopped", STOPPED)
+
+
+async def stored_turn(thread_id: str, home: Home) -> Job:
+    """The end of a conversation's last turn; raises `UnknownConversationError`, and `ServerError` without any turn."""
+    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    if await paused_turn(entry.thread_id, home) is not None:
+        return _ended_job(entry.thread_id, "turn", "paused", "stopped", STOPPED)
+    last = await asyncio.to_thread(last_turn, home, entry.thread_id)
+    if last is None:
+        raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
+    return _finished_job(entry.thread_id, "turn", turn_record(last))
+
+
+def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
+    """A finished job with its result as the only event."""
+    log = EventLog(_STORED_EPOCH)
+    EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+    log.close()
+    return Job(JobOrder(job_id, kind, {}), log, "finished", result)
+
+
+def _ended_job(job_id: str, kind: JobKind, state: JobState, name: str, data: Mapping[str, Any]) -> Job:
+    log = EventLog(_STORED_EPOCH)
+    log.append(name, data)
+    log.close()
+    return Job(JobOrder(job_id, kind, {}), log, state, problem=dict(data) if name == "error" else None)

@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from fastapi import Depends, FastAPI, Request
 
+from ..api.conversation import expired_conversations
+from ..api.homes import Home
+from ..api.serving import JobOrder, Membership, Session, Uploads, create_session, join_servers
 from ..errors import CiteloomError
-from ..graph.session import Session, create_session
-from ..runs.conversation import expired_conversations
 from ..settings.config import Settings
-from ..stores.backends import backend_of
-from ..stores.home import Home
-from ..stores.server_protocols import Membership, Uploads
 from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
+from .job import Job
+from .job_sharing import JobRecovery
 from .jobs import Jobs
 from .metrics import RequestCounts
 from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
-from .stream_count import StreamCount
-from .succession import Successor
 from .tokens import BrowserSessions, Tokens
 from .uploaded_plots import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
 _HOUR: Final = 3600
 _log = logging.getLogger("citeloom.server")
+
+
+class StreamCount:
+    """How many event streams are open, of those that are permitted."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.open_now = 0
+
+    def require_free(self) -> None:
+        """Raise `ServerError` with status 429 when as many are open as are permitted."""
+        if self.open_now >= self._most:
+            raise ServerError(429, "Too many event streams are open.", help="Close one first.", retry_after=5)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Count a stream for as long as the block runs."""
+        self.open_now += 1
+        try:
+            yield
+        finally:
+            self.open_now -= 1
 
 
 @dataclass(frozen=True)
@@ -65,7 +85,7 @@ async def open_state(
 
     Raises `InputError` for a home or settings that cannot be used, or a folder that another server works on.
     """
-    member = await asyncio.to_thread(backend_of(home.prepare()).join_servers)
+    member = await asyncio.to_thread(join_servers, home)
     try:
         session = await asyncio.to_thread(create_session, settings, member.home)
         try:
@@ -101,18 +121,23 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 @asynccontextmanager
 async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
     await state.sessions.end_outdated()
-    successor = Successor(state, member.jobs)
-    await successor.take_up()
+    recovery = JobRecovery(state.jobs, member.jobs, lambda order: _resume(state, order), state.lost)
+    await recovery.claim_orphaned()
     await _tidy(state)
-    await asyncio.to_thread(member.watch, successor.listener(asyncio.get_running_loop()))
+    await asyncio.to_thread(member.watch, recovery.listener(asyncio.get_running_loop()))
     expiry = asyncio.create_task(_tidy_hourly(state))
     try:
         yield state
     finally:
         expiry.cancel()
-        await successor.close()
+        await recovery.close()
         await state.jobs.close()
         await asyncio.to_thread(state.orders.close)
+
+
+async def _resume(state: ServerState, order: JobOrder) -> Job:
+    """Start the job of an order again; raises `CiteloomError` when that cannot be done."""
+    return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
 
 
 async def _tidy(state: ServerState) -> None:

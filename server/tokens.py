@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import SecretStr
 from starlette.requests import cookie_parser
 
-from ..stores.sign_in_sessions import SignInSessions
+from ..api.serving import SignInSessions
 
 COOKIE: Final = "citeloom_session"
 

@@ -16,11 +16,17 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from ..citations.export.figures import image_problem, with_plot_files, without_plot_files
-from ..experiment import Experiment
-from ..stores.backends import backend_of
-from ..stores.home import Home
-from ..stores.run_records import PLOT_SET, PLOTS_KEPT
+from ..api.homes import Home
+from ..api.writing import (
+    PLOT_SET,
+    PLOTS_KEPT,
+    Experiment,
+    image_problem,
+    named_plot_sets,
+    plot_files,
+    with_plot_files,
+    without_plot_files,
+)
 from .problems import ServerError
 from .uploaded_files import refusal, safe_name, store_file
 
@@ -29,7 +35,7 @@ MOST_PLOTS: Final = 50
 
 def plots_folder(home: Home, upload_id: str) -> Path:
     """The folder of a set of images on this computer, kept for another day; raises `ServerError` for an unknown one."""
-    plots = backend_of(home).plots()
+    plots = plot_files(home)
     if not PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
     plots.fetch(upload_id)
@@ -79,15 +85,14 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
         name = _name_of(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
-    return with_plot_files(bare, folder, uploaded, backend_of(home).plots().reference)
+    return with_plot_files(bare, folder, uploaded, plot_files(home).reference)
 
 
 def tidy_plots(home: Home) -> None:
     """Delete the sets that no run names and nobody used for a day; blocks."""
-    backend = backend_of(home)
-    plots = backend.plots()
+    plots = plot_files(home)
     idle, copies = set(plots.idle()), _old_folders(home.plots)
-    named = backend.runs().plot_sets() if idle or copies else set()
+    named = named_plot_sets(home) if idle or copies else set()
     for upload_id in idle - named:
         plots.remove(upload_id, plots.names(upload_id))
     for folder in copies:
@@ -127,7 +132,7 @@ def _stored(images: Mapping[str, bytes], home: Home) -> str:
                 raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
         finally:
             shutil.rmtree(begun, ignore_errors=True)
-    backend_of(home).plots().publish(upload_id)
+    plot_files(home).publish(upload_id)
     return upload_id
 
 

@@ -21,7 +21,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ServiceStatement:
     """What a service said of one field of a paper, and when it first said so."""
 
     field: str

@@ -22,7 +22,7 @@ from ..documents.publication_status import (
     VersionKind,
 )
 from ..table_columns import JSON, NUMBER, TEXT, Column, TypedTable, dump_json, integer
-from .metadata_records import Answer, Statement, title_mark
+from .metadata_records import Answer, ServiceStatement, title_mark
 from .register_tables import RegisterTables, TableConnection, rows_of
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
@@ -160,7 +160,7 @@ class MetadataStore:
                 [(doi, version.kind, version.doi, version.source) for version in versions],
             )
 
-    def statements(self, doi: str) -> list[Statement]:
+    def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
         rows = self._rows(
             "statements",
@@ -168,7 +168,7 @@ class MetadataStore:
             (doi,),
         )
         latest = {(row["field"], row["service"]): row for row in rows}
-        return [Statement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
+        return [ServiceStatement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper on which there is a notice or of which another version is known, by key."""

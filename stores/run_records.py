@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..errors import InputError
 from ..section_kinds import SECTION_KINDS
-from ..table_columns import FLAG, MOMENT, OBJECT, TEXT, TypedTable, choice, integer, optional, shaped
+from ..table_columns import FLAG, MOMENT, NAME, OBJECT, TEXT, TypedTable, choice, integer, optional, shaped
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
@@ -41,7 +41,7 @@ RUNS: Final = TypedTable(
     "runs",
     ("thread_id",),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "fingerprint": TEXT,
         "section": choice(*SECTION_KINDS, "paper", "research"),
         "title": TEXT,
@@ -59,7 +59,7 @@ CONVERSATIONS: Final = TypedTable(
     "conversations",
     ("thread_id",),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "begun_at": MOMENT,
         "updated_at": MOMENT,
         "turns": integer(),
@@ -70,7 +70,7 @@ TURNS: Final = TypedTable(
     "turns",
     ("thread_id", "number"),
     {
-        "thread_id": TEXT,
+        "thread_id": NAME,
         "number": integer(),
         "asked": TEXT,
         "question": TEXT,

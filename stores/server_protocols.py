@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..models.journal.journal_database import CallLocks
+from ..models.journal.single_flight import CallLocks
 from .home import Home
 from .job_records import EventBatch, EventPage, JobEntry, JobOrder, JobState, KeyUse
 from .recent_endings import RecentEndings
@@ -58,14 +58,14 @@ class ServerJobs(Protocol):
         """Have the server that works on a job stop it."""
         ...
 
-    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """Make up to this many unfinished jobs of servers that are gone this server's own, and return them.
 
         So are its own that it has let go without being able to register their end; those are not among `busy`.
         """
         ...
 
-    def hand_back(self, job_id: str) -> None:
+    def release(self, job_id: str) -> None:
         """Leave a job that was taken up to whichever server can start it."""
         ...
 

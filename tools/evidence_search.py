@@ -11,8 +11,7 @@ from typing import Final
 from ..documents import Category
 from ..documents.chunking import Window
 from ..models.concurrency import gather_all
-from ..roles.needs import Need, Purpose
-from ..roles.protocols import EvidenceReader, Findings
+from ..roles.protocols import EvidenceReader, Findings, Need, Purpose
 from ..stores.library import Library
 from .found_evidence import EvidenceLimits, FoundEvidence, Searched, kept
 from .need_coverage import STRONG

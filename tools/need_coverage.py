@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
-from ..roles.needs import Need, NeedCoverage, Status
+from ..roles.protocols import Need, NeedCoverage, Status
 
 STRONG: Final = 0.6  # from this score on a finding helps with its need, rather than being background
 _WHOLE: Final = 0.9  # from this score on a finding meets its need alone

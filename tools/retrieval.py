@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 from ..documents import Chunk
 from ..documents.figures import PaperFigure
+from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import Vector
-from ..models.embeddings.reranker import Reranker
 from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library

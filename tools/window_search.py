@@ -18,7 +18,7 @@ from typing import Final
 from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.chunking import Window
 from ..models.concurrency import gather_all
-from ..roles.needs import Need
+from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
 from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, rank
 from .scope import Scope

@@ -9,7 +9,7 @@ from typing import Final
 from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
-from ..metadata.bib_entry import PAGES
+from ..metadata.bib_entry import escape_separators, normalize_pages
 from ..metadata.citation_keys import KeyFields
 from .zotero_records import Creator, ZoteroItem, ZoteroLibrary
 
@@ -79,7 +79,7 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
         "series": as_latex(field("series", "")),
         "volume": as_latex(field("volume", "")),
         "number": as_latex(field("issue") or field("reportNumber") or field("number") or ""),
-        "pages": as_latex(PAGES.sub(r"\1--\2", field("pages", "")[:100])),
+        "pages": as_latex(normalize_pages(field("pages", "")[:100])),
         "edition": as_latex(field("edition", "")),
         "publisher": as_latex(field("publisher", "")),
         "address": as_latex(field("place", "")),
@@ -117,7 +117,7 @@ def _name(creator: Creator) -> str:
     if not creator.given:
         return "{" + as_latex(creator.family) + "}"
     written = f"{as_latex(creator.family).replace(',', ' ')}, {as_latex(creator.given).replace(',', ' ')}"
-    return re.sub(r"\b(and|others)\b", r"{\1}", written)
+    return escape_separators(written)
 
 
 def _venue(item: ZoteroItem) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from ..models.http.clock import Clock
+from ..models.http.limiter import Clock
 from ..settings.config import Settings
 from ..stores.home import Home
 from .sync import SyncReport

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...experiment import Experiment
-from ...roles.inputs import Source
+from ...roles.protocols import Source
 from ..markers import CitedSentence, sentences
 from ..quotations import quoted_spans
 from ..spans import line_start, within

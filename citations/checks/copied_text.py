@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...experiment import Experiment
-from ...roles.inputs import Source
+from ...roles.protocols import Source
 from ..quotations import quoted_spans
 from .findings import Finding, shown
 from .unicode_folding import fold

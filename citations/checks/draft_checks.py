@@ -15,8 +15,7 @@ from typing import Literal
 
 from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import without_details
-from ...roles.inputs import Source
-from ...roles.protocols import Draft
+from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ..markers import MARKER, marker_ids, normalise_markers, sentences
 from ..quotations import verbatim_spans

@@ -9,13 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import (
-    Final,
-    Literal,
-    NotRequired,  # as in graph/state.py, which holds these
-)
+from typing import Final, Literal
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
 from ...documents import Evidence
 from ...documents.marker_escaping import as_written
@@ -83,17 +79,14 @@ SHOWN = 80
 
 
 class FindingRecord(TypedDict):
-    """A finding as plain data; the span is None if it concerns the whole text.
-
-    `ids` are missing in records of earlier versions: `evidence_ids` reads both.
-    """
+    """A finding as plain data; the span is None if it concerns the whole text, `ids` the evidence that it names."""
 
     rule: str
     severity: str
     message: str
     start: int | None
     end: int | None
-    ids: NotRequired[list[str]]
+    ids: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +130,6 @@ _REMEDIES: Final[dict[str, str]] = {
 
 
 _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
-_QUOTED: Final = re.compile(r'"[^"]*"')
-
-
-def evidence_ids(finding: FindingRecord) -> tuple[str, ...]:
-    """The evidence that a finding names; in records of earlier versions only its message does, after the sentence."""
-    if "ids" in finding:
-        return tuple(finding["ids"])
-    message = finding["message"]
-    said = message.rpartition('" ')[2] if finding["rule"] == "idle-marker" else _QUOTED.sub("", message)
-    return tuple(dict.fromkeys(_MARKER.findall(said)))
 
 
 def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:

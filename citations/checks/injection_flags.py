@@ -14,7 +14,7 @@ from typing import Any
 
 from ...documents import Chunk, Paper
 from ...documents.figures import PaperFigure
-from ...roles.inputs import Source
+from ...roles.protocols import Source
 from .findings import Finding, shown
 from .injection_patterns import Suspicion, suspicious
 

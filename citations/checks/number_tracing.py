@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ...documents.marker_escaping import as_written
 from ...experiment import Experiment
-from ...roles.inputs import Source
+from ...roles.protocols import Source
 from ...text.words import STOP_WORDS, stem
 from ..markers import CitedSentence, sentences
 from .findings import Finding, shown

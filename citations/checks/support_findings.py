@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...roles.inputs import Source
-from ...roles.protocols import CitedClaim, Verdict, VerdictLabel
+from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
 from ..markers import CitedSentence, sentences, sentences_with_markers
 from ..spans import line_start
 from .absence import states_only_absence
@@ -74,7 +73,8 @@ def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
 
 def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Finding]:
     """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
-    nothing. In older runs, each marker has its own verdict."""
+    nothing.
+    """
     return [
         finding
         for sentence in sentences_with_markers(text)

@@ -48,7 +48,6 @@ COSTS: Final[Mapping[str, str]] = {
 def evidence_report(record: Mapping[str, Any], images: ReportImages | None = None) -> str:
     """Render the report of a finished section from its record, which includes `report`; `images` become part of it."""
     images = images or ReportImages()
-    record = {"own_citations": (), "coverage": {}, **record}  # sections of older versions lack these
     view = report_view(record)
     placed = standing_apart(record["text"], links_of(view, record))
     style = _style(view)
@@ -93,8 +92,8 @@ def _style(view: ReportView) -> str:
 
 
 def commonness(found: Mapping[str, Any]) -> str:
-    """In how many passages and fields a number occurs; empty for numbers traced before these were counted."""
-    counts = ((found.get("passages", 0), "passage"), (found.get("fields", 0), "field"))
+    """In how many passages and fields a number occurs."""
+    counts = ((found["passages"], "passage"), (found["fields"], "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
 
 

@@ -23,7 +23,7 @@ _UNKNOWN = {
     "status": "",
     "notices": (),
     "ocr_pages": (),
-}  # a paper that was removed from the library, and fields that records of older versions lack
+}  # a paper that was removed from the library
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 # Verdicts that a reader should check, by the rule of their finding.
@@ -68,7 +68,7 @@ class Excerpt:
 class SearchHit:
     """A piece of evidence: its record, its paper, the numbers of the searches that found it and of its cards.
 
-    `quote` is shown with an ellipsis where its sentence is cut; runs of older versions have only the words.
+    `quote` is shown with an ellipsis where its sentence is cut.
     """
 
     record: Mapping[str, Any]
@@ -141,7 +141,7 @@ class ReportView:
     findings: Sequence[Mapping[str, Any]]
     numbers: Sequence[Mapping[str, Any]]
     suspicious: frozenset[str]
-    left_out: Sequence[Mapping[str, Any]] = ()
+    left_out: Sequence[Mapping[str, Any]]
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
@@ -181,7 +181,7 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
             {**_UNKNOWN, **report["papers"].get(item["key"], {})},
             tuple(numbers.get(item["id"], ())),
             tuple(cards_of.get(item["id"], ())),
-            report.get("quotes", {}).get(item["id"], item["quote"]),
+            report["quotes"].get(item["id"], item["quote"]),
         )
         for item in record["evidence"]
     }
@@ -204,9 +204,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         verdicts=verdicts,
         findings=record["findings"],
         numbers=record["numbers"],
-        # Sections of older versions have none.
-        left_out=record.get("left_out", ()),
-        suspicious=frozenset(flag["evidence_id"] for flag in record.get("suspicious", ()) if flag["evidence_id"]),
+        left_out=record["left_out"],
+        suspicious=frozenset(flag["evidence_id"] for flag in record["suspicious"] if flag["evidence_id"]),
     )
 
 
@@ -252,14 +251,12 @@ def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Sup
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    """The deciding words of the passage, in order; records of older runs have only the first span."""
+    """The deciding words of the passage, in order."""
     spans = [
         (span["start"], span["end"])
-        for span in citation.get("decided_by_spans", ())
+        for span in citation["decided_by_spans"]
         if span["chunk_id"] == citation["chunk_id"]
     ]
-    if not spans and citation.get("decided_by"):
-        spans = [tuple(citation["decided_by"])]
     return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
 
 

@@ -41,7 +41,7 @@ def warning(text: str) -> None:
 def panel(title: str, markdown: str) -> None:
     """Print a result: framed markdown on a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
-        from ...citations.html_escaping import inert  # which loads all of the citations
+        from ...api.result_views import inert  # which loads all of the citations
 
         result(f"{inert(markdown.strip())}\n")
         return

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ...api.messages import counted
-from ...section_kinds import SECTION_KINDS
+from ...api.run_options import SECTION_KINDS
 from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
 from . import display
 from .research_commands import keyed_references
@@ -23,9 +23,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 async def save(shell: Shell, argument: str) -> Outcome:
     """Save the last result as markdown, with the other files of an answer or section."""
-    from ...citations.html_escaping import inert
-    from ...runs.output_files import save_section, write_own_file
-    from ...runs.result_record import stored
+    from ...api.result_views import inert
+    from ...api.run_texts import save_section, stored, write_own_file
 
     draft = shell.state.draft
     assert draft is not None  # `require` has seen to it
@@ -76,9 +75,8 @@ def _target(argument: str, name: str) -> Path:
 
 async def section(shell: Shell, argument: str) -> Outcome:
     """Write a section of the paper on an experiment."""
-    from ...experiment import load_experiment
-    from ...runs.execution import run_request
-    from ...runs.section_request import SectionRequest
+    from ...api.running import run_request
+    from ...api.writing import load_section_request
 
     kind, _, given = argument.partition(" ")
     if kind not in SECTION_KINDS:
@@ -91,11 +89,10 @@ async def section(shell: Shell, argument: str) -> Outcome:
             "A section is about an experiment, and none was named.",
             help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
         )
-    experiment = await asyncio.to_thread(load_experiment, source)
+    request = await asyncio.to_thread(load_section_request, kind, source)
     shell.experiment = source
     session = await shell.session()
     with section_progress(session.spent_now) as show:
-        request = SectionRequest(kind, experiment, str(source))
         finished = await run_request(request, session, on_event=show, on_notice=notice)
     record = finished.record
     if finished.finished_earlier:

@@ -115,7 +115,7 @@ def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> li
             if rest.casefold() in key.casefold()
         ]
     if takes == "section":
-        from ...section_kinds import SECTIONS
+        from ...api.run_options import SECTIONS
 
         return [(kind, spec.purpose) for kind, spec in SECTIONS.items() if kind.startswith(rest.casefold())]
     return _files(rest) if takes == "file" else []

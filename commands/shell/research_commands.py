@@ -19,9 +19,9 @@ from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
 
 if TYPE_CHECKING:
+    from ...api.conversation import TurnKind
     from ...api.events import ProgressEvent
-    from ...graph.conversation_state import TurnKind
-    from ...runs.result_record import UsageRecord
+    from ...api.result_views import UsageRecord
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -50,8 +50,8 @@ async def improve(shell: Shell, feedback: str) -> Outcome:
 
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     session = await shell.session()
-    from ...graph.completeness import coverage_line
-    from ...runs.conversation import TurnRequest, take_turn
+    from ...api.conversation import TurnRequest, take_turn
+    from ...api.result_views import coverage_line
 
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
@@ -82,7 +82,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         display.warning("That was a draft; this is the answer after the checks")
     display.panel("Research Results", shown_answer(record, outcome.papers, text=not view.has_shown(record)))
     _tell_cost(record["usage"])
-    if coverage := coverage_line(record.get("coverage", {})):
+    if coverage := coverage_line(record["coverage"]):
         notice(coverage)
     display.next_steps(_NEXT)
     return outcome
@@ -153,9 +153,9 @@ class Stages(RunProgress):
 
 
 def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
-    from ...graph.completeness import coverage_warnings, tried_of
+    from ...api.result_views import attempts, coverage_warnings
 
-    for text in coverage_warnings(*tried_of(record.get("coverage", {}))):
+    for text in coverage_warnings(*attempts(record["coverage"])):
         display.warning(text)
     if stages.papers and not stages.chunks:
         display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")

@@ -12,7 +12,7 @@ from .background_open import Opening
 from .state import INITIAL, ShellState
 
 if TYPE_CHECKING:
-    from ...graph.session import Session
+    from ...api.homes import Session
 
 
 @dataclass

@@ -11,8 +11,7 @@ from langgraph.runtime import Runtime
 
 from ...documents import Chunk
 from ...plurals import counted
-from ...roles.chat.prompt_format import fenced
-from ...roles.chat.prompt_passages import show_passages
+from ...roles.chat.prompt_format import fenced, show_passages
 from ...tools.tool_schemas import COUNTED, SearchEvidence, ToolRequestError, parse_request
 from ..events import progress
 from ..role_inputs import brief_of, is_answerable, limits_of

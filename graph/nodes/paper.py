@@ -9,19 +9,18 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from ...citations.export.whole_paper import whole_paper
-from ...citations.references import References
+from ...documents.sandbox import in_thread
+from ...drafts.finished_text import FinishedText
+from ...drafts.page_record import RenderedPage, paper_record, render_page
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
-from ..completeness import coverage_in_all
 from ..events import progress
-from ..finished_text import FinishedText, finished_text
 from ..input_check import require_given
-from ..page_record import RenderedPage, layout_page, page_record, references_of
 from ..role_inputs import chunks_shown
 from ..session import Session
 from ..state import PaperInput, SectionState, Update, WrittenSection
+from .render import finished_text, page_options
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
@@ -83,22 +82,19 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
         finished[written["section"]] = await finished_text(_state_when_finished(state, written), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
-    pages: list[RenderedPage] = []
-    numbering: tuple[str, ...] = ()
-    for kind in PAPER_ORDER:
-        pages.append(await layout_page(finished[kind], session, read=read[kind], before=numbering))
-        numbering = pages[-1].shown.numbering
-    cited = {paper.key: paper for page in pages for paper in page.papers}
-    papers = [cited[key] for key in numbering]
-    references = await references_of(papers, numbering, session.settings.cite_style, session)
     spent = _cost_by_section(state)
-    sections = [
-        {**await asyncio.to_thread(page_record, page, References(references.entries), session), "usage": spent[kind]}
-        for kind, page in zip(PAPER_ORDER, pages, strict=True)
-    ]
-    title = finished["abstract"].brief.experiment.paper_concept.title
-    whole = whole_paper(title, sections, state["evidence"], papers, references, session.notice)
-    return {**whole, "coverage": coverage_in_all(section["coverage"] for section in sections)}
+
+    def build() -> dict[str, Any]:
+        pages: list[RenderedPage] = []
+        for kind in PAPER_ORDER:
+            before = pages[-1].shown.numbering if pages else ()
+            options = page_options(session, kind)
+            pages.append(render_page(finished[kind], session.library, options, read=read[kind], before=before))
+        title = finished["abstract"].written.brief.experiment.paper_concept.title
+        usage = [spent[kind] for kind in PAPER_ORDER]
+        return paper_record(pages, usage, state["evidence"], title, session.notice)
+
+    return await in_thread(build)
 
 
 def _state_when_finished(state: SectionState, written: WrittenSection) -> SectionState:
@@ -113,7 +109,7 @@ def _state_when_finished(state: SectionState, written: WrittenSection) -> Sectio
         "verdicts": written["verdicts"],
         "warnings": written["warnings"],
         "offered": written["offered"],
-        "needs": written.get("needs", []),
+        "needs": written["needs"],
         "written": [],
     }
 

@@ -12,6 +12,7 @@ from langgraph.types import Overwrite
 
 from ...documents import Category
 from ...documents.chunking import Window
+from ...drafts.written_draft import QueryRecord
 from ...plurals import counted
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
@@ -28,7 +29,7 @@ from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..session import Session
-from ..state import QueryRecord, ResearchInput, ResearchState, Update
+from ..state import ResearchInput, ResearchState, Update
 from ..state_conversion import (
     PlannedSearch,
     first_searches,

@@ -9,19 +9,22 @@ from typing import Any, Final, Literal, cast
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from ...drafts.written_draft import QueryRecord
 from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
 from ...plurals import counted
-from ...roles.needs import Purpose
+from ...roles.extractive.statement_needs import section_needs
+from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
 from ...tools.evidence_search import best_fitting, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..default_queries import default_queries as queries_for
 from ..events import progress
 from ..input_check import require_given
+from ..needs_filter import without_own_results
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
 from ..session import Session
-from ..state import QueryRecord, RunState, SectionInput, SectionState, Update
+from ..state import RunState, SectionInput, SectionState, Update
 from ..state_conversion import (
     first_searches,
     near_titles,
@@ -31,7 +34,6 @@ from ..state_conversion import (
     purpose_of,
     recorded,
 )
-from ..text_rules import rules_of
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
@@ -74,12 +76,19 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     titles = await near_titles(session, purpose.text)
     needs = await roles.needs.needs(brief, titles)
     if "agent" not in session.extractive:  # otherwise each is named by the author's own paragraph
-        needs = await asyncio.to_thread(rules_of(brief).searchable_needs, needs)
+        needs = await asyncio.to_thread(_searchable_needs, needs, brief)
     # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
-    before = sum(len(written.get("needs", ())) for written in cast(SectionState, state).get("written", ()))
+    before = sum(len(written["needs"]) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     runtime.stream_writer(needs_planned(needs))
     return {"needs": need_records(needs)}
+
+
+def _searchable_needs(needs: tuple[Need, ...], brief: Brief) -> tuple[Need, ...]:
+    """The needs without the user's own results; those of the default queries when nothing is left."""
+    if isinstance(brief, AnswerBrief):
+        return needs
+    return without_own_results(needs, brief.experiment) or section_needs(brief.queries)
 
 
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:

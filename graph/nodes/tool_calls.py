@@ -9,6 +9,7 @@ from typing import Any, cast
 from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 
+from ...drafts.written_draft import QueryRecord
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import beginning, coverage_lines
@@ -32,7 +33,7 @@ from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..search_requests import need_of, of_earlier_section, of_section, own_first, split_repeats
 from ..session import Session
-from ..state import QueryRecord, ResearchState, RunState, Update
+from ..state import ResearchState, RunState, Update
 from ..state_conversion import needs_of, own_queries, passages_of, purpose_of
 from .agent import may_continue, tool_answer
 

@@ -15,24 +15,33 @@ from ...citations.checks.draft_checks import check_draft, replace_invalid_citati
 from ...citations.checks.findings import Finding, FindingRecord, for_writer, sentence_spans_of
 from ...citations.checks.support_findings import cited_claims, support_findings
 from ...citations.citation_styles import render
-from ...citations.csl_styles import style_file
 from ...citations.markers import normalise_markers
-from ...citations.references import build_references
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
+from ...drafts.page_record import page_references
+from ...drafts.sentence_repair import (
+    IDLE,
+    OF_THE_WHOLE,
+    SHOWN_IN_REPAIR,
+    Attempt,
+    apply_edits,
+    failing_sentences,
+    keep_improvements,
+    make_edits,
+    map_findings,
+)
+from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
+from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
+from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
-from ...roles.inputs import Brief, Source
-from ...roles.protocols import Draft, VerdictLabel
-from ...settings.config import CitationStyle
-from ..best_sentences import placed_in, settle
+from ...roles.protocols import Brief, Draft, VerdictLabel
 from ..draft_stream import DraftEventStream
 from ..events import progress
-from ..role_inputs import brief_of, draft_of, record_of, with_chosen_quotes
-from ..sentence_repairs import IDLE, OF_THE_WHOLE, SHOWN_IN_REPAIR, apply_edits, edits_of, failing_sentences
+from ..role_inputs import brief_of
 from ..session import Session
-from ..state import Attempt, ResearchState, RunState, Update, VerdictRecord
+from ..state import ResearchState, RunState, Update
 from ..state_conversion import searched_in_vain
-from ..verdicts import judged, verdicts_of, without_idle
+from .render import page_options
 
 
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -47,13 +56,13 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {passages}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
-        return {"draft": record_of(Draft("")), "warnings": warnings}
-    style = session.style_of(brief)
+        return {"draft": draft_record(Draft("")), "warnings": warnings}
+    style = page_options(session, brief.kind).style
     before = cast(ResearchState, state).get("numbering", ())
     stream = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.writer_of(brief).write(brief, stream)
     stream.finish(draft)
-    return {"draft": record_of(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
+    return {"draft": draft_record(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
 
 
 async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -66,29 +75,29 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         runtime.stream_writer(progress("checked", "own words and verbatim quotes; nothing was judged"))
         return {"findings": [], "repairing": False}
     brief, warnings = await brief_of(state, session)
-    draft = draft_of(state)
+    draft = draft_from(state["draft"])
     own = await asyncio.to_thread(_check_findings, draft, brief)
     runtime.stream_writer(progress("checked", _counted(own)))
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     new = await _judged(state, draft, brief, keys, runtime, session)
-    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    verdicts = verdicts_from([*state.get("verdicts", []), *new])
     open_needs = searched_in_vain(state)
 
     def evaluate(text: str) -> list[FindingRecord]:
         written = replace(draft, text=text)
         seen = _as_shown(written, brief, keys)
         judged = [*support_findings(seen, verdicts), *absence_findings(seen, open_needs)]
-        return [*(finding.as_dict() for finding in _check_findings(written, brief)), *placed_in(text, seen, judged)]
+        return [*(finding.as_dict() for finding in _check_findings(written, brief)), *map_findings(text, seen, judged)]
 
     now: Attempt = {"draft": state["draft"], "findings": await asyncio.to_thread(evaluate, draft.text)}
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
     if before is not None and "edits" in before:
-        settled = await asyncio.to_thread(settle, before, evaluate)
-        now = {"draft": {**state["draft"], "text": settled.text}, "findings": settled.findings}
-        stuck = not settled.kept
-        if settled.taken_back:
-            repaired = counted(settled.taken_back, "sentence")
+        edited = await asyncio.to_thread(keep_improvements, before, evaluate)
+        now = {"draft": {**state["draft"], "text": edited.text}, "findings": edited.findings}
+        stuck = not edited.kept
+        if edited.reverted:
+            repaired = counted(edited.reverted, "sentence")
             warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
     elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
@@ -128,21 +137,23 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         found = _whole_repair_findings(before)
         messages = [for_writer(finding) for finding in found]
-        draft = await roles.writer_of(brief).repair(brief, draft_of(state), messages, sentence_spans_of(found))
+        draft = await roles.writer_of(brief).repair(
+            brief, draft_from(state["draft"]), messages, sentence_spans_of(found)
+        )
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
-        return {**again, "draft": record_of(normalised), "before_repair": before}
+        return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_of(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
     given = await asyncio.to_thread(lambda: [answer and _with_literals(answer, brief, session) for answer in given])
-    edits = await asyncio.to_thread(edits_of, text, failing, given, brief.experiment.words())
+    edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words())
     return {
         **again,
         "draft": {**before["draft"], "text": await asyncio.to_thread(apply_edits, text, edits)},
         "before_repair": {**before, "edits": edits},
-        "verdicts": without_idle(state, text, failing, edits),
+        "verdicts": carry_verdicts(verdicts_from(state.get("verdicts", [])), text, failing, edits),
     }
 
 
@@ -161,19 +172,27 @@ async def _judged(
     roles = await session.roles(runtime)
     sources = with_chosen_quotes(brief.citable, draft)
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
-    style = session.style_of(brief)
     # pandoc takes as long as a model's answer, so it makes the references while the judge works.
     # The references of a paper are made once, at its end.
     alone = brief.earlier is None
-    references = asyncio.ensure_future(_prefetch_references(draft, sources if alone else [], style, session))
+    options = page_options(session, brief.kind)
+
+    def prefetch() -> None:
+        """Build the references that `render` will need, so that they are cached; a failure is reported there."""
+        shown = render(draft.text, sources if alone else [], options.style)
+        cited = {source.paper.key: source.paper for source in sources}
+        papers = complete_papers(session.library.metadata, [cited[key] for key in shown.keys])
+        page_references(papers, shown.numbering, options.style, options.csl)
+
+    references = asyncio.ensure_future(in_thread(prefetch))
     try:
-        new = await judged(roles.judge, text, sources, verdicts_of(state))
+        new = await judge_text(roles.judge, text, sources, verdicts_from(state.get("verdicts", [])))
     except asyncio.CancelledError:
         references.cancel()
         raise
     finally:
         await references
-    verdicts = verdicts_of({**state, "verdicts": [*state.get("verdicts", []), *new]})
+    verdicts = verdicts_from([*state.get("verdicts", []), *new])
     here = [
         verdicts[sentence, source.evidence.id].label
         for sentence, claim in cited_claims(text, sources).items()
@@ -181,16 +200,6 @@ async def _judged(
     ]
     runtime.stream_writer(progress("judged", _verdict_summary(here, support_findings(text, verdicts))))
     return new
-
-
-async def _prefetch_references(draft: Draft, sources: list[Source], style: CitationStyle, session: Session) -> None:
-    """Build the references that `render` will need, so that they are cached; a failure is reported there."""
-    csl = style_file(session.settings.csl)
-    shown = await asyncio.to_thread(render, draft.text, sources, style)
-    cited = {source.paper.key: source.paper for source in sources}
-    numbers = {key: shown.number(key) for key in shown.keys}
-    papers = await asyncio.to_thread(session.completed, [cited[key] for key in shown.keys])
-    await in_thread(build_references, papers, style, numbers=numbers, csl=csl)
 
 
 def _to_repair(attempt: Attempt) -> list[FindingRecord]:

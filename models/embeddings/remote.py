@@ -19,17 +19,15 @@ import numpy as np
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..concurrency import gather_all
-from ..http.endpoint_address import check_url, limiter_for
+from ..http.endpoints import ModelIdentity, check_url, endpoint_name, key_of
 from ..http.failures import BrokenAnswerError
-from ..http.model_identity import ModelIdentity, endpoint_name, key_of
-from ..http.response_validation import usage_of
-from ..http.retry import Limiter
-from ..journal.billing_context import Payer, current_payer
-from ..journal.budget import Budget, BudgetLimits
+from ..http.limiter import Limiter, limiter_for
+from ..http.responses import usage_of
+from ..journal.budget import Budget, BudgetLimits, Payer, current_payer
 from ..journal.journal import Journal
 from ..journal.records import CallRecord, CallResult, Hold, RunScope
 from ..paid_call import PaidRequest, answers_to
-from .bundled_weights import count_tokens, count_tokens_each
+from .bundled_models import count_tokens, count_tokens_each
 from .protocol import Vector, Vectors, normalised
 
 if TYPE_CHECKING:

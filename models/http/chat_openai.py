@@ -20,8 +20,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-from .response_validation import answer_of
-from .sse import StreamedResponse, answer_pieces, is_event_stream
+from .response_body import is_event_stream
+from .responses import StreamedResponse, answer_of, answer_pieces
 
 
 class LeanChatOpenAI(ChatOpenAI):

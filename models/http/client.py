@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 import openai
 from pydantic import SecretStr
 
-from ..singleton import thread_safe_cache
+from ..concurrency import thread_safe_cache
+from .endpoints import endpoint_name
 from .failures import (
     BrokenAnswerError,
     RedirectedError,
@@ -26,9 +27,7 @@ from .failures import (
     retry_after,
     server_message,
 )
-from .model_identity import endpoint_name
-from .response_body import ACCEPTED_ENCODING, body_parts, json_of
-from .sse import is_event_stream
+from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, json_of
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.

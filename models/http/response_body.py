@@ -1,14 +1,17 @@
 """Reads response bodies with size limits, incremental decompression and safe JSON parsing.
 
 A few kilobytes of compressed body can expand to gigabytes. So only gzip is requested, and never more of it is
-decompressed than the limit of an answer.
+decompressed than the limit of an answer. Events of a stream are read with a limit for a line, which no library for
+server-sent events has.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Final
 
 from .failures import BrokenAnswerError
@@ -17,6 +20,10 @@ ACCEPTED_ENCODING: Final = "gzip"
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _DIGITS: Final = 400  # per integer; Python refuses more than 4,300, and with them the whole answer
+# A token takes a chunk of about 300 bytes: room for 100,000 of them.
+MOST_BYTES_OF_STREAM: Final = 32_000_000
+MOST_BYTES_OF_LINE: Final = 4_000_000
+_DATA: Final = re.compile(rb"^data:([^\n]*)", re.M)
 
 
 async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
@@ -53,3 +60,27 @@ def _whole_number(digits: str) -> int | float:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_whole_number)
+
+
+def is_event_stream(response: Any) -> bool:
+    """Whether a response is an event stream; some servers never stream."""
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower() == "text/event-stream"
+
+
+async def data_lines(response: Any) -> AsyncGenerator[bytes, None]:
+    """Yield the data lines of an event stream; others are keep-alive comments or unused fields."""
+    left: list[bytes] = []
+    size = 0
+    async with aclosing(body_parts(response, MOST_BYTES_OF_STREAM)) as parts:
+        async for part in parts:
+            left.append(part)
+            size += len(part)
+            if b"\n" in part:
+                block, _, rest = b"".join(left).rpartition(b"\n")
+                left, size = [rest], len(rest)
+                for line in _DATA.findall(block):
+                    yield line
+            elif size > MOST_BYTES_OF_LINE:
+                raise BrokenAnswerError(f"a line of more than {MOST_BYTES_OF_LINE // 1_000_000} MB")
+    for line in _DATA.findall(b"".join(left)):
+        yield line

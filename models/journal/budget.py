@@ -16,21 +16,20 @@ A request whose answer was lost may have been paid for: its reservation stays co
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ...errors import ConfigurationError, PausedError
 from ...plurals import counted
 from ...settings.config import Price, Settings
-from ..http.failures import FailureKind
-from ..http.retry import CallFailedError
+from ..http.failures import CallFailedError, FailureKind
 from . import spending_table
 from .journal import Journal
 from .journal_database import JournalConnection
-from .pricing import total_cost
-from .records import Hold, Spending
+from .records import Hold, Spending, total_cost
 from .single_flight import CrossLoopEvent
 
 # The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
@@ -278,3 +277,29 @@ def _as_spent(held: Hold) -> Spending:
 
 def _reached(flag: str, detail: str, enough: float) -> BudgetReachedError:
     return BudgetReachedError(f"The budget is reached ({flag}): {detail}.", flag=flag, enough=enough)
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """A run and its budget."""
+
+    run: str
+    budget: Budget
+
+
+_payer: ContextVar[Payer | None] = ContextVar("payer", default=None)
+
+
+def current_payer() -> Payer | None:
+    """The payer in the current context; None outside of runs."""
+    return _payer.get()
+
+
+@contextmanager
+def bill_to(run: str, budget: Budget) -> Iterator[None]:
+    """Bill embeddings inside the block to `run`, including those in tasks and threads started there."""
+    token = _payer.set(Payer(run, budget))
+    try:
+        yield
+    finally:
+        _payer.reset(token)

@@ -23,12 +23,11 @@ from typing import Final, Self, TypeVar
 from ...errors import InputError, PausedError
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
-from ..http.clock import Clock, SystemClock
+from ..http.limiter import Clock, SystemClock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
-from .journal_database import JournalConnection, JournalDatabase, JournalFile
+from .journal_database import DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
-from .schema import DAMAGED_REMEDY
 from .single_flight import SingleFlight
 from .streaming import Streams
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from .schema import connect, remedy
-from .single_flight import KeyLocks
+from ...sqlite import TextConnection, write_ahead
+from .single_flight import CallLocks, KeyLocks
 
 
 class JournalConnection(Protocol):
@@ -32,22 +33,6 @@ class JournalConnection(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-        ...
-
-
-class CallLocks(Protocol):
-    """Keys of calls that this process has claimed, against other processes."""
-
-    def take(self, key: str) -> bool | Awaitable[bool]:
-        """Try to lock a key; returns whether it is now held. Awaited where that takes a round trip."""
-        ...
-
-    def give_back(self, key: str) -> None:
-        """Release the key; never waits."""
-        ...
-
-    def close(self) -> None:
-        """Release all keys."""
         ...
 
 
@@ -145,3 +130,128 @@ class JournalFile:
     def remedy(self, error: Exception) -> str:
         """A one-line remedy for an error of the file."""
         return remedy(error)
+
+
+DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
+SCHEMA_VERSION: Final = 4
+LOCK_PATIENCE: Final = 30.0  # seconds to wait for another writing process
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS answers (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    made_at REAL NOT NULL,
+    rejected INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    payload TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS answers_by_key ON answers (key, id);
+CREATE TABLE IF NOT EXISTS uses (
+    id INTEGER PRIMARY KEY,
+    run TEXT NOT NULL,
+    key TEXT NOT NULL,
+    answer INTEGER NOT NULL REFERENCES answers (id),
+    paid INTEGER NOT NULL,
+    used_at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS uses_by_run ON uses (run, key, id);
+CREATE TABLE IF NOT EXISTS spending (
+    run TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    paid INTEGER NOT NULL DEFAULT 0,
+    reused INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    held_calls INTEGER NOT NULL DEFAULT 0,
+    held_input INTEGER NOT NULL DEFAULT 0,
+    held_output INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (run, kind, endpoint, model)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS beginnings (
+    run TEXT PRIMARY KEY,
+    after INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contexts (
+    run TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (run, endpoint, model)
+) WITHOUT ROWID;
+"""
+_COUNTS: Final = "paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output".split(", ")
+# The first two versions stored whatever a server reported as usage: fractions, texts, negative numbers.
+_MEND_COUNTS: Final = "UPDATE spending SET " + ", ".join(
+    f"{name} = min(max(CAST({name} AS INTEGER), 0), 1000000000000)" for name in _COUNTS
+)
+# The first version counted from the uses, so answers could not be pruned without losing the count.
+_COUNT_USES: Final = """
+INSERT INTO spending (run, kind, endpoint, model, paid, reused, input_tokens, output_tokens)
+SELECT u.run, a.kind, a.endpoint, a.model, sum(u.paid), sum(NOT u.paid),
+    sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)
+FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None, factory=TextConnection)
+    try:
+        db.text_factory = _text
+        write_ahead(db, LOCK_PATIENCE)
+        db.execute("PRAGMA synchronous = FULL")
+        if _version(db) != SCHEMA_VERSION:
+            _make_tables(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(db)  # again: another process may have created them while this one waited
+        if version > SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
+        for statement in _SCHEMA.split(";\n"):
+            db.execute(statement)
+        if version == 1:
+            db.execute(_COUNT_USES)
+        if version:
+            db.execute(_MEND_COUNTS)
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _text(stored: bytes) -> str:
+    # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
+    return stored.decode("utf-8", "replace")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    with closing(db.execute("PRAGMA user_version")) as cursor:
+        return int(cursor.fetchone()[0])
+
+
+def remedy(error: Exception) -> str:
+    """A one-line remedy for an error of the file."""
+    name = getattr(error, "sqlite_errorname", "")
+    if "newer" in str(error):
+        return "Use the Citeloom version that created it, or another --home."
+    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+        return DAMAGED_REMEDY
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "Another process holds it: wait for that one to end, then run the same command again."
+    if name.startswith("SQLITE_FULL"):
+        return "Free space on the disk, then run the same command again."
+    return "Check that the folder is writable, or choose another with --home."

@@ -12,8 +12,7 @@ from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
 from . import spending_table
 from .journal import JournalError
-from .journal_database import JournalConnection, JournalDatabase
-from .schema import DAMAGED_REMEDY
+from .journal_database import DAMAGED_REMEDY, JournalConnection, JournalDatabase
 
 _DAY: Final = 86_400.0
 # A temporary table of ids, so that any number of them can be queried several times.

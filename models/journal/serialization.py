@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.messages.utils import count_tokens_approximately
 
-from ..http.model_identity import ModelIdentity, canonical_json, key_of
-from ..http.response_validation import usage_of
+from ..http.endpoints import ModelIdentity, canonical_json, key_of
+from ..http.responses import usage_of
 
 # Bumped if the same conversation would be sent to a model differently.
 _KEY_VERSION = 1

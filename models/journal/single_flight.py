@@ -14,10 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
-
-if TYPE_CHECKING:
-    from .journal_database import CallLocks
+from typing import Final, Protocol, Self
 
 try:
     import fcntl
@@ -48,6 +45,22 @@ class CrossLoopEvent:
         for event in self._waiting:
             with suppress(RuntimeError):  # the loop is closed and nobody waits any more
                 event.get_loop().call_soon_threadsafe(_settle, event)
+
+
+class CallLocks(Protocol):
+    """Keys of calls that this process has claimed, against other processes."""
+
+    def take(self, key: str) -> bool | Awaitable[bool]:
+        """Try to lock a key; returns whether it is now held. Awaited where that takes a round trip."""
+        ...
+
+    def give_back(self, key: str) -> None:
+        """Release the key; never waits."""
+        ...
+
+    def close(self) -> None:
+        """Release all keys."""
+        ...
 
 
 class KeyLocks:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Final
 
 from langchain_core.messages import AIMessage
 
 from ...documents.marker_escaping import without_stand_ins
 from ...experiment import SECTION_KINDS
+from ...models.journal.streaming import TextListener
+from ..protocols import Draft
 
 # Providers name the reason differently; each means "cut off at the output limit".
 _CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
@@ -68,3 +72,201 @@ def without_heading(text: str) -> str:
 def _names_a_kind(title: str) -> bool:
     words = title.strip(" :.").lower()
     return words in SECTION_KINDS or words in _OTHER_HEADINGS
+
+
+_THINKING: Final = "<think>"
+_THOUGHT: Final = "</think>"
+_FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
+# First lines that are removed once they have ended, and how such a line may begin.
+_LINES: Final = {
+    "preamble": (
+        re.compile(r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*", re.I),
+        ("sure", "certainly", "of course", "okay", "absolutely", "here is", "here are", "here's", "below is"),
+    ),
+    "fence": (re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t]*"), ("```", "~~~")),
+    "heading": (
+        re.compile(rf"#.*|\*\*[^*]*(?:\*\*?:?[ \t]*)?|(?:{'|'.join(SECTION_KINDS)}):?[ \t]*", re.I),
+        ("**", *SECTION_KINDS),
+    ),
+}
+_LONGEST_LINE: Final = 300  # no line that is removed is longer
+
+
+class StreamedProse:
+    """Implements `TextListener`: receives an answer and forwards its prose to `listener`."""
+
+    def __init__(self, listener: TextListener) -> None:
+        self._listener = listener
+        self._told = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = ""
+        self._fence = ""
+        self._steps = ["preamble", "fence", "heading"]  # still to be done
+        self._untouched = True
+
+    def restart(self) -> None:
+        """See `TextListener`."""
+        self._begin()
+        if self._told:
+            self._told = False
+            self._listener.restart()
+
+    def piece(self, text: str) -> None:
+        """See `TextListener`."""
+        self._held += text
+        if _THOUGHT in self._held:
+            # Some servers omit the opening tag: the text before the closing one is thinking all the same.
+            rest = self._held.rpartition(_THOUGHT)[2]
+            self.restart()
+            self._held, self._untouched = rest, False
+        if not self._begun():
+            return
+        end = min(_end_of(self._held), _place_of(_THOUGHT, self._held))
+        self._forward(self._held[:end])
+        self._held = self._held[end:]
+
+    def finish(self) -> None:
+        """Forward what was held back, once the answer is complete."""
+        if self._steps:
+            thinking = self._untouched and self._held.lstrip().startswith(_THINKING)
+            self._held = "" if thinking else self._held.strip()
+            while self._steps:
+                self._take()
+        left = self._held.rstrip()
+        if self._fence:
+            left = left.removesuffix(self._fence).rstrip()
+        self._forward(left)
+        self._held = ""
+
+    def _begun(self) -> bool:
+        """True when the prose has begun; what precedes it is removed."""
+        while self._steps:
+            self._held = self._held.lstrip()
+            if self._untouched and _THINKING.startswith(self._held[: len(_THINKING)]):
+                return False
+            line, ended, rest = self._held.partition("\n")
+            special, beginnings = _LINES[self._steps[0]]
+            may_be = len(line) <= _LONGEST_LINE and (
+                special.fullmatch(line) or (not ended and any(start.startswith(line.lower()) for start in beginnings))
+            )
+            if may_be and not rest.strip():
+                return False
+            self._take()
+        return True
+
+    def _take(self) -> None:
+        """Do the next step: remove a line if it is what the step removes."""
+        step = self._steps.pop(0)
+        self._untouched = False
+        if step == "preamble":
+            self._held = without_preamble(self._held)
+        elif step == "heading":
+            self._held = without_heading(self._held)
+        elif fence := _FENCE.match(self._held):
+            self._fence, self._held = fence["fence"], self._held[fence.end() :]
+            self._steps.insert(0, "preamble")
+
+    def _forward(self, text: str) -> None:
+        if not self._told:
+            text = text.lstrip()
+        if text:
+            self._told = True
+            self._listener.piece(text)
+
+
+def _end_of(text: str) -> int:
+    """The end of a text without what may be removed from it: white space, and the fence around the whole."""
+    bare = text.rstrip()
+    unfenced = bare.rstrip("`~")
+    return len(unfenced.rstrip()) if unfenced.endswith("\n") else len(bare)
+
+
+def _place_of(tag: str, text: str) -> int:
+    """Where `tag` may begin at the end of `text`; the end itself when it does not."""
+    return next((len(text) - size for size in range(len(tag), 0, -1) if text.endswith(tag[:size])), len(text))
+
+
+_DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
+_ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*+answer[ \t]*+:?[ \t]*+\n+", re.IGNORECASE)
+# A reference list of the model's own; ours is built from the citations.
+_LISTS: Final = ("references", "bibliography", "sources", "works cited")
+_LIST_LINE: Final = rf"(?<!\n)\n++[ \t]*+(?:#{{1,6}}[ \t]*|\*\*)(?:{'|'.join(_LISTS)})\b[ \t:*]*"
+_REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
+
+# The same for an unfinished text: a list has begun, or may begin at the end; the text may decline, or have a heading.
+_LIST_BEGUN = re.compile(rf"{_LIST_LINE}\n", re.IGNORECASE)
+_BEGINNINGS: Final = "|".join(word[:end] for word in _LISTS for end in range(len(word)))
+_LIST_BEGINS = re.compile(
+    rf"(?<!\s)\s*(?:\n[ \t]*+(?:[#*]*+[ \t]*+(?:{_BEGINNINGS})?|"
+    rf"[#*]++[ \t]*+(?:{'|'.join(_LISTS)})[ \t:*]*+))?\Z",
+    re.IGNORECASE,
+)
+_START: Final = "not answered"
+_LONGEST_START: Final = 400  # characters that are held back at the start
+_HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:?[ \t]*+)?\n*\Z", re.IGNORECASE)
+
+
+def answer_alone(draft: Draft) -> Draft:
+    """The draft without an "Answer" heading and without references; empty when it declines to answer."""
+    text = _REFERENCES.sub("", _ANSWER_HEADING.sub("", draft.text)).strip()
+    return replace(draft, text="" if _DECLINED.fullmatch(text) else text)
+
+
+class AnswerFilter:
+    """Implements `TextListener`: receives a draft and forwards to `listener` what `answer_alone` will keep of it."""
+
+    def __init__(self, listener: TextListener) -> None:
+        self._listener = listener
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = ""
+        self._look_at = 0
+        self._at_start = True
+        self._ended = False
+
+    def restart(self) -> None:
+        """See `TextListener`."""
+        started = not self._at_start
+        self._begin()
+        if started:
+            self._listener.restart()
+
+    def piece(self, text: str) -> None:
+        """See `TextListener`."""
+        self._held += text
+        if self._ended or (len(self._held) <= _LONGEST_START and self._at_start and self._may_be_no_answer()):
+            return
+        if len(self._held) < self._look_at:
+            return
+        begun = _LIST_BEGUN.search(self._held)
+        self._ended = begun is not None
+        stop = begun or _LIST_BEGINS.search(self._held)
+        self._forward(self._held[: stop.start()] if stop else self._held)
+        self._held = self._held[stop.start() :] if stop else ""
+        # Text that is held back for long is checked again only when it has doubled.
+        self._look_at = 2 * len(self._held) if len(self._held) > _LONGEST_START else 0
+
+    def finish(self) -> None:
+        """Forward what was held back, once the draft is complete."""
+        if self._ended:
+            return
+        if self._at_start:
+            self._forward(answer_alone(Draft(self._held)).text)
+        else:
+            self._forward(_REFERENCES.sub("", self._held).rstrip())
+        self._held = ""
+
+    def _may_be_no_answer(self) -> bool:
+        """True when the text so far may decline to answer or be a heading; a finished heading is removed."""
+        self._held = _ANSWER_HEADING.sub("", self._held).lstrip()
+        words = re.sub(r"\A\W*", "", self._held).lower()
+        declines = _START.startswith(words[: len(_START)]) and not re.search(r"\w", words[len(_START) :])
+        return declines or _HEADING_BEGINS.match(self._held) is not None
+
+    def _forward(self, text: str) -> None:
+        if text:
+            self._at_start = False
+            self._listener.piece(text)

@@ -7,22 +7,27 @@ folded: no text can end its block or pass for another one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, groupby
+from typing import Final
 
 from langchain_core.messages.utils import count_tokens_approximately
 
-from ...documents import Category, Paper
+from ...documents import Category, Chunk, Paper
+from ...documents.chunking import Window, WindowSentence
+from ...documents.figures import PaperFigure
 from ...documents.marker_escaping import as_written
 from ...documents.paper_names import in_text_name
-from ...experiment import SectionKind
+from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
 from ...text.normalize import one_line as one_line
-from ..inputs import EarlierSection, Source
-from ..needs import NeedCoverage
+from ...text.sentences import sentence_spans
+from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
 # sections to sum up that is about 30,000, within the 32k context that local models commonly have.
@@ -287,3 +292,176 @@ def place_of(section: str, category: Category) -> str:
 def heading_of(parent: str, section: str) -> str:
     """The section's title, after that of the enclosing section."""
     return f"{parent} > {section}" if parent and parent != section else section
+
+
+# Approximate number of tokens of one field.
+WRITER_FIELD_TOKENS = 900
+PLANNER_FIELD_TOKENS = 250
+_LEAST_FIELD_TOKENS: Final = 12
+
+
+def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
+    """The fields for a section of `kind`, and what the user added, in one fence of `total` tokens.
+
+    Fields whose name begins with an underscore are the user's own notes and are left out.
+    """
+    fields = {path: _field_text(experiment, path) for path in SECTIONS[kind].prompted}
+    if experiment.failure:
+        fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
+    for name, value in (experiment.model_extra or {}).items():
+        if not name.startswith("_"):
+            fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
+    shown = fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
+    if tokens_of(shown) <= total:
+        return shown
+    if field_tokens > _LEAST_FIELD_TOKENS:
+        return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
+    return fenced(shortened("\n\n".join(parts), total), "experiment")
+
+
+def _field_text(experiment: Experiment, path: str) -> str:
+    if path == "metrics":
+        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
+    if path == "plots":
+        return "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures())
+    if path == "paper_concept.open_questions":
+        return "\n".join(experiment.paper_concept.open_questions)
+    return experiment.text_at(path)
+
+
+FRESH_TOKENS = 8_000
+RECALLED_TOKENS = 4_000
+_TURN_TOKENS = 400
+
+
+def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSources:
+    """The findings for this question by need; the weakest are left out when they do not fit."""
+    return present_findings(brief.needs, brief.sources, tokens)
+
+
+def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
+    """What earlier answers cited, source by source; the weakest are left out when they do not fit."""
+    return present_findings((), sources, tokens) if sources else PresentedSources("(none)")
+
+
+def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
+    """Earlier questions with their answers, in order, each in its own fence; the latest that fit."""
+    latest = first_lines([_turn_block(turn) for turn in reversed(turns)], tokens)
+    return "\n\n".join(reversed(latest)) or "(this is the first question)"
+
+
+def turn_tokens(question: str, answer: str) -> int:
+    """The approximate number of tokens that a turn takes in a prompt."""
+    return tokens_of(_turn_block(Turn(question, answer)))
+
+
+def _turn_block(turn: Turn) -> str:
+    # Unnumbered: numbers would change whenever the oldest turns are dropped.
+    return fenced(f"Question: {one_line(turn.question)}\nAnswer:\n{shortened(turn.answer, _TURN_TOKENS)}", "turn")
+
+
+_DESCRIBED: Final = (
+    "What a vision model says about figures whose captions are above. These are not the paper's words: they help to "
+    "understand a caption, have no sentence numbers, and nothing may rest on them."
+)
+
+
+def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
+    """Descriptions of figures under a line of ours, each fenced and marked as its model's; none without figures."""
+    shown = [
+        fenced(
+            one_line(figure.description),
+            one_line(f"{figure.name}, described by {figure.described_by}, not by the paper").replace("`", "'"),
+        )
+        for figure in figures
+    ]
+    return [_DESCRIBED, *shown] if shown else []
+
+
+def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFigure] = ()) -> str:
+    """Passages that an agent requested, each in its own fence, under a line of ours; then descriptions of figures."""
+    shown = [
+        fenced(
+            shortened(chunk.text, PASSAGE_TOKENS),
+            one_line(f"passage {chunk.id}, {heading_of(chunk.parent, chunk.section)}"),
+        )
+        for chunk in chunks
+    ]
+    return "\n\n".join([lead, *shown, *present_descriptions(figures)])
+
+
+def present_windows(windows: Sequence[Window]) -> str:
+    """Windows for the reader, grouped by paper: origin, section titles, and the sentences, one per line.
+
+    Sentences are numbered from 1 through all windows. Descriptions of figures follow apart, without numbers, so that no
+    finding can name them.
+    """
+    numbers = count(1)
+    blocks: list[str] = []
+    for _, of_paper in groupby(sentences_of(windows), key=lambda item: item[0].paper.key):
+        run = list(of_paper)
+        lines = origin_lines(run[0][0].paper)
+        for window, sentences in run:
+            chunk = window.chunks[0]
+            lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
+            lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
+        blocks.append(fenced("\n".join(lines), "passages"))
+        blocks += present_descriptions(figures_of([window for window, _ in run]))
+    return "\n\n".join(blocks)
+
+
+def figures_of(windows: Sequence[Window]) -> list[PaperFigure]:
+    """The described figures of windows of one paper, each once, without those of chunks that are not shown."""
+    shown = {chunk.index for window in windows for chunk in window.chunks}
+    figures = {figure.number: figure for window in windows for figure in window.figures}
+    return [figure for _, figure in sorted(figures.items()) if figure.described_chunk in shown]
+
+
+def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
+    """Each window with its sentences, without those of an earlier window: neighbouring chunks share words."""
+    shown: set[tuple[str, str]] = set()
+    found: list[tuple[Window, list[WindowSentence]]] = []
+    for window in windows:
+        fresh = [item for item in window.sentences() if (window.paper.key, item.text) not in shown]
+        shown.update((window.paper.key, item.text) for item in fresh)
+        if fresh:
+            found.append((window, fresh))
+    return found
+
+
+def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit.
+
+    Rules of tables are left out; a text without a letter or digit is one span.
+    """
+    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
+    if not spans:
+        return [(0, len(text))]
+    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
+    low, high = inside[0], inside[-1]
+    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    while (low > 0 or high < len(spans) - 1) and room > 0:
+        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
+        place = high + 1 if after else low - 1
+        room -= tokens_of(text[slice(*spans[place])])
+        if room >= 0:
+            low, high = min(low, place), max(high, place)
+    return spans[low : high + 1]
+
+
+def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:
+    """A source for the judge: title, year and section, then its sentences, one per line, numbered from 1.
+
+    Key and authors are omitted, so that names do not influence the verdict. `same` is the passage that already showed
+    the title.
+    """
+    title = one_line(source.paper.title) or "(no title)"
+    year = f" ({source.paper.year})" if source.paper.year else ""
+    lines = [
+        f"Paper: that of {same}" if same else f"Paper: {title}{year}",
+        f"Section: {place_of(source.evidence.section, source.category)}",
+        "",
+    ]
+    lines += [f"{number}: {one_line(sentence.text)}" for number, sentence in enumerate(sentences, 1)]
+    return fenced("\n".join(lines), label)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import HumanMessage, SystemMessage
+import base64
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages.content import create_image_block
 
 from ...documents import Paper
+from ...documents.figures import PaperFigure
+from ...documents.plain_text import plain_text
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
+from ...text.normalize import one_line
 from .clean_output import cut_off, prose
-from .prompt_format import PAPER_TOKENS, one_line, present_paper
+from .prompt_format import PAPER_TOKENS, beginning, fenced, present_paper, shortened
 from .structured_output import Note, log_note
 
 
@@ -52,3 +59,51 @@ class ChatSummarizer:
         await self._caller.reject(answer)
         self._note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
         return one_line(paper.abstract)
+
+
+DESCRIPTION_WORDS: Final = 120
+_MOST_WORDS: Final = 2 * DESCRIPTION_WORDS
+_LONGEST: Final = 12 * _MOST_WORDS  # characters, for answers without blanks
+_READ: Final = 40_000  # characters of an answer that are looked at
+_CAPTION_TOKENS: Final = 600
+
+
+class FigureDescriber:
+    """Describes one figure at a time.
+
+    Args:
+        caller: calls the vision model.
+        max_tokens: limit for one answer, in tokens of the model.
+    """
+
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+        self._caller = caller
+        self._task = prompts["describer_task"]
+        self._max_tokens = max_tokens
+        self._system = SystemMessage(prompts["describer_system"].render(words=DESCRIPTION_WORDS))
+
+    async def describe(self, figure: PaperFigure, image: bytes) -> str:
+        """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
+
+        An answer without text is asked for again by later runs only: a run keeps to the answers that it once received.
+        """
+        task = self._task.render(caption=fenced(shortened(figure.caption or figure.name, _CAPTION_TOKENS), "caption"))
+        # The key has the hash of the image instead of a megabyte of base64.
+        key: list[BaseMessage] = [self._system, HumanMessage([_text(task), _text(f"image {figure.image_hash}")])]
+        image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
+        messages: list[BaseMessage] = [self._system, HumanMessage([_text(task), dict(image_block)])]
+        answer = await self._caller.call(messages, max_tokens=self._max_tokens, cache_messages=key)
+        said = described_in(prose(answer.message))
+        if not said:
+            await self._caller.reject(answer)
+        return said
+
+
+def described_in(answer: str) -> str:
+    """The description in an answer: one line without markup, cut to a sensible length."""
+    plain = one_line(plain_text(answer[:_READ]))
+    return beginning(plain[:_LONGEST], _MOST_WORDS).strip()
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

@@ -12,11 +12,19 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from ...citations.export.evidence_report import links_of
-from ...citations.export.report_html import Link, section_html, standing_apart
-from ...citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
-from ...stores.library import Library
-from ...tools.cited_figures import cited_figures
+from ...api.result_views import (
+    DOUBTFUL,
+    Card,
+    Library,
+    Link,
+    ReportView,
+    SearchHit,
+    cited_figures,
+    links_of,
+    report_view,
+    section_html,
+    standing_apart,
+)
 from ..problems import ServerError
 from .html import displayed
 
@@ -62,7 +70,6 @@ class AnswerView:
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
     """The view of a stored record."""
-    record = {"own_citations": (), "coverage": {}, **record}  # those of older versions lack these
     report = report_view(record)
     placed = standing_apart(record["text"], links_of(report, record))
     name = base.strip("/").replace("/", "-")

@@ -8,10 +8,15 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from ...runs.conversation import PausedTurn, paused_turn
-from ...stores.backends import backend_of
-from ...stores.home_protocols import Conversations
-from ...stores.run_records import ConversationEntry, KeptTurn
+from ...api.conversation import PausedTurn, paused_turn
+from ...api.stored_conversations import (
+    ConversationEntry,
+    KeptTurn,
+    find_conversation,
+    find_turn,
+    list_conversations,
+    read_turns,
+)
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
@@ -61,8 +66,9 @@ async def conversation_list(request: Request, state: StateOf, current: str = "")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation with its turns, and the one that is being answered."""
     entries = await _entries(state)
-    entry = await asyncio.to_thread(_register(state).get, thread_id)
-    turns = await asyncio.to_thread(_register(state).turns, entry.thread_id)
+    home = state.session.home
+    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
     context = {
         **_side(entries, entry.thread_id),
         "turns": [_turn_view(turn, entry.thread_id) for turn in turns],
@@ -75,7 +81,7 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
 @router.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
     """How many turns are finished, and which is open: what an open page needs to catch up."""
-    entry = await asyncio.to_thread(_register(state).get, thread_id)
+    entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": asdict(current) if current else None}
 
@@ -105,15 +111,11 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, "detail_page.html" if alone else "detail.html", shown)
 
 
-def _register(state: ServerState) -> Conversations:
-    return backend_of(state.session.home).conversations()
-
-
 async def _entries(state: ServerState) -> list[ConversationEntry]:
     """The conversations with an answer, or with a first question that is being answered."""
     listed = []
     jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(lambda: _register(state).all()):
+    for entry in await asyncio.to_thread(list_conversations, state.session.home):
         job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
@@ -127,9 +129,8 @@ def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
 
 
 def _turn(state: ServerState, thread_id: str, number: int) -> KeptTurn:
-    register = _register(state)
-    entry = register.get(thread_id)
-    found = next((kept for kept in register.turns(entry.thread_id) if kept.number == number), None)
+    entry = find_conversation(state.session.home, thread_id)
+    found = find_turn(state.session.home, entry.thread_id, number)
     if found is None:
         raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
     return found

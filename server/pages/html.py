@@ -16,9 +16,16 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...api.messages import counted
-from ...citations.export.evidence_report import VERDICTS, commonness
-from ...citations.export.report_html import doi_html, reference_html, section_html, shown_text, zotero_html
-from ...citations.export.report_model import DOUBTFUL
+from ...api.result_views import (
+    DOUBTFUL,
+    VERDICTS,
+    commonness,
+    doi_html,
+    reference_html,
+    section_html,
+    shown_text,
+    zotero_html,
+)
 from .static_files import STATIC
 
 NAVIGATION: Final = (

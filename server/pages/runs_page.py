@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
-from ...api.usage_record import usage_by_day, usage_total
+from ...api.homes import Home
+from ...api.result_views import section_title
+from ...api.run_texts import (
+    ResultFiles,
+    edited_record,
+    load_editable,
+    sentence_records,
+    stem_of,
+    stored,
+    with_notices,
+)
+from ...api.serving import JobEntry, Session
+from ...api.spending import Spending, usage_by_day, usage_total
+from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summary
 from ...errors import InputError
-from ...graph.session import Session
-from ...runs.edited_record import edited_record
-from ...runs.publication_notices import with_notices
-from ...runs.result_files import ResultFiles, stem_of
-from ...runs.result_record import stored
-from ...runs.sentence_check import load_editable, sentence_records
-from ...stores.backends import backend_of
-from ...stores.run_records import RunRecord
-from ..attachments import file_records
+from ...settings.config import Price
 from ..problems import ServerError
+from ..routes.runs import file_records
 from ..server_state import ServerState, StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page
 from .html import markdown, page
-from .run_view import RunView, run_view
 
 router = APIRouter(include_in_schema=False)
 _ON_A_PAGE: Final = 30
@@ -37,6 +44,107 @@ _SHOWN: Final[dict[Shown, frozenset[str]]] = {
     "stopped": frozenset({"paused", "failed", "killed"}),
     "finished": frozenset({"finished"}),
 }
+_STATES: Final[Mapping[str, tuple[str, str]]] = {
+    "waiting": ("Waiting", "active"),
+    "working": ("Working", "active"),
+    "running": ("Working elsewhere", "active"),
+    "paused": ("Paused", "doubt"),
+    "failed": ("Failed", "doubt"),
+    "killed": ("Interrupted", "doubt"),
+    "finished": ("Finished", "good"),
+}
+_REASONS: Final[Mapping[str, str]] = {
+    "interrupted": "It was stopped. What was paid for is saved.",
+    "": "It ended before it was finished. What was paid for is saved.",
+}
+_FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
+_LEAST: Final = 0.01  # of any limit
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """One run; `state` is that of its job here, else of the register."""
+
+    id: str
+    kind: str
+    title: str
+    state: str
+    detail: str
+    fresh: bool
+    started_at: float
+    updated_at: float
+    usage: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The state for a person."""
+        return _STATES[self.state][0]
+
+    @property
+    def look(self) -> str:
+        """The class of the state's chip."""
+        return _STATES[self.state][1]
+
+    @property
+    def kind_name(self) -> str:
+        """What is written: a section, a paper or an answer."""
+        return {"research": "Answer", "paper": "Whole paper"}.get(self.kind, section_title(self.kind))
+
+    @property
+    def active(self) -> bool:
+        """True while it waits or works in a server."""
+        return self.state in ("waiting", "working")
+
+    @property
+    def finished(self) -> bool:
+        """True when its text is there."""
+        return self.state == "finished"
+
+    @property
+    def resumable(self) -> bool:
+        """True when it stopped before its end."""
+        return self.state in ("paused", "failed", "killed")
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped."""
+        return _FLAG.sub("", _REASONS.get(self.detail, self.detail))
+
+    @property
+    def suggested(self) -> dict[str, float]:
+        """A larger limit in place of the one that it reached: it may spend as much again."""
+        reached = _FLAG.search(self.detail)
+        spent = {
+            "max-calls": self.usage["llm_calls"],
+            "max-tokens": self.usage["input_tokens"] + self.usage["output_tokens"],
+            "max-cost": self.usage["cost"] or 0,
+        }
+        return {reached[1].replace("-", "_"): max(2 * spent[reached[1]], _LEAST)} if reached else {}
+
+
+def shown_run(
+    run: RunRecord | RunHead,
+    home: Home,
+    jobs: Mapping[str, JobEntry],
+    spent: Iterable[Spending],
+    prices: Mapping[str, Price],
+) -> ShownRun:
+    """The view of a registered run; `spent` is what it spent on each model. Blocks."""
+    summary = run_summary(run, home)
+    job = jobs.get(run.thread_id)
+    state = job.state if job is not None and job.active else summary["status"]
+    usage = usage_total([row for row in spent if row.run == run.thread_id], prices)
+    return ShownRun(
+        id=run.thread_id,
+        kind=run.section,
+        title=run.title,
+        state=state,
+        detail=summary["detail"] if state != "finished" else "",
+        fresh=run.fresh,
+        started_at=run.started_at,
+        updated_at=run.updated_at,
+        usage=usage,
+    )
 
 
 @router.get("/runs")
@@ -50,9 +158,8 @@ async def runs(
 
     jobs = await state.jobs.known()
 
-    def views() -> list[RunView]:
-        found = backend_of(session.home).runs().heads()
-        return [run_view(run, session.home, jobs, spent, prices) for run in found]
+    def views() -> list[ShownRun]:
+        return [shown_run(run, session.home, jobs, spent, prices) for run in run_heads(session.home)]
 
     everything = await asyncio.to_thread(views)
     chosen = [view for view in everything if show == "all" or view.state in _SHOWN[show]]
@@ -73,7 +180,7 @@ async def runs(
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     """One run: its steps while it works, why it stopped, or its text."""
-    record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
+    record = await asyncio.to_thread(find_run, state.session.home, run_id)
     context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record, state.session)}
     context |= await asyncio.to_thread(_sentences_of, record, state)
     context["own_version"] = await _own_version(record, state) if context["edited_files"] else ""
@@ -83,7 +190,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 @router.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
     """What a link of the text opens: a passage with its page, a finding, or where a number stands."""
-    record = await asyncio.to_thread(lambda: backend_of(state.session.home).runs().get(run_id))
+    record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
     known = await asyncio.to_thread(with_notices, stored(record.result), state.session)
@@ -91,11 +198,11 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     return await detail_page(request, state, view, kinds, which)
 
 
-async def _view(record: RunRecord, state: ServerState) -> RunView:
+async def _view(record: RunRecord, state: ServerState) -> ShownRun:
     session = state.session
     spent = await session.journal.spending([record.thread_id])
     return await asyncio.to_thread(
-        run_view, record, session.home, await state.jobs.known(), spent, session.settings.prices
+        shown_run, record, session.home, await state.jobs.known(), spent, session.settings.prices
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...stores.sign_in_sessions import MAX_AGE
+from ...api.serving import MAX_AGE
 from ..guard import SIGN_IN
 from ..server_state import StateOf
 from ..tokens import COOKIE

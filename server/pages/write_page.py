@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ...section_kinds import PAPER_ORDER, SECTIONS
+from ...api.run_options import PAPER_ORDER, SECTIONS
 from ..server_state import StateOf
 from .experiment_form import FORM
 from .html import page

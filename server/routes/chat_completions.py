@@ -1,30 +1,157 @@
-"""The library as a model of OpenAI's API, for chat programs: `/v1/models` and `/v1/chat/completions`."""
+"""The library as a model of OpenAI's API, for chat programs: `/v1/models` and `/v1/chat/completions`.
+
+Fields of a request that change nothing here are ignored. An answer is given whole, or as chunks of a stream that ends
+with `[DONE]`. The text of a stream is the checked one: a chat program cannot take words back, and checks and repairs
+change a draft. Until it is there the steps of the run are sent as `reasoning_content`, which chat programs show as
+thinking.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-from collections.abc import AsyncGenerator
-from typing import Any
+import time
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
-from ...graph.chat_messages import chat_question
-from ...graph.conversation_state import remembered
-from ...runs.research import ResearchRequest
-from ...stores.backends import backend_of
-from ..chat_answers import MODEL, ChatAnswer, job_chunks, stopped_problem, task_chunks
-from ..chat_models import ChatRequest
+from ...api.conversation import answer_with_sources, chat_question, remembered
+from ...api.homes import created_at
+from ...api.run_options import RunLimits
+from ...api.running import ResearchRequest
 from ..chat_tasks import task_answer
 from ..job import Job
-from ..job_responses import EventResponse
-from ..problems import ServerError, problem_response
+from ..job_requests import EventResponse
+from ..openai_errors import openai_error
+from ..problems import ServerError, problem, problem_response
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/v1", include_in_schema=False)  # OpenAI documents it
+MODEL: Final = "citeloom"
+DONE: Final = "[DONE]"
+_STOPPED: Final = problem(503, "The run was stopped. Completed calls are saved.", help="Ask again to resume it.")
+_OF_SOURCE: Final = ("label", "key", "title", "authors", "year", "doi", "url", "places")
+_OF_CITATION: Final = ("number", "key", "page", "section", "quote", "sentence", "verdict", "chunk_id")
+_NO_USAGE: Final = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ContentPart(_Sent):
+    """A part of a message; only text can be read."""
+
+    type: str
+    text: str | None = None
+
+
+class ChatMessage(_Sent):
+    """One message of a chat."""
+
+    role: Role
+    content: str | list[ContentPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all parts."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content or () if part.text)
+
+    @property
+    def others(self) -> list[str]:
+        """The kinds of parts that are no text."""
+        return [] if isinstance(self.content, str) else [part.type for part in self.content or () if part.text is None]
+
+
+class StreamOptions(_Sent):
+    """What a stream has besides the answer."""
+
+    include_usage: bool | None = None
+
+
+class TextFormat(_Sent):
+    """The only form of an answer."""
+
+    type: Literal["text"]
+
+
+class ChatRequest(_Sent):
+    """A request for an answer: the last message is the question, the earlier ones are the conversation."""
+
+    model: str
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    response_format: TextFormat | None = None
+    tool_choice: Literal["none", "auto"] | None = None
+    logprobs: Literal[False] | None = None
+
+    def conversation(self) -> list[AnyMessage]:
+        """The messages up to the question; raises `ServerError` when the last one is not a question in text."""
+        last = self.messages[-1]
+        if last.role != "user":
+            raise ServerError(422, f"messages: the last one has the role {last.role}; the question must be the user's.")
+        if others := last.others:
+            raise ServerError(422, f"messages: a part of the type {others[0]} cannot be read; send text.")
+        kinds: dict[str, type[HumanMessage | AIMessage | SystemMessage]] = {
+            "user": HumanMessage,
+            "assistant": AIMessage,
+            "system": SystemMessage,
+            "developer": SystemMessage,
+        }
+        return [kinds[message.role](message.text) for message in self.messages if message.role in kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """The text that a chat program shows, the sources behind it, and what the request has cost."""
+
+    text: str
+    library: Mapping[str, Any] | None
+    usage: Mapping[str, int]
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any], before: Mapping[str, Any]) -> ChatAnswer:
+        """The answer that a run has given; `before` is what the run had cost when it was asked for."""
+        given, written = (record["usage"][name] - before[name] for name in ("input_tokens", "output_tokens"))
+        library = {
+            "run_id": record["thread_id"],
+            "question": record["question"],
+            "outcome": record["outcome"],
+            "sources": [_picked(entry, _OF_SOURCE) for entry in record["references"]],
+            "citations": [_picked(citation, _OF_CITATION) for citation in record["citations"]],
+            "warnings": record["warnings"],
+        }
+        usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
+        return cls(answer_with_sources(record), library, usage)
+
+    @classmethod
+    def of_task(cls, text: str) -> ChatAnswer:
+        """An answer that needed no run."""
+        return cls(text, None, _NO_USAGE)
+
+    def completion(self, identifier: str) -> dict[str, Any]:
+        """The answer as one object."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": None}
+        if self.library is not None:
+            message[MODEL] = self.library
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return {**_head(identifier, "chat.completion"), "choices": [choice], "usage": dict(self.usage)}
 
 
 class ModelNotFoundError(ServerError):
@@ -58,15 +185,15 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     identifier = secrets.token_hex(12)
     if (text := await asyncio.to_thread(task_answer, messages)) is not None:
         if body.stream:
-            return _streamed(state, task_chunks(identifier, text, with_usage=with_usage))
+            return _streamed(state, _task_chunks(identifier, text, with_usage=with_usage))
         return JSONResponse(ChatAnswer.of_task(text).completion(identifier))
     job = await _start(messages, state)
     before = await state.session.usage(job.id)
     if body.stream:
-        return _streamed(state, job_chunks(identifier, job, before, with_usage=with_usage))
+        return _streamed(state, _job_chunks(identifier, job, before, with_usage=with_usage))
     await job.ended()
     if job.result is None:
-        return problem_response(stopped_problem(job))
+        return problem_response(job.problem or _STOPPED)
     return JSONResponse(ChatAnswer.of_record(job.result, before).completion(identifier))
 
 
@@ -74,7 +201,9 @@ async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
     chat = await asyncio.to_thread(chat_question, messages)
     assert chat is not None
     turns = remembered(chat.past, state.session.settings.conversation_tokens)
-    return await state.runs.start_run(ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), {})
+    return await state.runs.start_run(
+        ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), RunLimits()
+    )
 
 
 def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
@@ -92,5 +221,61 @@ def _require_model(name: str) -> None:
 
 
 async def _model(state: ServerState) -> dict[str, Any]:
-    created = int(await asyncio.to_thread(backend_of(state.session.home).created_at))
+    created = int(await asyncio.to_thread(created_at, state.session.home))
     return {"id": MODEL, "object": "model", "created": created, "owned_by": "you"}
+
+
+async def _task_chunks(identifier: str, text: str, *, with_usage: bool) -> AsyncGenerator[str, None]:
+    """The stream of an answer that needed no run."""
+    stream = _Chunks(identifier, with_usage)
+    yield stream.chunk({"role": "assistant", "content": ""})
+    for chunk in stream.answer(ChatAnswer.of_task(text)):
+        yield chunk
+
+
+async def _job_chunks(
+    identifier: str, job: Job, before: Mapping[str, Any], *, with_usage: bool
+) -> AsyncGenerator[str, None]:
+    """The stream of a run: its steps as they come, then the checked text by paragraphs."""
+    stream = _Chunks(identifier, with_usage)
+    yield stream.chunk({"role": "assistant", "content": ""})
+    async for event in job.log.read():
+        data = json.loads(event.data)
+        if event.name in ("stage", "notice"):
+            yield stream.chunk({"reasoning_content": f"{data['text']}\n"})
+        elif event.name == "done":
+            for chunk in stream.answer(ChatAnswer.of_record(data["result"], before)):
+                yield chunk
+        elif event.name in ("error", "stopped"):
+            yield json.dumps(openai_error(job.problem or _STOPPED))
+            yield DONE
+
+
+class _Chunks:
+    """Makes the chunks of one stream."""
+
+    def __init__(self, identifier: str, with_usage: bool) -> None:
+        self._head = _head(identifier, "chat.completion.chunk")
+        self._with_usage = with_usage
+
+    def chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return self._line({"choices": [choice]})
+
+    def answer(self, answer: ChatAnswer) -> list[str]:
+        lines = [self.chunk({"content": part}) for part in answer.text.splitlines(keepends=True)]
+        lines.append(self.chunk({} if answer.library is None else {MODEL: answer.library}, "stop"))
+        if self._with_usage:
+            lines.append(self._line({"choices": [], "usage": dict(answer.usage)}))
+        return [*lines, DONE]
+
+    def _line(self, rest: Mapping[str, Any]) -> str:
+        return json.dumps({**self._head, **rest}, ensure_ascii=False)
+
+
+def _head(identifier: str, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{identifier}", "object": kind, "created": int(time.time()), "model": MODEL}
+
+
+def _picked(entry: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: entry.get(name) for name in names}

@@ -6,25 +6,35 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
-from ...graph.conversation_state import TurnKind
-from ...runs.conversation import paused_turn
-from ...runs.transcript import (
+from ...api.conversation import TurnKind, paused_turn
+from ...api.serving import JobEntry
+from ...api.stored_conversations import (
+    begin_conversation,
     conversation_record,
     conversation_summary,
+    find_conversation,
+    list_conversations,
+    read_turns,
     require_turns,
     transcript,
     transcript_json,
 )
-from ...stores.backends import backend_of
-from ...stores.job_records import JobEntry
-from ...stores.run_records import ConversationEntry, new_thread_id
 from ..job import Job
-from ..job_requests import JobCall
+from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
-from ..response_models import ConversationDetails, ConversationList, ConversationSummary, Stopped, job_answers, problems
-from ..server_state import ServerState, StateOf
+from ..response_models import (
+    ConversationDetails,
+    ConversationList,
+    ConversationSummary,
+    Stopped,
+    event_answers,
+    job_answers,
+    problems,
+)
+from ..run_jobs import stored_turn
+from ..server_state import StateOf
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 _MARKDOWN = "text/markdown; charset=utf-8"
@@ -33,22 +43,15 @@ _MARKDOWN = "text/markdown; charset=utf-8"
 @router.post("", status_code=201, responses=problems(409))
 async def create_conversation(response: Response, state: StateOf) -> ConversationSummary:
     """Begin a conversation."""
-    thread_id = new_thread_id()
-
-    def begin() -> ConversationEntry:
-        register = backend_of(state.session.home).conversations()
-        register.begin(thread_id)
-        return register.get(thread_id)
-
-    entry = await asyncio.to_thread(begin)
-    response.headers["Location"] = f"/api/v1/conversations/{thread_id}"
+    entry = await asyncio.to_thread(begin_conversation, state.session.home)
+    response.headers["Location"] = f"/api/v1/conversations/{entry.thread_id}"
     return ConversationSummary.model_validate(conversation_summary(entry))
 
 
 @router.get("", responses=problems())
-async def list_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
+async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
     """The conversations, the latest first."""
-    entries = await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().all())
+    entries = await asyncio.to_thread(list_conversations, state.session.home)
     jobs = await state.jobs.known()
     shown = [_with_job(conversation_summary(entry), jobs) for entry in entries[offset : offset + limit]]
     return ConversationList.model_validate({"conversations": shown, "total": len(entries)})
@@ -58,8 +61,8 @@ async def list_conversations(state: StateOf, limit: Limit = 50, offset: Offset =
 async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetails:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
-    entry = await _registered(thread_id, state)
-    turns = await asyncio.to_thread(lambda: backend_of(home).conversations().turns(entry.thread_id))
+    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
     record = _with_job(conversation_record(entry, turns), await state.jobs.known())
     paused = None if record.get("active") else await paused_turn(entry.thread_id, home)
     record["paused"] = {"asked": paused.asked, "kind": paused.kind} if paused else None
@@ -100,13 +103,20 @@ async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
     """The conversation as markdown or JSON, as `conversations export` writes it."""
-    entry = await _registered(thread_id, state)
-    turns = await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().turns(entry.thread_id))
+    entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
+    turns = await asyncio.to_thread(read_turns, state.session.home, entry.thread_id)
     require_turns(entry.thread_id, turns)
     text = (transcript if format == "md" else transcript_json)(entry.thread_id, turns)
     media_type = _MARKDOWN if format == "md" else "application/json"
     attached = {"Content-Disposition": f'attachment; filename="{entry.thread_id}.{format}"'}
     return Response(text.encode("utf-8", "replace"), media_type=media_type, headers=attached)
+
+
+@router.get("/{thread_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
+async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
+    """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
+    job = await state.jobs.find(thread_id) or await stored_turn(thread_id, state.session.home)
+    return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
 @router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
@@ -120,10 +130,6 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
         return call.state.runs.ask(thread_id, asked, kind, body.limits())
 
     return await call.answer(body.model_dump(), start, "conversations")
-
-
-async def _registered(thread_id: str, state: ServerState) -> ConversationEntry:
-    return await asyncio.to_thread(lambda: backend_of(state.session.home).conversations().get(thread_id))
 
 
 def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:

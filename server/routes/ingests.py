@@ -12,7 +12,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..job import Job
-from ..job_responses import event_stream, job_reference
+from ..job_requests import event_stream, job_reference
 from ..problems import ServerError
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
@@ -44,7 +44,7 @@ async def add_papers(
 
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
     mark = request_mark(request, [replace, content])
-    job = await state.keys.once(idempotency_key, mark, find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(idempotency_key, mark, find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 

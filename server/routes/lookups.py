@@ -13,7 +13,7 @@ from ...api.paper_lookup import identifiers_of
 from ...stores.job_records import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..job import Job
-from ..job_responses import job_reference
+from ..job_requests import job_reference
 from ..lookup_jobs import require_services
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import reference_answers
@@ -56,5 +56,5 @@ async def _started(content: Mapping[str, Any], request: Request, state: ServerSt
     async def start() -> Job:
         return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
 
-    job = await state.keys.once(key, request_mark(request, content), find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(key, request_mark(request, content), find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)

@@ -67,7 +67,8 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
 @router.put("/{key:path}/entry", responses=problems(404))
 async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperDetails:
     """Give a paper the metadata of a BibTeX entry; what the entry lacks stays."""
-    await update_metadata(state.session.library, {key: parse_entry(body.bibtex)})
+    entry = await asyncio.to_thread(parse_entry, body.bibtex)
+    await update_metadata(state.session.library, {key: entry})
     return await get_paper(key, state)
 
 

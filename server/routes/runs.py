@@ -1,62 +1,246 @@
-"""Runs: listed, shown, resumed, stopped and deleted."""
+"""Runs: listed, shown, resumed, stopped and deleted; their events, their files, and the sentences of their texts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Request, Response
 
-from ...runs.run_listing import run_details, run_summary
-from ...stores.backends import backend_of
-from ...stores.job_records import JobEntry
-from ..job_requests import JobCall
-from ..request_models import Limit, LimitedBody, Offset
-from ..response_models import RunDetails, RunList, Stopped, job_answers, problems
-from ..run_jobs import Limits
-from ..server_state import StateOf
+from ...api.run_options import RunLimits
+from ...api.run_texts import (
+    ResultFiles,
+    StoredRecord,
+    UnknownFileError,
+    check_sentence,
+    edited_record,
+    file_versions,
+    keep_edit,
+    load_editable,
+    render_file,
+    sentence_records,
+    stem_of,
+    stored,
+    withdraw_edit,
+)
+from ...api.serving import JobEntry
+from ...api.stored_conversations import find_conversation, find_turn
+from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
+from ...api.writing import image_type
+from ..job_requests import JobCall, event_stream
+from ..orders import conflicts, edit_withdrawn, run_deleted
+from ..problems import ServerError
+from ..request_models import Limit, LimitedBody, Offset, SentenceBody
+from ..response_models import (
+    CheckedSentence,
+    FileList,
+    Responses,
+    RunDetails,
+    RunList,
+    SentenceList,
+    Stopped,
+    event_answers,
+    job_answers,
+    problems,
+)
+from ..run_jobs import stored_run
+from ..server_state import ServerState, StateOf
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter()
+_CONTENT: Final[Responses] = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
+Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
+_TYPES: Final = {
+    "md": "text/markdown; charset=utf-8",
+    "bib": "application/x-bibtex; charset=utf-8",
+    "evidence.html": "text/html; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "tex": "application/x-tex; charset=utf-8",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+# A report opened in the browser runs nothing and loads nothing; its own policy permits only its own style sheet.
+_REPORT_POLICY: Final = (
+    "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+)
 
 
-@router.get("", responses=problems())
-async def list_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> RunList:
+@router.get("/runs", tags=["runs"], responses=problems())
+async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> RunList:
     """The runs, the latest first."""
 
-    def page() -> tuple[list[dict[str, Any]], int]:
-        runs = backend_of(state.session.home).runs()
-        return [run_summary(run, state.session.home) for run in runs.heads(limit, offset)], runs.count()
-
-    records, total = await asyncio.to_thread(page)
-    jobs = await state.jobs.known()
+    home = state.session.home
+    records = await asyncio.to_thread(list_runs, home, limit, offset)
+    total, jobs = await asyncio.to_thread(count_runs, home), await state.jobs.known()
     return RunList.model_validate({"runs": [_with_job(record, jobs) for record in records], "total": total})
 
 
-@router.get("/{run_id}", responses=problems(404))
+@router.get("/runs/{run_id}", tags=["runs"], responses=problems(404))
 async def get_run(run_id: str, state: StateOf) -> RunDetails:
     """A run by its id or a prefix of it, with its result once it is finished."""
     return RunDetails.model_validate(_with_job(await run_details(run_id, state.session.home), await state.jobs.known()))
 
 
-@router.post("/{run_id}/resume", responses=job_answers(404), response_class=Response)
+@router.post("/runs/{run_id}/resume", tags=["runs"], responses=job_answers(404), response_class=Response)
 async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None) -> Response:
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
-    limits: Limits = {} if body is None else body.limits()
-    return await call.answer(limits, lambda: call.state.runs.resume_run(run_id, limits))
+    limits = RunLimits() if body is None else body.limits()
+    return await call.answer(limits.changes(), lambda: call.state.runs.resume_run(run_id, limits))
 
 
-@router.post("/{run_id}/cancel", responses=problems(404))
+@router.post("/runs/{run_id}/cancel", tags=["runs"], responses=problems(404))
 async def cancel_run(run_id: str, state: StateOf) -> Stopped:
     """Stop a run, on whichever server it works; it is paused, and what was paid for is kept."""
     run = await state.runs.find_run(run_id)
     return Stopped(id=run.thread_id, stopped=await state.jobs.stop(run.thread_id))
 
 
-@router.delete("/{run_id}", status_code=204, responses=problems(404, 409))
+@router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=problems(404, 409))
 async def remove_run(run_id: str, state: StateOf) -> None:
     """Delete the run with exactly this id, if it is not active; cached model answers stay."""
     await state.runs.delete_run(run_id)
+
+
+@router.get("/runs/{run_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
+async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
+    """The events of a run since `Last-Event-ID`, until it ends; of a run that is not in memory, its end."""
+    job = await state.jobs.find(run_id) or await stored_run(run_id, state.session.home)
+    return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
+
+
+@router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
+async def list_files(run_id: str, state: StateOf) -> FileList:
+    """The files of a finished run; with edited sentences also those of the user's version."""
+    record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
+    versions = await asyncio.to_thread(file_versions, record, state.session.home)
+    return FileList.model_validate({"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")})
+
+
+@router.get(
+    "/runs/{run_id}/files/{name}",
+    tags=["files"],
+    responses={**_CONTENT, **problems(404, 409, 502)},
+    response_class=Response,
+)
+async def get_file(
+    run_id: str, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
+) -> Response:
+    """One file as an attachment."""
+    record = _finished(await state.runs.find_run(run_id))
+    stem = stem_of(record)
+    if name.startswith(f"{stem}.edited."):
+        with conflicts(run_deleted(run_id)):
+            text = await asyncio.to_thread(load_editable, state.session.home, record["thread_id"])
+        if text.edits:
+            record = await edited_record(text, state.session)
+            stem = f"{stem}.edited"
+        elif await state.orders.ended_by_another(withdrawn := edit_withdrawn(record["thread_id"])):
+            raise ServerError(409, f"{withdrawn} by another request.")
+    return await _file(record, stem, name, state, page_images, inline)
+
+
+@router.get(
+    "/conversations/{thread_id}/turns/{number}/files/{name}",
+    tags=["files"],
+    responses={**_CONTENT, **problems(404, 502)},
+    response_class=Response,
+)
+async def get_answer_file(
+    thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
+) -> Response:
+    """One file of an answer in a conversation, called `answer` with the format: `answer.docx`."""
+    home = state.session.home
+    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    turn = await asyncio.to_thread(find_turn, home, entry.thread_id, number)
+    if turn is None:
+        raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+    return await _file(stored(turn.record), "answer", name, state, page_images, inline)
+
+
+async def _file(
+    record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
+) -> Response:
+    async with state.renderers:  # pandoc and PDF pages take a process each
+        try:
+            content = await render_file(
+                record, stem, name, state.session, page_images=with_pages, file_of=state.uploads.file
+            )
+        except UnknownFileError as error:
+            raise ServerError(404, error.message, help=error.help) from error
+    return _attachment(name, content, name.removeprefix(f"{stem}."), inline=inline)
+
+
+@router.get("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404))
+async def list_sentences(run_id: str, state: StateOf) -> SentenceList:
+    """Every sentence of a finished section or paper, with its findings and the user's edit of it."""
+    text = await asyncio.to_thread(load_editable, state.session.home, run_id)
+    records = await asyncio.to_thread(sentence_records, text)
+    return SentenceList.model_validate({"thread_id": text.run.thread_id, "sentences": records})
+
+
+@router.post("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404, 409, 502, 503))
+async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> CheckedSentence:
+    """Check an edited sentence again: citations, numbers and wording, and by the judge what it cites.
+
+    Nothing of the run changes. With `keep` the edit is stored beside it, as a part of the user's version; without
+    `check` it is stored as it is.
+    """
+    session = state.session.with_settings(**body.limits().changes())
+    run = await state.runs.find_run(run_id)
+    with conflicts(run_deleted(run.thread_id)):
+        check = await check_sentence(run.thread_id, body.position, body.text, session) if body.check else None
+    if body.keep:
+        async with state.runs.order_on(run):
+            await asyncio.to_thread(keep_edit, state.session.home, run.thread_id, body.position, body.text, check)
+    found = {} if check is None else check.as_dict()
+    return CheckedSentence.model_validate({"position": body.position, "kept": body.keep, **found})
+
+
+@router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
+async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
+    """Return to the sentence of the run."""
+    run, home = await state.runs.find_run(run_id), state.session.home
+    withdrawn = edit_withdrawn(run.thread_id, position)
+    async with state.runs.order_on(run):
+        await state.orders.find(lambda: withdraw_edit(home, run.thread_id, position), withdrawn)
+        await state.orders.end(withdrawn)
+        await state.orders.end(edit_withdrawn(run.thread_id))
+
+
+def file_records(files: Sequence[ResultFiles], base: str) -> list[dict[str, Any]]:
+    """The files of a result with their address; the first are those as written, others the user's version."""
+    return [
+        {
+            "name": name,
+            "format": suffix,
+            "version": "edited" if place else "original",
+            "media_type": _media_type(suffix),
+            "href": f"{base}/{quote(name)}",
+        }
+        for place, result in enumerate(files)
+        for suffix, name in zip(result.suffixes, result.names(), strict=True)
+    ]
+
+
+def _media_type(suffix: str) -> str:
+    """The type of a file by what follows the stem of its name."""
+    return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
+
+
+def _attachment(name: str, content: bytes, suffix: str, *, inline: bool = False) -> Response:
+    """A file to be stored; `inline` shows an evidence report in the browser instead."""
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    if inline and suffix == "evidence.html":
+        headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
+    return Response(content, media_type=_media_type(suffix), headers=headers)
+
+
+def _finished(run: RunRecord) -> StoredRecord:
+    if run.status != "finished" or run.result is None:
+        raise ServerError(409, f"Run {run.thread_id} is not finished and has no files.", help="Resume it first.")
+    return stored(run.result)
 
 
 def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from ...api.doctor_record import findings, library_counts, settings_in_force
-from ...api.usage_record import spending_record, usage_by_day, usage_total
+from ...api.spending import spending_record, usage_by_day, usage_total
 from ..metrics import TEXT_FORMAT, metrics_text
 from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
 from ..server_state import StateOf

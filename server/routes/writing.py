@@ -1,27 +1,38 @@
-"""Sections and whole papers, written from an experiment."""
+"""What starts a run: questions, and sections and papers written from an experiment with its plots."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
+from ...api.run_options import RunKind, SectionKind
+from ...api.running import SectionRequest
+from ...api.writing import (
+    MOST_BYTES,
+    PLOT_SET,
+    Experiment,
+    ExperimentError,
+    check_experiment,
+    parse_experiment,
+    shorten_body,
+)
 from ...documents.sandbox import in_thread
-from ...experiment import Experiment, ExperimentError, SectionKind, parse_experiment
-from ...runs.experiment_check import check_experiment, shorten_body
-from ...runs.fingerprint import RunKind
-from ...runs.section_request import SectionRequest
 from ..job_requests import JobCall
-from ..request_models import WritingBody
-from ..response_models import job_answers, problems
+from ..request_models import ExperimentBody, ResearchBody, WritingBody
+from ..response_models import ExperimentReport, PlotUpload, job_answers, problems
 from ..server_state import StateOf
-from ..text_models import ExperimentBody, ExperimentReport
-from ..uploaded_plots import with_uploaded_plots
+from ..uploaded_plots import store_plots, with_uploaded_plots
 
+Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
+Base = Annotated[
+    str, Form(max_length=30, pattern=f"^({PLOT_SET.pattern})?$", description="An earlier upload, whose images stay.")
+]
 _LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
 
 
@@ -48,7 +59,14 @@ class ExperimentRoute(APIRoute):
         return answer_shortened
 
 
+questions = APIRouter(tags=["research"])
 router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
+
+
+@questions.post("/research", responses=job_answers(404), response_class=Response)
+async def start_research(body: ResearchBody, call: JobCall) -> Response:
+    """Answer a question from the library, or join or resume the run that already does."""
+    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(body.request(), body.limits()))
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -73,6 +91,18 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
 
     check = await asyncio.to_thread(check_experiment, body.experiment, with_plots)
     return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})
+
+
+@router.post("/plots", responses=problems(404, 507))
+async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUpload:
+    """Store images for the plots of an experiment, which finds them by their names; the same images cost nothing.
+
+    They are deleted with the last run that shows them, or after a day if there is none.
+    """
+    given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
+    async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
+        upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
+    return PlotUpload.model_validate({"id": upload_id, "files": names, "refused": refused})
 
 
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:

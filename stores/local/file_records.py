@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from ...models.journal.schema import connect
+from ...models.journal.journal_database import connect
 from ...sqlite import CHECKPOINTS_REMEDY, REGISTER_REMEDY
 from ..edited_sentences import EDITS_SCHEMA
 from ..home import Home

@@ -59,11 +59,11 @@ class UnregisteredJobs:
     def request_stop(self, job_id: str) -> None:
         """Do nothing: no other server has jobs."""
 
-    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """None."""
         return []
 
-    def hand_back(self, job_id: str) -> None:
+    def release(self, job_id: str) -> None:
         """Do nothing: nothing was taken up."""
 
 
@@ -89,7 +89,7 @@ class LocalJobs(UnregisteredJobs):
         with self._file.connection() as connection:
             connection.execute("DELETE FROM jobs WHERE thread_id = ?", (job_id,))
 
-    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """The jobs that an earlier server did not end, in the order of their start."""
         with self._file.connection() as connection:
             rows = _JOBS.read(connection.execute("SELECT * FROM jobs ORDER BY started_at LIMIT ?", (most,)))

@@ -160,7 +160,7 @@ class PostgresJobs:
         found = connection.execute(f"SELECT 1 FROM server_jobs WHERE ended_at IS NULL AND {_GONE} LIMIT 1")
         return found.fetchone() is not None
 
-    def take_up(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
         """Make up to this many of them this server's own; one that has seen five servers die is ended."""
         taken: list[JobOrder] = []
         with self._transaction() as connection:
@@ -174,7 +174,7 @@ class PostgresJobs:
                     taken.append(JobOrder(job_id, kind, request))
         return taken
 
-    def hand_back(self, job_id: str) -> None:
+    def release(self, job_id: str) -> None:
         """Leave a job that was taken up to whichever server can start it."""
         with self._transaction() as connection:
             connection.execute(

@@ -16,6 +16,7 @@ from ...table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, in
 
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
+_LONGEST_NAME: Final = 255  # bytes that a file system takes
 _IDLE: Final = """
 SELECT u.upload, (max(u.stored_at) < now() - %s * interval '1 s' OR bool_or(j.ended_at IS NOT NULL))
     AND NOT bool_or(j.id IS NOT NULL AND j.ended_at IS NULL)
@@ -26,10 +27,12 @@ FROM uploads u LEFT JOIN server_jobs j ON j.id = u.upload GROUP BY u.upload
 def _file_name(value: Any) -> str:
     if type(value) is not str or value in ("", ".", "..") or "/" in value or "\\" in value:
         raise ValueError
+    if len(value.encode()) > _LONGEST_NAME:
+        raise ValueError
     return value
 
 
-_UPLOADS: Final = TypedTable(
+UPLOADS: Final = TypedTable(
     "uploads",
     ("upload", "name", "part"),
     {"upload": TEXT, "name": Column("the name of a file", _file_name), "part": integer(), "content": BLOB},
@@ -95,7 +98,7 @@ class PostgresUploads:
         """The names of the files of an upload."""
         with self._connection() as connection:
             query = "SELECT DISTINCT upload, name FROM uploads WHERE upload = %s ORDER BY 2"
-            return [name for _, name in _UPLOADS.read(connection.execute(query, (upload,)))]
+            return [name for _, name in UPLOADS.read(connection.execute(query, (upload,)))]
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
         """The size of each file in bytes, by upload and name."""
@@ -161,7 +164,7 @@ class PostgresUploads:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for number in range(parts):
-                    found = _UPLOADS.read(
+                    found = UPLOADS.read(
                         connection.execute(
                             "SELECT upload, name, part, content FROM uploads"
                             " WHERE upload = %s AND name = %s AND part = %s",

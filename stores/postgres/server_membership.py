@@ -4,7 +4,7 @@ A server is taken for dead when it has not renewed its row for `LEASE` seconds, 
 not come back within `_GONE` (its process ended). Only the database's clock counts. It is *fenced* first: its row is
 marked, so that every new connection of it is refused, and its open connections are ended. So a server that was frozen
 and wakes up can neither write nor look a call up in the journal, without which none is paid; its locks are free. Then
-its row is deleted, which makes its jobs orphans, and exactly one other server takes each (`PostgresJobs.take_up`).
+its row is deleted, which makes its jobs orphans, and one other server takes each (`PostgresJobs.claim_orphaned`).
 
 A heartbeat was chosen over an advisory lock alone, since a frozen process keeps its connections, and with them its
 locks, for as long as its computer answers.

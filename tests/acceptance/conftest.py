@@ -31,7 +31,7 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     """
     # Imported here, so that the fast tests do not wait for a database.
     from citeloom.ingestion.ingest import ingest
-    from citeloom.models.embeddings.local import LocalEmbedding
+    from citeloom.models.embeddings.bundled_models import LocalEmbedding
     from citeloom.stores.home import Home
     from citeloom.stores.library import Library
     from citeloom.stores.vector_cache import VectorCache

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.cli_process import ROOT, environment, run
 from tests.support.sample_library import EXPERIMENT, index_samples
 

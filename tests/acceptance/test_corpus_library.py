@@ -9,7 +9,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.ingestion.doctor import examine
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.stores.library import Library
 from citeloom.tools.questions.routing import Route, route
 from citeloom.tools.window_search import propose_windows

@@ -11,13 +11,12 @@ from typing import Any, Final
 from citeloom.citations.checks.findings import Finding
 from citeloom.citations.markers import sentences
 from citeloom.documents import chunking, paragraph_kinds, passages, plain_text
-from citeloom.graph import sentence_repairs
+from citeloom.drafts import sentence_repair
 from citeloom.models.http import response_body, response_validation, sse
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
 from citeloom.roles.chat import judge, judge_output, prompt_passages, reader
 from citeloom.roles.extractive import needs as section_needs
-from citeloom.roles.needs import Need, NeedCoverage
-from citeloom.roles.protocols import CitedClaim
+from citeloom.roles.protocols import CitedClaim, Need, NeedCoverage
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
 
 Reader = Callable[[str], object]
@@ -118,9 +117,9 @@ def _repaired(answer: Callable[[str, str], str]) -> Reader:
     def repair(text: str) -> object:
         records = [Finding("unsupported", "Say less.", (item.start, item.end)).as_dict() for item in sentences(text)]
         attempt = {"draft": {"text": text, "truncated": False}, "findings": records}
-        failing = sentence_repairs.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
-        edits = sentence_repairs.edits_of(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
-        return sentence_repairs.apply_edits(text, edits)
+        failing = sentence_repair.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
+        edits = sentence_repair.make_edits(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
+        return sentence_repair.apply_edits(text, edits)
 
     return repair
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citeloom.models.embeddings.local import LocalEmbedding
-from citeloom.models.embeddings.reranker import Reranker
+from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
 
 _MOST = 20_000
 _EMBED, _SCORE = LocalEmbedding.embed_text, Reranker.score

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 
 
 def make_source(

@@ -26,7 +26,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from citeloom.documents import Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 from tests.support.collected_patterns import ROOT, import_module, source_files
 from tests.support.reader_company import chunk, experiment, paper, source
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.home_copy import change_of
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.vision_answers import png

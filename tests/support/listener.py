@@ -38,10 +38,10 @@ async def ask_in_turn(base_url: str, journal: Path, questions: Sequence[str]) ->
     """Ask the questions in sequence, streamed, and print the answers."""
     from langchain_core.messages import HumanMessage
 
-    from citeloom.models.factory import chat_caller
     from citeloom.models.http.client import close_connections
     from citeloom.models.journal.journal import Journal
     from citeloom.models.journal.records import RunScope
+    from citeloom.models.journaled_chat import chat_caller
     from citeloom.settings.config import Settings
 
     settings = Settings(chat_model="some-model", chat_base_url=base_url)

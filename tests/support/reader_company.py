@@ -6,7 +6,7 @@ from typing import Final
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 
 PLAIN: Final = "Node degree explains most of the edges of the network [E1]. It is a strong baseline in 2 of 3 cases."
 KEYS: Final = ("himmelstein2017systematic", "lee2020")

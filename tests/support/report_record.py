@@ -8,8 +8,7 @@ from citeloom.citations.checks.support_findings import support_findings
 from citeloom.citations.citation_styles import render
 from citeloom.citations.marking import marks_of
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.roles.inputs import Source
-from citeloom.roles.protocols import Verdict, VerdictLabel
+from citeloom.roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from citeloom.settings.config import CitationStyle
 
 BEFORE = "Earlier work looked at networks only. "
@@ -30,7 +29,7 @@ def make_record(
     """A discussion that cites E1 (page 4) and E2 (no pages) but not E3; `said` is in all text by other people."""
     sources = [_source(number, said) for number in (1, 2, 3)]
     judged = {
-        (sentence, identifier): Verdict(label, f"because {said}", *_DECIDED.get(label, ()))
+        (sentence, identifier): _verdict(label, identifier, said)
         for sentence in draft.replace(". ", ".\n").splitlines()
         for identifier, label in zip(("E1", "E2"), verdicts, strict=True)
     }
@@ -69,7 +68,15 @@ def make_record(
         ],
         "usage": {"llm_calls": 12, "journal_hits": 3, "input_tokens": 45678, "output_tokens": 901, "cost": None},
         "warnings": [],
+        "left_out": [],
+        "suspicious": [],
+        "own_citations": [],
+        "coverage": {
+            "passages": {"proposed": 60, "read": 60, "unreadable": 0},
+            "sentences": {"cited": 2, "judged": 2, "unjudged": 0, "by_topic": 0},
+        },
         "report": {
+            "quotes": {},
             "title": f"Degrees {said}",
             "library_version": "abc",
             "notice": "",
@@ -92,7 +99,22 @@ def make_record(
 
 # The deciding words of a passage: none for an unsupported sentence.
 _DECIDED: dict[str, tuple[int, int]] = {"supported": (0, 11), "partly": (0, 11), "contradicted": (0, 11)}
-_IN_RESULTS = {"path": "results.auroc", "start": 10, "end": 14, "how": "rounded"}
+_IN_RESULTS = {
+    "path": "results.auroc",
+    "start": 10,
+    "end": 14,
+    "how": "rounded",
+    "words": "0.97",
+    "passages": 0,
+    "fields": 1,
+}
+
+
+def _verdict(label: VerdictLabel, identifier: str, said: str) -> Verdict:
+    start, end = _DECIDED.get(label, (None, None))
+    chunk = f"{'a2020' if identifier == 'E1' else 'b2019'}:00004"
+    spans = () if start is None or end is None else (DecidingSpan(chunk, start, end),)
+    return Verdict(label, f"because {said}", start, end, spans=spans)
 
 
 def _placed(text: str, words: str, **more: str) -> dict[str, Any]:

@@ -67,26 +67,17 @@ from citeloom.errors import CiteloomError
 from citeloom.graph import default_queries, repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
-from citeloom.roles.chat import (
-    clean_output,
-    prompt_format,
-    prompt_passages,
-    stream_answer_filter,
-    stream_section_filter,
-    structured_output,
-)
-from citeloom.roles.chat.prompt_experiment import present_experiment
-from citeloom.roles.extractive import (
-    metrics_table,
-    needs,
-    passage_details,
-    quotable_sentences,
-    rewriter,
-    section_outlines,
-    writer,
-)
-from citeloom.roles.inputs import EarlierSection
-from citeloom.roles.protocols import Draft
+from citeloom.roles.chat import clean_output, prompt_format, structured_output
+from citeloom.roles.chat import clean_output as stream_answer_filter
+from citeloom.roles.chat import clean_output as stream_section_filter
+from citeloom.roles.chat import prompt_format as prompt_passages
+from citeloom.roles.chat.prompt_format import present_experiment
+from citeloom.roles.extractive import follow_ups as rewriter
+from citeloom.roles.extractive import passage_details, quotable_sentences, section_outlines
+from citeloom.roles.extractive import passage_lists as writer
+from citeloom.roles.extractive import section_outlines as metrics_table
+from citeloom.roles.extractive import statement_needs as needs
+from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
 from citeloom.text import normalize, question_subject, sentences, words
 from citeloom.tools import contradiction_candidates, scope

@@ -13,8 +13,8 @@ from citeloom.citations.export import figures
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.graph import chat_messages, needs_filter
 from citeloom.models import context_size
-from citeloom.roles.chat import reader_output
-from citeloom.roles.needs import Need
+from citeloom.roles.chat import chat_reader as reader_output
+from citeloom.roles.protocols import Need
 from citeloom.server import chat_tasks
 from citeloom.zotero import item_entry, item_notes
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from ...documents import split_chunk_id
-from ...models.embeddings.bundled_weights import EMBEDDER, load_tokenizer
+from ...models.embeddings.bundled_models import EMBEDDER, load_tokenizer
 from ...stores.library import Library
 from .author_mentions import folded, led_by
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.sample_library import index_samples
 
 

@@ -25,7 +25,7 @@ QUESTION = "How well are scores calibrated?"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from citeloom.models.embeddings.local import LocalEmbedding
+    from citeloom.models.embeddings.bundled_models import LocalEmbedding
 
     return index_samples(tmp_path_factory.mktemp("api") / "home", LocalEmbedding()).root
 

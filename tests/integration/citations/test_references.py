@@ -13,7 +13,7 @@ from citeloom.citations.references import build_references
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography
 from citeloom.errors import InputError
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 
 ODD = r"""
 @article{se2020, title = {{Graphs \& {$x^2$} of_it}}, year = 2020, journal = {J},

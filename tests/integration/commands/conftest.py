@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.cli_process import Finished, run_here
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import EXPERIMENT, index_samples

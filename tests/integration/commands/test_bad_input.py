@@ -109,7 +109,7 @@ def no_library(place: Place) -> Command:
 
 
 def empty_library(place: Place) -> Command:
-    from citeloom.models.embeddings.local import LocalEmbedding
+    from citeloom.models.embeddings.bundled_models import LocalEmbedding
     from citeloom.stores.home import Home
     from citeloom.stores.library import Library
 

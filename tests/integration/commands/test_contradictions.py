@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from citeloom import Settings, contradictions, open_library
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.integration.commands.conftest import Citeloom

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.figures import PaperFigure
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.integration.commands.conftest import Citeloom

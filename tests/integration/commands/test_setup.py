@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.http.local_servers import find_servers
+from citeloom.models.http.endpoints import find_servers
 from citeloom.settings.config import load_settings
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI

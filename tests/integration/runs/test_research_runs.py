@@ -23,7 +23,6 @@ from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.run_registry import RunRegister
 from tests.support.judging_model import failing_sentences
-from tests.support.older_runs import begun_before_needs, found_before_needs
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, readings
 from tests.support.scripted_agent import ScriptedAgent
@@ -279,39 +278,6 @@ async def test_needs_that_are_garbled_twice_are_made_by_rules(
     (need,) = state["needs"]
     assert need["text"] == need["queries"][0] == QUESTION
     assert "rules were used instead" in caplog.text
-
-
-@pytest.mark.parametrize("at", ["one_paper", "survey", "read", "agent"])
-async def test_a_question_begun_before_needs_were_planned_is_finished(
-    at: str, session: Opened, server: FakeOpenAI
-) -> None:
-    """The old graph had no needs in its state, and chunks with their cosines where windows are now."""
-    server.behaviour = Librarian()
-    opened = session()
-
-    async def provide(_: object) -> Session:
-        return opened
-
-    graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": at}}
-    key = "varga2021calibration"
-    chunks = opened.library.paper_chunks(key)
-    route = {"track": "one_paper" if at == "one_paper" else "survey", "papers": [key], "categories": []}
-    state = {**begun_before_needs(QUESTION), "route": route}
-    before = {"one_paper": "plan_needs", "survey": "plan_needs", "read": "survey", "agent": "read"}
-    if at in ("read", "agent"):
-        state |= {"shortlist": [key], "found": [(chunk.id, 0.8) for chunk in chunks[:4]]}
-    if at == "agent":
-        old = found_before_needs(chunks[1], QUESTION)
-        asked = {"query": QUESTION, "origin": "default", "scope": {}, "evidence_ids": [old["id"]]}
-        state |= {"evidence": [old], "queries": [asked], "searching": True}
-    await graph.aupdate_state(config, state, as_node=before[at])
-    assert (await graph.aget_state(config)).next == (at,)
-    ended = await graph.ainvoke(None, config)
-    assert ended["answered"] and ended["result"]["citations"]
-    for citation in ended["result"]["citations"]:
-        (chunk,) = opened.library.chunks([citation["chunk_id"]])
-        assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
 
 
 async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_question(

@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from starlette.requests import Request
 from starlette.responses import Response
 
 from citeloom.experiment import SECTION_KINDS, parse_experiment
-from citeloom.graph.section_graph import build_section_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
@@ -28,7 +26,6 @@ from citeloom.runs.section_request import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.checkpoints import open_checkpoints
-from tests.support.older_runs import found_before_needs, section_before_needs
 from tests.support.openai_server import Answer, FakeOpenAI
 from tests.support.protocol_answers import envelope
 from tests.support.scripted_agent import ScriptedAgent
@@ -127,34 +124,6 @@ async def test_default_queries_stay_in_the_record_and_their_numbers_are_not_sear
     assert searched and read_for and "ensembles of seeds" in " ".join(searched)
     for text in (*searched, *(re.sub(r"\bN\d+\b", "", text) for text in read_for)):
         assert not re.search(r"\d|refuted|\bhere\b", text, re.IGNORECASE), text
-
-
-@pytest.mark.parametrize("at", ["gather", "agent"])
-async def test_a_section_begun_before_needs_were_planned_is_finished(
-    at: str, session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
-) -> None:
-    server.behaviour = agent = ScriptedAgent([search("label noise")])
-    opened = session()
-
-    async def provide(_: object) -> Session:
-        return opened
-
-    graph = build_section_graph(provide).compile(checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": at}}
-    asked = "ensembles of seeds are more accurate than one network"
-    state = section_before_needs("discussion", experiment, [asked])
-    if at == "agent":
-        old = found_before_needs(opened.library.paper_chunks("okafor2022ensembles")[1], asked)
-        state["queries"][0]["evidence_ids"] = [old["id"]]
-        state |= {"evidence": [old], "searching": True}
-    await graph.aupdate_state(config, state, as_node="plan_needs" if at == "gather" else "gather")
-    assert (await graph.aget_state(config)).next == (at,)
-    ended = await graph.ainvoke(None, config)
-    assert ended["result"]["citations"] and agent.planning and not agent.needs
-    for item in ended["result"]["evidence"]:
-        (chunk,) = opened.library.chunks([item["chunk_id"]])
-        assert chunk.text[item["start"] : item["end"]] == item["quote"]
-    assert "N1 [" in str(agent.planning[0]["messages"][-1]["content"]), "its first query is what has to be known"
 
 
 async def test_calls_beyond_the_budget_are_answered_but_not_made(

@@ -139,7 +139,7 @@ def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: 
     with served_app(home) as served:
         assert report(served.events(f"/ingests/{unfinished}/events"))["added"] == [Path(NEW).stem]
         assert stored(served) == [NEW, "my own.txt"]
-    assert LocalJobs(Home(home).server).take_up(9, ()) == []
+    assert LocalJobs(Home(home).server).claim_orphaned(9, ()) == []
 
 
 def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
@@ -149,7 +149,7 @@ def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(
     register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}), "e")
     with served_app(home) as served:
         assert served.api.get("/ready").status_code == 200
-        assert register.take_up(9, ()) == []
+        assert register.claim_orphaned(9, ()) == []
 
 
 def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

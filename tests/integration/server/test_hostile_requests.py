@@ -6,8 +6,10 @@ import asyncio
 import io
 import json
 import shutil
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from citeloom.ingestion import metadata_update
+from citeloom.ingestion.metadata_update import EntryError
 from citeloom.server.job import Emit
 from citeloom.server.tokens import COOKIE, Tokens
 from citeloom.stores.job_records import JobOrder
@@ -288,6 +292,27 @@ def test_a_client_that_asks_too_often_waits(home: Path) -> None:
         spoofed = [served.api.get("/health", headers={"X-Forwarded-For": f"10.0.0.{place}"}) for place in range(4)]
     assert [answer.status_code for answer in spoofed] == [200, 200, 200, 429]
     assert spoofed[-1].headers["retry-after"] == "60"
+
+
+def test_an_entry_that_takes_long_to_read_holds_up_nobody(
+    served: Served, stranger: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, release = threading.Event(), threading.Event()
+
+    def read(*_: object, **__: object) -> None:
+        reading.set()
+        assert release.wait(60)
+        raise EntryError("released")
+
+    monkeypatch.setattr(metadata_update, "parse_bibliography", read)
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(served.api.put, "/papers/obrien2019seeds/entry", json={"bibtex": "@a{" * 6_000})
+        assert reading.wait(60)
+        try:
+            assert stranger.get("/api/v1/health", timeout=10).status_code == 200
+        finally:
+            release.set()
+    assert sent.result().status_code == 422
 
 
 def test_an_unexpected_error_says_nothing_of_its_inside(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from citeloom.documents.figures import PaperFigure
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.server.agent_requests import FigureQuery
 from citeloom.server.agent_tools import AgentLibrary
 from citeloom.stores.home import Home

@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.documents.markdown import parse_markdown
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache

@@ -14,7 +14,7 @@ import pytest
 from citeloom.citations.checks import draft_checks, foreign_citations
 from citeloom.documents import categories, chunking, markdown
 from citeloom.experiment import Experiment
-from citeloom.roles.extractive import needs
+from citeloom.roles.extractive import statement_needs as needs
 from citeloom.roles.protocols import Draft
 from tests.support.degenerate_texts import TEXTS, degenerate
 from tests.support.reader_company import SOURCES

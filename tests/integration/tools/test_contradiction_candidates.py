@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.errors import InputError
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.library import Library
 from citeloom.tools import contradiction_candidates
 from citeloom.tools.contradiction_candidates import StatementPair, statement_pairs

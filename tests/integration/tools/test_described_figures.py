@@ -11,7 +11,7 @@ import pytest
 from citeloom.citations.checks.injection_flags import flag_sources
 from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from citeloom.documents.chunking import Window
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import PassageFinding
+from citeloom.roles.protocols import Need, PassageFinding, Purpose
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import read_in_waves

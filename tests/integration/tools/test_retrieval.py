@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from citeloom.documents import Category
 from citeloom.documents.chunking import Window
 from citeloom.errors import InputError
-from citeloom.models.embeddings.local import LocalEmbedding
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import PassageFinding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.roles.protocols import Need, PassageFinding, Purpose
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import search_evidence

@@ -13,7 +13,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.documents.chunking import Window
 from citeloom.ingestion.ingest import ingest
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import grouped

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from citeloom.models.http.clock import SystemClock
+from citeloom.models.http.limiter import SystemClock
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero.sync import SyncReport, sync_reading

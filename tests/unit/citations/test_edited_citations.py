@@ -7,7 +7,7 @@ import pytest
 from citeloom.citations.citation_styles import render
 from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.documents import Category, Chunk, Evidence, Paper
-from citeloom.roles.inputs import Source
+from citeloom.roles.protocols import Source
 from citeloom.settings.config import CitationStyle
 
 STYLES: tuple[CitationStyle, ...] = ("key", "pandoc", "latex", "numeric", "key-page")

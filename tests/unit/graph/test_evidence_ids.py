@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
+from citeloom.drafts.evidence_sources import passage_of
 from citeloom.graph.evidence_ids import number_evidence
-from citeloom.graph.role_inputs import passage_of
-from citeloom.roles.needs import Need
-from citeloom.roles.protocols import PassageFinding
+from citeloom.roles.protocols import Need, PassageFinding
 from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, kept
 from citeloom.tools.need_coverage import coverage
 
@@ -72,12 +71,6 @@ def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker
 def test_two_searches_of_one_turn_share_the_marker() -> None:
     new, ids = number_evidence([], [[found(BEFORE, SHARED, "N1", 0.6)], [found(AFTER, SHARED, "N2", 0.6)]])
     assert ids == [["E1"], ["E1"]] and [item["also"] for item in new] == [["N2"]]
-
-
-def test_evidence_of_an_older_run_has_no_further_needs() -> None:
-    record = found(BEFORE, SHARED, "N1", 0.6).as_evidence("E1").as_dict()
-    del record["also"]
-    assert Evidence.from_dict(record).also == ()
 
 
 def test_the_writer_is_shown_each_sentence_once_where_chunks_share_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from citeloom.experiment import Experiment
 from citeloom.graph.needs_filter import without_own_results
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 
 EXPERIMENT = Experiment.model_validate(
     {

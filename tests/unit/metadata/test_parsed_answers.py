@@ -9,12 +9,14 @@ import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.publication_status import Notice, Version
-from citeloom.metadata.adding import merged
+from citeloom.metadata.adding import merge_works
 from citeloom.metadata.bib_entry import bib_entry
-from citeloom.metadata.crossref import parse_crossref
-from citeloom.metadata.datacite import parse_datacite
-from citeloom.metadata.openalex import parse_openalex
-from citeloom.metadata.semantic_scholar import parse_semantic_scholar
+from citeloom.metadata.service_works import (
+    parse_crossref,
+    parse_datacite,
+    parse_openalex,
+    parse_semantic_scholar,
+)
 from citeloom.metadata.work import Author, Work
 from tests.support.metadata_server import (
     ServedWork,
@@ -91,7 +93,7 @@ def test_no_odd_value_anywhere_is_more_than_left_out(parse: Any, shown: Any) -> 
             place[path[-1]] = odd
             work = parse(record)
             if work is not None:
-                json.dumps(work.said())
+                json.dumps(work.stated_fields())
                 assert "\x1b" not in str(work) and "\ud800" not in str(work)
 
 
@@ -138,5 +140,5 @@ def test_the_type_of_entry_follows_the_kind_of_work(kind: str, venue: str, begin
 def test_a_preprint_does_not_get_the_volume_of_its_article() -> None:
     preprint = Work("DataCite", "10.48550/arxiv.2001.00001", "T", year=2020, kind="posted-content", venue="arXiv")
     article = Work("Semantic Scholar", "10.48550/arxiv.2001.00001", "T", year=2021, venue="Journal", volume="3")
-    made = merged([preprint, article], preprint.doi)
+    made = merge_works([preprint, article], preprint.doi)
     assert (made.year, made.venue, made.volume) == (2020, "arXiv", "")

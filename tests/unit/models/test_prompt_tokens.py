@@ -12,9 +12,9 @@ import pytest
 import tiktoken
 import tiktoken_ext.openai_public
 
-from citeloom.models import prompt_tokens
+from citeloom.models import paid_call as prompt_tokens
 from citeloom.models.journal.records import CallRecord, Hold
-from citeloom.models.prompt_tokens import DATA, count_tokens, counts_as_openai, sized
+from citeloom.models.paid_call import DATA, count_tokens, counts_as_openai, sized
 
 
 def words_encoding() -> tiktoken.Encoding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from citeloom.models.singleton import thread_safe_cache
+from citeloom.models.concurrency import thread_safe_cache
 
 
 def test_threads_that_ask_at_once_get_the_same() -> None:

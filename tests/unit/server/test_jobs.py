@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from citeloom.server import jobs as jobs_module
-from citeloom.server.event_log import EventLog
-from citeloom.server.job import Emit
+from citeloom.server.job import Emit, EventLog
 from citeloom.server.jobs import Jobs
 from citeloom.server.problems import ServerError
 from citeloom.stores.job_records import EventPage, JobEntry, JobOrder

@@ -51,7 +51,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def libraries(tmp_path: Path) -> Iterator[tuple[Library, Library]]:
     """Two empty libraries with the bundled embedding model: one to fill here, one on Ray."""
-    from citeloom.models.embeddings.local import LocalEmbedding
+    from citeloom.models.embeddings.bundled_models import LocalEmbedding
 
     both = [Library.open(Home(tmp_path / name), LocalEmbedding()) for name in ("here", "ray")]
     yield both[0], both[1]

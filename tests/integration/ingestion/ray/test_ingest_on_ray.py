@@ -19,7 +19,7 @@ from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
 from citeloom.ingestion.ray_cluster import RayRequest
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.errors import CiteloomError
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.cli_process import CLI, environment, run

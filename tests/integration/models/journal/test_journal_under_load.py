@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.schema import connect
+from citeloom.models.journal.journal_database import connect
 from tests.support.journal_load import PAYLOAD, crowd
 
 

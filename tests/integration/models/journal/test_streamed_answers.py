@@ -18,13 +18,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from citeloom.models.factory import caller_for, chat_caller
 from citeloom.models.http.failures import EndpointBusyError, EndpointRefusedError
-from citeloom.models.http.retry import Limiter
+from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
-from citeloom.models.journaled_chat import JournaledChat
+from citeloom.models.journaled_chat import JournaledChat, caller_for, chat_caller
 from citeloom.settings.config import Settings
 from tests.support.event_streams import Gate, pieces_of
 from tests.support.fake_clock import FakeClock

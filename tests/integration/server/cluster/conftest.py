@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.embeddings.local import LocalEmbedding
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library

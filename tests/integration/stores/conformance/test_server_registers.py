@@ -31,12 +31,12 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
     assert first.jobs.begin(ORDER, "e") is None
     assert first.jobs.begin(JobOrder("run-2", "run", {}), "f") is None
     first.jobs.end("run-2", "finished", EventBatch("run-2", "f", 0, [("done", "{}")]))
-    assert first.jobs.take_up(9, ["run-1"]) == []
+    assert first.jobs.claim_orphaned(9, ["run-1"]) == []
     first.leave()
     second = backend.join_servers()
-    assert second.jobs.take_up(9, ()) == [ORDER]
+    assert second.jobs.claim_orphaned(9, ()) == [ORDER]
     second.jobs.end("run-1", "failed", LAST)
-    assert second.jobs.take_up(9, ()) == []
+    assert second.jobs.claim_orphaned(9, ()) == []
     second.leave()
 
 

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.attack
 # As SQL; the blob is an integer in msgpack.
 VALUES: Final = {
     "bracket": "'['",
+    "empty": "''",
     "NULL": "NULL",
     "number": "-3",
     "object": "'{}'",
@@ -40,6 +41,7 @@ VALUES: Final = {
     "nested": '\'{"citations": [3], "id": {}, "text": [[]], "settings": 1}\'',
     "huge": "4611686018427387905",
     "infinite": "'Infinity'",
+    "long": "'" + "[" * 3_000 + "'",
     "blob": {"sqlite": "x'2a'", "postgres": r"'\x2a'"},
     "not UTF-8": {"sqlite": "CAST(x'61eda080' AS TEXT)", "postgres": "'{1}'"},
 }
@@ -90,7 +92,7 @@ async def read_server(home: Home) -> None:
         for upload in joined.uploads.files():
             joined.uploads.fetch(upload)
         joined.uploads.idle(), joined.uploads.unfinished()
-        joined.jobs.take_up(9, ())
+        joined.jobs.claim_orphaned(9, ())
     finally:
         joined.leave()
 

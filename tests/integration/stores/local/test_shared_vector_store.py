@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from citeloom.documents import Chunk, chunk_id
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.protocol import Vector
-from citeloom.roles.needs import Need
+from citeloom.roles.protocols import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma

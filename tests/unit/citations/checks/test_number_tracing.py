@@ -14,8 +14,7 @@ from citeloom.citations.checks.number_parsing import claimed_numbers, given_numb
 from citeloom.citations.checks.number_tracing import number_findings, trace_numbers
 from citeloom.citations.markers import normalise_markers
 from citeloom.experiment import Experiment
-from citeloom.roles.inputs import PassageSentence
-from citeloom.roles.protocols import Draft
+from citeloom.roles.protocols import Draft, PassageSentence
 from tests.support.citation_samples import make_source
 
 EXPERIMENT = Experiment.model_validate(

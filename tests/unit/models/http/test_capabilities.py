@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.models.http.capabilities import Dialect
+from citeloom.models.http.dialect import Dialect
 from citeloom.models.http.failures import ServerRefusalError
 
 SCHEMA = {"title": "Reading of one", "type": "object"}

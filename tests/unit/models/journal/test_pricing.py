@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.models.journal.pricing import total_cost
-from citeloom.models.journal.records import Spending, Usage
+from citeloom.models.journal.records import Spending, Usage, total_cost
 from citeloom.settings.config import Price, load_settings
 
 PRICES = {"big": Price(input=10.0, output=30.0), "small": Price(input=1.0), "free": Price(input=0.0)}

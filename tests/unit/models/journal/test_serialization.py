@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import SecretStr
 
-from citeloom.models.http.model_identity import ModelIdentity, canonical_json, endpoint_name
+from citeloom.models.http.endpoints import ModelIdentity, canonical_json, endpoint_name
 from citeloom.models.journal.serialization import message_of, payload_of, request_key
 
 IDENTITY = ModelIdentity("http://host/v1", "m", {"temperature": 0.2})

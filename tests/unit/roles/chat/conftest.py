@@ -16,7 +16,7 @@ from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.chat_caller import Answer
 from citeloom.models.journal.streaming import TextListener
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
-from citeloom.roles.inputs import SectionBrief, Source
+from citeloom.roles.protocols import SectionBrief, Source
 
 CHUNK_TEXT = (
     "Degree alone predicts most edges of a network.\n\n"

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.answerer import ChatAnswerer
-from citeloom.roles.chat.planners import ChatQuestionPlanner
-from citeloom.roles.chat.prompt_answer_sources import FRESH_TOKENS, present_fresh
-from citeloom.roles.chat.prompt_format import tokens_of
-from citeloom.roles.inputs import AnswerBrief, PassageSentence, Source, Turn
-from citeloom.roles.needs import Need, NeedCoverage
-from citeloom.roles.protocols import Draft
+from citeloom.roles.chat.chat_planners import ChatQuestionPlanner
+from citeloom.roles.chat.chat_writers import ChatAnswerer
+from citeloom.roles.chat.prompt_format import FRESH_TOKENS, present_fresh, tokens_of
+from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, PassageSentence, Source, Turn
 
 ANSWER = "Degree explains most of it [E1]."
 

@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.contradiction_judge import ChatContradictionJudge
+from citeloom.roles.chat.judges import ChatContradictionJudge
 from citeloom.roles.protocols import Comparison, Statement
 from citeloom.text.sentences import sentence_spans
 

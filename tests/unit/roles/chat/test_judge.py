@@ -11,9 +11,8 @@ from langchain_core.messages import AIMessage
 from bench.cases import JudgedSentence, support_cases
 from citeloom.citations.checks.support_findings import support_findings
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.judge import ChatJudge
-from citeloom.roles.inputs import PassageSentence, Source
-from citeloom.roles.protocols import CitedClaim, DecidingSpan, Verdict
+from citeloom.roles.chat.judges import ChatJudge
+from citeloom.roles.protocols import CitedClaim, DecidingSpan, PassageSentence, Source, Verdict
 from citeloom.text.sentences import sentence_spans
 from tests.unit.roles.chat.conftest import CHUNK_TEXT
 

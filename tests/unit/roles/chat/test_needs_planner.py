@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.needs_planner import ChatNeedsPlanner
-from citeloom.roles.extractive.needs import ExtractiveNeeds
-from citeloom.roles.inputs import AnswerBrief
+from citeloom.roles.chat.chat_planners import ChatNeedsPlanner
+from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
+from citeloom.roles.protocols import AnswerBrief
 
 BRIEF = AnswerBrief("How does degree matter?", (), (), 3, 300)
 PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries": ["degree explains edges"]}]}

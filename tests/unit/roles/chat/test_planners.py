@@ -10,7 +10,7 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from citeloom.experiment import SECTION_KINDS
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.planners import ChatPlanner
+from citeloom.roles.chat.chat_planners import ChatPlanner
 
 SPECS = ({"type": "function", "function": {"name": "search_evidence", "parameters": {"type": "object"}}},)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from citeloom.roles.chat.prompt_format import present_findings
-from citeloom.roles.needs import Need, NeedCoverage
+from citeloom.roles.protocols import Need, NeedCoverage
 
 
 def test_a_need_with_many_findings_crowds_out_no_other(make_source: Any) -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.reader import ChatReader
-from citeloom.roles.needs import Need, Purpose
-from citeloom.roles.protocols import Findings, PassageFinding
+from citeloom.roles.chat.chat_reader import ChatReader
+from citeloom.roles.protocols import Findings, Need, PassageFinding, Purpose
 
 QUESTION = "Is degree enough?"
 NEEDS = (Need("N1", "how well degree predicts", ("degree predicts",)), Need("N2", "limits", ("fails",), "limit"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citeloom.roles.chat.stream_answer_filter import AnswerFilter, answer_alone
+from citeloom.roles.chat.clean_output import AnswerFilter, answer_alone
 from citeloom.roles.protocols import Draft
 from tests.support.listener import Heard
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from citeloom.roles.chat.clean_output import prose
-from citeloom.roles.chat.stream_section_filter import StreamedProse
+from citeloom.roles.chat.clean_output import StreamedProse, prose
 from tests.support.listener import Heard
 
 TEXT = "Degree explains edges [E1].\n\nIt `is` strong, **very**."

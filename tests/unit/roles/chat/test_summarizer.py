@@ -9,11 +9,10 @@ from langchain_core.messages import AIMessage
 
 from citeloom.documents import Paper
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.factory import chat_roles
+from citeloom.roles.chat.chat_roles import chat_roles
 from citeloom.roles.chat.summarizer import ChatSummarizer
-from citeloom.roles.extractive.needs import ExtractiveNeeds
-from citeloom.roles.needs import Purpose
-from citeloom.roles.protocols import CitedClaim
+from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
+from citeloom.roles.protocols import CitedClaim, Purpose
 
 
 async def test_a_summary_is_one_paragraph_from_title_abstract_and_text(

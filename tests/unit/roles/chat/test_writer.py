@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage
 
 from citeloom.experiment import SECTION_KINDS
 from citeloom.prompts import PromptLibrary
+from citeloom.roles.chat.chat_writers import ChatWriter
 from citeloom.roles.chat.prompt_format import SOURCES_TOKENS, tokens_of
-from citeloom.roles.chat.writer import ChatWriter
 from citeloom.roles.protocols import Draft, QuoteSpan
 
 TEXT = "Degree explains most of it [E1].\n\nHere is where it ends: nowhere [E1]."

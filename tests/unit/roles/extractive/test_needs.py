@@ -7,7 +7,7 @@ import re
 import pytest
 
 from citeloom.experiment import Experiment
-from citeloom.roles.extractive.needs import parts_of, searchable, statement_needs
+from citeloom.roles.extractive.statement_needs import parts_of, searchable, statement_needs
 
 OWN = [
     ("TCGA to CCLE: best 37/71 (52.1%), mean 0.44 ± 0.03 over 5 seeds.", "TCGA to CCLE"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.extractive.rewriter import ExtractiveRewriter, stand_alone, stand_alone_after
-from citeloom.roles.inputs import Turn
+from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, stand_alone, stand_alone_after
+from citeloom.roles.protocols import Turn
 from citeloom.text.question_subject import subject_words
 
 LABELLED = Path(__file__).parent.parent

@@ -8,12 +8,10 @@ import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
+from citeloom.roles.extractive.extractive_readers import SentenceVectors
 from citeloom.roles.extractive.passage_details import without_details
-from citeloom.roles.extractive.sentence_vectors import SentenceVectors
-from citeloom.roles.extractive.writer import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
-from citeloom.roles.inputs import AnswerBrief, SectionBrief, Source
-from citeloom.roles.needs import Need, NeedCoverage
-from citeloom.roles.protocols import Draft
+from citeloom.roles.extractive.passage_lists import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
+from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(

@@ -1,0 +1,171 @@
+"""Options of runs. Each is declared once, with its help and limits, for the command line, Python and requests.
+
+`commands/options.py` makes options of commands from these classes, `server/request_models.py` fields of JSON bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal
+
+from ..section_kinds import PAPER_ORDER, SECTION_KINDS, SECTIONS, SectionKind
+
+RunKind = SectionKind | Literal["paper"]
+
+__all__ = [
+    "FLAGS",
+    "PAPER_ORDER",
+    "SECTIONS",
+    "SECTION_KINDS",
+    "AnswerSettings",
+    "BudgetOptions",
+    "ChatSettings",
+    "ModelSettings",
+    "Option",
+    "PaperSettings",
+    "QuestionLimits",
+    "RunKind",
+    "RunLimits",
+    "SectionKind",
+    "SectionSettings",
+    "StyleSettings",
+    "option_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the users of an option need to know.
+
+    Args:
+        help: what it does.
+        flag: its name on the command line, if that is not the name of the field.
+        default: the default as it is shown.
+        least: the smallest value.
+        most: the largest value.
+    """
+
+    help: str
+    flag: str = ""
+    default: str = ""
+    least: int | None = None
+    most: int | None = None
+
+
+def _option(help: str, *, value: Any = None, **shown: Any) -> Any:
+    return field(default=value, metadata={"option": Option(help, **shown)})
+
+
+class SettingOptions:
+    """The base of dataclasses whose fields are named like the settings that they change."""
+
+    def changes(self) -> dict[str, Any]:
+        """The settings that were given, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions(SettingOptions):
+    """What a run may spend before it pauses."""
+
+    max_calls: int | None = _option("Limit on model requests; the run pauses before it exceeds it.", least=1)
+    max_tokens: int | None = _option("Limit on tokens; the run pauses before it exceeds it.", least=1)
+    max_cost: float | None = _option(
+        "Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLimits(BudgetOptions):
+    """What a request may set for its own run, on a server and when it is resumed."""
+
+    strict: bool | None = _option(
+        "Leave out sentences that fail a check (they are listed) instead of marking them.", default="marked"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(BudgetOptions):
+    """The chat model, and what it may cost."""
+
+    chat_model: str | None = _option("Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", flag="--model")
+    chat_base_url: str | None = _option(
+        "OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", flag="--base-url"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatSettings(ModelSettings):
+    """How answers cite, and with which model they are written."""
+
+    cite_style: str | None = _option(
+        "numeric [3], key (smith2024), key-page [smith2024, page 4], pandoc [@smith2024, p. 4], "
+        "or latex \\cite[p.~4]{smith2024}.",
+        default="numeric",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleSettings(SettingOptions):
+    """The style of exported references."""
+
+    csl: str | None = _option(
+        "Style of the references, and of citations in tex, docx and html: a .csl file or, with the extra "
+        "'styles', a name such as apa, ieee or nature.",
+        default="Chicago author-date, and plainnat in tex",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSettings(ChatSettings, StyleSettings, RunLimits):
+    """How an answer is written."""
+
+    cite_retracted: bool | None = _option(
+        "Let the text cite retracted papers; otherwise they are read, with a warning, but not cited.",
+        default="not cited",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSettings(AnswerSettings):
+    """How a paper is written."""
+
+    cite_style: str | None = _option(
+        "key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
+        "or key-page [smith2024, page 4].",
+        default="key",
+    )
+    section_words: int | None = _option("Target length of the section.", flag="--words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionSettings(PaperSettings):
+    """How a section is written."""
+
+    max_search_iterations: int | None = _option("Searches that the agent may add.", flag="--max-searches", default="5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionLimits:
+    """Where the answer to a question is looked for, and how long it is."""
+
+    sources: int | None = _option("Most papers that the answer may draw on.", default="8", least=1, most=50)
+    length: int | None = _option("Target length of the answer, in words.", default="300", least=50, most=5000)
+    from_year: int | None = _option("First year of publication.")
+    to_year: int | None = _option("Last year of publication.")
+    venue: str = _option("Part of the journal's or book's name, in any case.", value="")
+    single_shot: bool = _option("Search once, without the agent's further searches.", value=False)
+    fresh: bool = _option("Answer again, without reusing cached answers.", value=False)
+
+
+def option_of(group: type, name: str) -> Option:
+    """The option of a field."""
+    found: Option = next(item.metadata["option"] for item in fields(group) if item.name == name)
+    return found
+
+
+# The options that are not named like the settings that they override.
+FLAGS: Final[Mapping[str, str]] = {
+    item.name: item.metadata["option"].flag for item in fields(SectionSettings) if item.metadata["option"].flag
+}

@@ -1,0 +1,87 @@
+"""The texts of finished runs: their files, their sentences, and the user's edits of these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from ..citations.export.report_images import ReportImages
+from ..documents.sandbox import in_thread
+from ..graph.session import Session
+from ..runs.cited_pages import CitedPages, cited_pages
+from ..runs.editable_text import EditableText
+from ..runs.edited_record import edited_record
+from ..runs.output_files import save_section, write_own_file
+from ..runs.publication_notices import with_notices
+from ..runs.report_figures import report_figures
+from ..runs.result_files import ResultFiles, UnknownFileError, stem_of
+from ..runs.result_record import ResultRecord, StoredRecord, public_record, stored
+from ..runs.sentence_check import (
+    NotEditedError,
+    check_sentence,
+    keep_edit,
+    load_editable,
+    sentence_records,
+    withdraw_edit,
+)
+from ..stores.backends import backend_of
+from ..stores.home import Home
+
+__all__ = [
+    "EditableText",
+    "NotEditedError",
+    "ResultFiles",
+    "ResultRecord",
+    "StoredRecord",
+    "UnknownFileError",
+    "check_sentence",
+    "edited_record",
+    "file_versions",
+    "keep_edit",
+    "load_editable",
+    "public_record",
+    "render_file",
+    "save_section",
+    "sentence_records",
+    "stem_of",
+    "stored",
+    "with_notices",
+    "withdraw_edit",
+    "write_own_file",
+]
+
+
+def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
+    """The files of a finished run as written and, if sentences were edited, of the user's version; blocks."""
+    versions = [ResultFiles.of(record, home)]
+    if backend_of(home).edited_sentences().of(record["thread_id"]):
+        versions.append(ResultFiles.of(record, home, f"{versions[0].stem}.edited"))
+    return versions
+
+
+async def render_file(
+    record: StoredRecord,
+    stem: str,
+    name: str,
+    session: Session,
+    *,
+    page_images: bool = False,
+    file_of: Callable[[str], Path] = Path,
+) -> bytes:
+    """Render the file `name` of a record whose files are called `stem`; raises `UnknownFileError`.
+
+    Args:
+        record: the record of a finished run or turn.
+        stem: the name of its files, without what follows the dot.
+        name: the file to render.
+        session: the open library.
+        page_images: put images of the cited PDF pages into an evidence report.
+        file_of: finds the file of a paper by its source.
+    """
+    images = ReportImages({}, {})
+    if name.endswith(".evidence.html"):
+        pages = await in_thread(cited_pages, record, session.library, file_of) if page_images else CitedPages()
+        images = ReportImages(pages.images, await asyncio.to_thread(report_figures, record, session.library))
+    files = await asyncio.to_thread(ResultFiles.of, record, session.home, stem, images)
+    return await in_thread(files.named, name)

@@ -1,0 +1,97 @@
+"""What runs cost, and the journal that keeps the answers that were paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from ..models.journal.records import Spending, Usage, total_cost
+from ..settings.config import Price
+from ..stores.backends import backend_of
+from ..stores.home import Home
+
+__all__ = [
+    "Spending",
+    "Usage",
+    "prune_journal",
+    "read_spending",
+    "spending_record",
+    "survey_journal",
+    "usage_by_day",
+    "usage_total",
+]
+
+
+async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
+    """What each run spent on each model: all runs, or those with these ids or prefixes.
+
+    Raises `InputError` without a library, and `UnknownRunError`.
+    """
+    home.require_library()
+    backend = backend_of(home)
+    with backend.open_journal() as journal:
+        rows = await journal.spending()
+    if not run_ids:
+        return rows
+    register = backend.runs()
+    chosen = {register.get(run_id).thread_id for run_id in run_ids}
+    return [row for row in rows if row.run in chosen]
+
+
+def survey_journal(home: Home) -> dict[str, Any]:
+    """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
+    from ..models.journal.maintenance import survey
+
+    return asdict(survey(backend_of(home).journal_database()))
+
+
+def prune_journal(
+    home: Home, *, older_than: float | None, rejected: bool, embeddings: bool, dry_run: bool
+) -> dict[str, Any]:
+    """Delete cached answers that no unfinished run needs; the JSON of `journal prune --json`. Blocks.
+
+    Args:
+        home: a home with a library.
+        older_than: answers older than this many days.
+        rejected: answers that failed validation.
+        embeddings: only embedding vectors.
+        dry_run: only count them.
+    """
+    from ..models.journal.maintenance import Selection, prune
+
+    home.require_library()
+    home.prepare()
+    backend = backend_of(home)
+    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
+    chosen = Selection(older_than, rejected, embeddings)
+    return asdict(prune(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run))
+
+
+def spending_record(row: Spending, prices: Mapping[str, Price]) -> dict[str, Any]:
+    """The spending of one run on one model."""
+    chat = row.kind == "chat"
+    return {
+        "run": row.run,
+        "model": row.model,
+        "endpoint": row.endpoint,
+        "llm_calls": row.paid if chat else 0,
+        "journal_hits": row.reused if chat else 0,
+        "embedded_texts": 0 if chat else row.paid,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "lost_calls": row.held_calls,
+        "cost": total_cost([row], prices),
+    }
+
+
+def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> dict[str, Any]:
+    """The sum of these rows."""
+    return asdict(Usage.of(rows, total_cost(rows, prices)))
+
+
+def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[dict[str, Any]]:
+    """The sum of each day, from its rows in order of days."""
+    days = groupby(rows, key=lambda item: item[0])
+    return [{"day": day, **usage_total([row for _, row in group], prices)} for day, group in days]

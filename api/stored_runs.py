@@ -1,0 +1,103 @@
+"""Runs in the register of a home: listed, shown, resumed and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..runs.run_listing import run_details, run_summary
+from ..settings.config import Settings
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.run_records import RunHead, RunRecord, UnknownRunError
+
+if TYPE_CHECKING:
+    from ..graph.session import Session
+    from ..runs.research import ResearchRequest
+    from ..runs.section_request import SectionRequest
+
+__all__ = [
+    "ResumableRun",
+    "RunHead",
+    "RunRecord",
+    "UnknownRunError",
+    "count_runs",
+    "delete_run",
+    "find_run",
+    "find_runs",
+    "is_under_way",
+    "list_runs",
+    "run_details",
+    "run_heads",
+    "run_summary",
+]
+
+
+def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:
+    """The registered runs without their results, the latest first; blocks."""
+    return backend_of(home).runs().heads(limit, offset)
+
+
+def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
+    """The runs as `runs list --json` shows them, the latest first; blocks."""
+    return [run_summary(run, home) for run in run_heads(home, limit, offset)]
+
+
+def count_runs(home: Home) -> int:
+    """The number of registered runs; blocks."""
+    return backend_of(home).runs().count()
+
+
+def find_run(home: Home, run_id: str) -> RunRecord:
+    """The run with this id, or the only one with this prefix; blocks. Raises `UnknownRunError`."""
+    return backend_of(home).runs().get(run_id)
+
+
+def find_runs(home: Home, run_ids: Iterable[str]) -> list[RunRecord]:
+    """The runs with these ids or prefixes; blocks. Raises `UnknownRunError` if one is unknown."""
+    register = backend_of(home).runs()
+    return [register.get(run_id) for run_id in run_ids]
+
+
+def is_under_way(home: Home, run_id: str) -> bool:
+    """Whether a process works on this run or conversation; blocks."""
+    return backend_of(home).run_under_way(run_id)
+
+
+async def delete_run(home: Home, run_id: str) -> RunRecord:
+    """Delete a run; cached model answers stay in the journal.
+
+    Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
+    """
+    from ..runs import execution  # with LangGraph, which lists do without
+
+    return await execution.delete_run(home, run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumableRun:
+    """A registered run with the request and the settings that resume it."""
+
+    run: RunRecord
+    request: SectionRequest | ResearchRequest
+    settings: Settings
+
+    @classmethod
+    def load(cls, run_id: str, home: Home, current: Settings, given: Mapping[str, Any]) -> ResumableRun:
+        """The run with its own settings of the text, those `given` now, and all others of `current`; blocks.
+
+        Raises `UnknownRunError`, and `ConfigurationError` when the run used another endpoint than `current` names.
+        """
+        from ..runs.resuming import request_to_resume, settings_to_resume
+
+        run = find_run(home, run_id)
+        settings = settings_to_resume(run, current, home, given)
+        return cls(run, request_to_resume(run), settings)
+
+    async def require_unchanged(self, session: Session) -> None:
+        """Raise `InputError` if library or prompts changed since the run was started."""
+        from ..runs.resuming import require_same_run
+
+        await asyncio.to_thread(require_same_run, self.run, self.request, session)

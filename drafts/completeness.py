@@ -1,0 +1,98 @@
+"""Coverage of a run: how many passages the model could read, and how many sentences and pairs it judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..citations.checks.support_findings import PairKey, cited_claims
+from ..roles.protocols import Source, Verdict
+
+Coverage = Mapping[str, Mapping[str, int]]
+_TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How many things were attempted and how many succeeded; `done` is the participle ("read", "judged")."""
+
+    things: str
+    done: str
+    total: int
+    succeeded: int
+
+
+def coverage_warnings(*tried: Tried) -> list[str]:
+    """Warns about each step that failed more often than it succeeded."""
+    return [
+        f"Only {item.succeeded} of {item.total} {item.things} were {item.done}: the model gave no valid answer for the"
+        " others, so this result rests on incomplete input."
+        for item in tried
+        if 2 * item.succeeded < item.total
+    ]
+
+
+def measure_coverage(
+    queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
+) -> dict[str, dict[str, int]]:
+    """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
+
+    A text that was not judged has no sentences here; each of the cited ones is judged, unjudged, or `by_topic`:
+    compared with the topic of its sources.
+    """
+    searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
+    proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
+    claims = cited_claims(text, sources) if verdicts else {}
+    pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
+    labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
+    compared = sum(bool(given - {"unjudged"}) for given in labels)
+    by_topic = sum(bool(given & _TOPIC_LABELS) and given <= {*_TOPIC_LABELS, "unjudged"} for given in labels)
+    return {
+        "passages": {"proposed": proposed, "read": shown - lost, "unreadable": lost},
+        "sentences": {
+            "cited": len(labels),
+            "judged": compared - by_topic,
+            "unjudged": len(labels) - compared,
+            "by_topic": by_topic,
+        },
+    }
+
+
+def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
+    """The coverage of a paper, summed over its sections."""
+    total: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for things, counts in part.items():
+            sums = total.setdefault(things, dict.fromkeys(counts, 0))
+            for name, count in counts.items():
+                sums[name] += count
+    return total
+
+
+def attempts(coverage: Coverage) -> list[Tried]:
+    """The coverage of a result as `Tried` counts."""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    # What a run without a judge compares by topic is not a judgement that failed.
+    judged = sentences["judged"] + sentences["by_topic"]
+    return [
+        Tried("passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]),
+        Tried("cited sentences", "judged", sentences["cited"], judged),
+    ]
+
+
+def all_unreadable(coverage: Coverage) -> bool:
+    """True when passages were shown to the model and it could not read any of them."""
+    return bool(coverage["passages"]["unreadable"]) and not coverage["passages"]["read"]
+
+
+def coverage_line(coverage: Coverage) -> str:
+    """The coverage on one line."""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    outcomes = [f"{sentences['judged']} judged", f"{sentences['unjudged']} not judged"]
+    if sentences["by_topic"]:
+        outcomes.insert(1, f"{sentences['by_topic']} compared by topic only")
+    return (
+        f"Passages: {passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable;"
+        f" cited sentences: {', '.join(outcomes) if sentences['cited'] else 'none judged'}."
+    )

@@ -1,0 +1,184 @@
+"""The draft as the reader may see it: invalid citations replaced, and the findings that remain.
+
+With `strict`, sentences that fail a check are left out. A section repeats the user's own statements and citations; an
+answer that cites nothing says what was searched instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ..citations.checks.absence import absence_findings
+from ..citations.checks.draft_checks import check_draft, replace_invalid_citations
+from ..citations.checks.findings import Finding
+from ..citations.checks.support_findings import support_findings
+from ..citations.export.files import section_title
+from ..citations.markers import marker_ids, normalise_markers
+from ..citations.marking import MarkedSentence, leave_out, marked_sentences
+from ..citations.user_citations import left_to_other_sections, with_own_statements
+from ..experiment import experiment_warnings
+from ..plurals import counted
+from ..roles.protocols import AnswerBrief, Draft, Source
+from .written_draft import QuestionSearch, WrittenDraft
+
+# "passages": passages near to the question, which no model has judged; it is neither answered nor not answered.
+Outcome = Literal["answered", "passages", "nothing"]
+_ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedText:
+    """A draft as the reader may see it, with its markers.
+
+    `replaced` are findings whose words were replaced, `left` those that remain in the text, and `out` the sentences
+    that a strict run leaves out; the spans `unmarked` get no marks. `lost` are warnings about what the text lacks.
+    """
+
+    written: WrittenDraft
+    text: str = ""
+    lost: Sequence[str] = ()
+    replaced: Sequence[Finding] = ()
+    left: Sequence[Finding] = ()
+    out: Sequence[MarkedSentence] = ()
+    unmarked: Sequence[tuple[int, int]] = ()
+
+    @property
+    def title(self) -> str:
+        """The heading of a section, or the question."""
+        brief = self.written.brief
+        return brief.question if isinstance(brief, AnswerBrief) else section_title(brief.kind)
+
+    @property
+    def input_warnings(self) -> list[str]:
+        """Warnings about the experiment."""
+        brief = self.written.brief
+        return [] if isinstance(brief, AnswerBrief) else experiment_warnings(brief.experiment)
+
+
+def finish_text(
+    written: WrittenDraft,
+    known_keys: Sequence[str],
+    *,
+    strict: bool,
+    extractive: bool,
+    earlier: Mapping[str, str] | None = None,
+) -> FinishedText:
+    """The draft without what must not reach the reader; blocks.
+
+    `known_keys` are those of the library. An `extractive` draft has the user's words and verbatim quotes only, and is
+    not checked. `earlier` are the finished texts of a paper's previous sections by name; repeating them is a finding.
+    """
+    brief, draft, sources = written.brief, written.draft, written.sources
+    final = FinishedText(written, draft.text, written.lost)
+    if isinstance(brief, AnswerBrief) and written.search and not _cites(draft.text, sources):
+        return replace(final, text=_nothing_found(written.search, written.queries, len(known_keys), not extractive))
+    if extractive:
+        return final
+    text, replaced = replace_invalid_citations(
+        draft.text, sources, brief.experiment.words(), known_keys=known_keys, word_for_word=brief.word_for_word
+    )
+    lost = list(written.lost)
+    if not isinstance(brief, AnswerBrief):
+        before = list((earlier or {}).values())
+        text = with_own_statements(text, brief.kind, brief.experiment, before, known_keys)
+        lost += left_to_other_sections(text, brief.kind, brief.experiment, before, known_keys)
+
+    def check(text: str) -> list[Finding]:
+        # Marking may fix more than it names, or less: what is reported is what remains in the text.
+        found = check_draft(
+            Draft(text, draft.truncated),
+            sources,
+            kind=brief.kind,
+            experiment=brief.experiment,
+            known_keys=known_keys,
+            earlier=earlier,
+        )
+        return [*found, *support_findings(text, written.verdicts), *absence_findings(text, written.unmet)]
+
+    text, left, out = _check_text(text, check, strict=strict, kind=brief.kind)
+    if not text and isinstance(brief, AnswerBrief):
+        text = _ALL_LEFT_OUT
+    return replace(final, text=text, lost=lost, replaced=replaced, left=left, out=out)
+
+
+def _check_text(
+    text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
+) -> tuple[str, list[Finding], list[MarkedSentence]]:
+    """The text with its findings and, with `strict`, the sentences left out until nothing in it fails.
+
+    Leaving a sentence out may break another one that depends on it, such as on the first mention of a number.
+    """
+    out: list[MarkedSentence] = []
+    while True:
+        found = check(text)
+        failing = marked_sentences(text, found) if strict else []
+        if not failing:
+            return text, found, out
+        out += failing
+        text = leave_out(text, failing)
+        if not any(map(str.isalnum, text)):
+            nothing = f"Nothing is left of the {kind}: every sentence failed a check and was left out."
+            return "", [Finding("empty", nothing)], out
+
+
+def _cites(text: str, sources: Sequence[Source]) -> bool:
+    """True when a draft cites at least one of the sources; a draft that cites none is not an answer."""
+    known = {source.evidence.id for source in sources}
+    return not known.isdisjoint(marker_ids(normalise_markers(text)))
+
+
+def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]], papers: int, judged: bool) -> str:
+    """The message for a question without a relevant passage: says so, and lists what was searched.
+
+    Only a reader that `judged` passages can say that the library does not answer.
+    """
+    lines = [
+        "The library does not answer this question: no relevant passage was found."
+        if judged
+        else "Nothing near: no passage of the library is near to this question.",
+        "",
+        "Searched:",
+        "",
+    ]
+    passages = counted(search.passages, "passage")
+    looked = counted(len(search.shortlist), "paper")
+    if search.route["track"] == "one_paper":
+        lines.append(f"- {passages} of {search.shortlist[0]}")
+    elif search.route["papers"] or search.limited:
+        lines.append(f"- {passages} of the {looked} named")
+    else:
+        lines.append(f"- the summaries of all papers ({papers:,})")
+        lines.append(f"- {passages} of the {looked} nearest by summary")
+    lines += [f"- {_where(record['scope'])}: “{record['query']}”" for record in queries[1:]]
+    return "\n".join(lines)
+
+
+def _where(scope: Mapping[str, Any]) -> str:
+    if not scope:
+        return "the full texts of all papers"
+    limits = [
+        f"{name.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in scope.items()
+    ]
+    return f"the full texts, {'; '.join(limits)}"
+
+
+def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:
+    """The record of a section turned into that of an answer: question, route and outcome replace the section.
+
+    With `quoted_only` nothing was judged to be an answer: `answered` is None where passages were found.
+    """
+    ids = {citation["evidence_id"] for citation in record["citations"]}
+    cited = any(source.evidence.id in ids for source in written.sources)
+    outcome: Outcome = "nothing" if not cited else "passages" if quoted_only else "answered"
+    brief = written.brief
+    head = {
+        "thread_id": record["thread_id"],
+        "question": brief.question if isinstance(brief, AnswerBrief) else "",
+        "route": dict(written.search.route) if written.search else {},
+        "answered": None if outcome == "passages" else outcome == "answered",
+        "outcome": outcome,
+    }
+    return head | {name: value for name, value in record.items() if name not in ("thread_id", "section")}

@@ -1,0 +1,273 @@
+"""Renders a finished text in its citation style, and builds its record: text, references, findings and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
+from ..citations.checks.injection_flags import Flag, flag_findings, flag_sources
+from ..citations.checks.number_tracing import NumberTrace, trace_numbers
+from ..citations.citation_styles import Rendered
+from ..citations.citation_styles import render as render_text
+from ..citations.csl_styles import style_file
+from ..citations.export.figures import figures_in, is_mentioned
+from ..citations.export.files import SectionDocument, bibliography, file_stem, markdown_document
+from ..citations.export.pandoc_formats import manuscript, pandoc_place
+from ..citations.export.whole_paper import whole_paper
+from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
+from ..citations.numbered_references import cited_places
+from ..citations.references import Reference, References, build_references
+from ..citations.user_citations import OwnCitation, own_citations
+from ..documents import Evidence, Paper
+from ..metadata.bib_entry import complete_papers
+from ..roles.extractive.passage_details import without_details
+from ..roles.protocols import AnswerBrief
+from ..settings.config import CitationStyle
+from ..stores.library import Library
+from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage
+from .evidence_sources import load_read_chunks
+from .finished_text import FinishedText, as_answer
+
+Placed = TypeVar("Placed", NumberTrace, OwnCitation)
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """How a text is rendered and recorded: its citation and CSL style, and one line on how it was written.
+
+    `quoted_only` when no chat model wrote it, `strict` when sentences that fail a check are left out.
+    """
+
+    style: CitationStyle
+    csl: str
+    strict: bool
+    quoted_only: bool
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A section or an answer in its citation style, with the data of its record."""
+
+    final: FinishedText
+    options: PageOptions
+    shown: Rendered
+    papers: Sequence[Paper]
+    traces: Sequence[NumberTrace]
+    own: Sequence[OwnCitation]
+    flags: Sequence[Flag]
+    source: str
+
+
+def render_page(
+    final: FinishedText, library: Library, options: PageOptions, *, read: Sequence[str] = (), before: Sequence[str] = ()
+) -> RenderedPage:
+    """Render the text in its citation style; blocks.
+
+    `read` are the other chunks that the agent read, `before` the keys that were cited earlier: by previous sections of
+    a paper, or in a conversation.
+    """
+    brief, sources, text, style = final.written.brief, final.written.sources, final.text, options.style
+    marks = [
+        mark
+        for mark in marks_of(text, final.left)
+        if not any(start <= mark.position <= end for start, end in final.unmarked)
+    ]
+    flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
+    shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
+    papers = {paper.key: paper for paper in library.papers()}
+    own = [] if isinstance(brief, AnswerBrief) else own_citations(text, brief.experiment, list(papers.values()))
+    shown = shown.citing_too([key for citation in own for key in citation.keys])
+    papers |= {source.paper.key: source.paper for source in sources}
+    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
+    places = [*for_pandoc.places, *filter(None, (pandoc_place(citation, for_pandoc) for citation in own))]
+    return RenderedPage(
+        final,
+        options,
+        shown,
+        complete_papers(library.metadata, [papers[key] for key in shown.keys]),
+        trace_numbers(without_details(text), sources, brief.experiment),
+        own,
+        flags,
+        manuscript(for_pandoc.text, places, title=final.title, sections=style in ("pandoc", "key-page")),
+    )
+
+
+def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, csl: str) -> References:
+    """The references of these papers, with their numbers in the numeric style; blocks."""
+    numbers = {key: number for number, key in enumerate(numbering, 1)}
+    return build_references(papers, style, numbers=numbers, csl=style_file(csl))
+
+
+def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
+    """The record of a section or an answer, with those of the `references` that it cites; blocks.
+
+    `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
+    paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
+    besides the record.
+    """
+    page = replace(page, final=_for_readers(page.final))
+    final, written, shown, options = page.final, page.final.written, page.shown, page.options
+    coverage = measure_coverage(written.queries, final.text, written.sources, written.verdicts)
+    tried = coverage_warnings(*attempts(coverage))
+    document = _document(page, references, tried)
+    record = document.as_dict()
+    if isinstance(written.brief, AnswerBrief):
+        record = as_answer(record, written, quoted_only=options.quoted_only)
+    notes = [
+        *final.input_warnings,
+        *written.warnings,
+        *final.lost,
+        *written.draft.notes,
+        *references.warnings,
+        *tried,
+    ]
+    return {
+        **record,
+        "coverage": coverage,
+        "suspicious": [flag.as_dict() for flag in page.flags],
+        "cite_style": options.style,
+        "csl": options.csl,
+        "strict": options.strict,
+        "markdown": markdown_document(document),
+        "bibliography": bibliography(page.papers),
+        "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
+        "report": {
+            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "notes": list(dict.fromkeys(notes)),
+            "notice": document.notice,
+        },
+    }
+
+
+def paper_record(
+    pages: Sequence[RenderedPage],
+    usage: Sequence[Mapping[str, Any]],
+    evidence: Sequence[Mapping[str, Any]],
+    title: str,
+    notice: str,
+) -> dict[str, Any]:
+    """The record of a paper of these sections, each with its `usage`; `evidence` is that of all of them. Blocks."""
+    cited = {paper.key: paper for page in pages for paper in page.papers}
+    numbering, options = pages[-1].shown.numbering, pages[-1].options
+    papers = [cited[key] for key in numbering if key in cited]
+    references = page_references(papers, numbering, options.style, options.csl)
+    without_warnings = References(references.entries)
+    sections = [
+        {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
+    ]
+    whole = whole_paper(title, sections, evidence, papers, references, notice)
+    return {**whole, "coverage": add_coverage(section["coverage"] for section in sections)}
+
+
+def _for_readers(final: FinishedText) -> FinishedText:
+    """The text with messages that name papers where those for the writer have markers."""
+    evidence = {source.evidence.id: source.evidence for source in final.written.sources}
+
+    def reword(findings: Sequence[Finding]) -> list[Finding]:
+        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
+
+    return replace(
+        final,
+        replaced=reword(final.replaced),
+        left=reword(final.left),
+        out=[replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in final.out],
+    )
+
+
+def _document(page: RenderedPage, references: References, tried: Sequence[str]) -> SectionDocument:
+    """The content of the files; `tried` are warnings about what failed more often than it succeeded."""
+    final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
+    flagged = flag_findings(page.flags)
+    # The results show all plots, so that none is lost whose number the writer left out.
+    figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
+    warnings = [
+        *written.warnings,
+        *final.input_warnings,
+        *final.lost,
+        *_finding_lines(final, strict=page.options.strict),
+        *(f"Suspicious source: {finding.message}" for finding in flagged),
+        *written.draft.notes,
+        *references.warnings,
+        *tried,
+        *(
+            f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
+            for item in figures
+            if not is_mentioned(item.number, shown.text)
+        ),
+    ]
+    return SectionDocument(
+        thread_id="",
+        section=brief.kind,
+        title=final.title,
+        text=shown.text,
+        citations=shown.citations,
+        evidence=[Evidence.from_dict(dict(record)) for record in written.evidence],
+        papers=page.papers,
+        references=_cited_references(page, references),
+        findings=[
+            # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
+            *(replace(finding, span=None) for finding in (() if page.options.strict else final.replaced)),
+            *(_move_finding(finding, shown) for finding in final.left),
+            *flagged,
+        ],
+        numbers=_move_spans(page.traces, shown),
+        left_out=[_left_out(item, page) for item in final.out],
+        warnings=list(dict.fromkeys(warnings)),
+        own_citations=_move_spans(page.own, shown),
+        figures=figures,
+        notice=page.options.notice,
+    )
+
+
+def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
+    """The references of the text; those of an answer list the places that it cites, which a section names itself."""
+    places = cited_places(page.shown.citations) if isinstance(page.final.written.brief, AnswerBrief) else {}
+    return [
+        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in page.shown.keys
+    ]
+
+
+def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
+    """The items with their spans in the rendered text."""
+    spans = [shown.span(item.start, item.end) for item in items]
+    return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]
+
+
+def _move_finding(finding: Finding, shown: Rendered) -> Finding:
+    """The finding with its span in the rendered text."""
+    if finding.span is None:
+        return finding
+    # A sentence's span includes its mark, the span of words in it does not.
+    whole = finding.rule in OF_SENTENCES
+    start, end = finding.span
+    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
+
+
+def _left_out(item: MarkedSentence, page: RenderedPage) -> dict[str, Any]:
+    """A sentence that was left out, as it would have been rendered; reference numbers mean nothing outside a text."""
+    style = page.options.style
+    shown = render_text(item.sentence.text, page.final.written.sources, "key" if style == "numeric" else style)
+    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
+
+
+def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
+    """A line for each finding: what was replaced or left out, and what remains in the text."""
+    return [
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
+    ]
+
+
+def _lead(finding: Finding, unmarked: Sequence[tuple[int, int]]) -> str:
+    if finding.severity == "note":
+        return "Listed"
+    span = finding.span
+    marked = finding.rule in MARKS and span and not any(start <= span[0] < end for start, end in unmarked)
+    return "Marked in the text" if marked else "Left in the text"

@@ -1,0 +1,134 @@
+"""The judge's verdicts on cited sentences: asked for once per run, held as records of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
+
+from ..citations.checks.support_findings import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
+from ..citations.markers import marker_ids
+from ..documents import text_hash
+from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict, VerdictLabel
+from .sentence_repair import EditRecord, Failing
+
+
+class VerdictRecord(TypedDict):
+    """The judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites.
+
+    The label is that of the sentence, judged against all its evidence together; `start` and `end` are in the evidence's
+    own chunk, `spans` are the chunk, start and end of all deciding words.
+    """
+
+    sentence: str
+    evidence_id: str
+    label: VerdictLabel
+    reason: str
+    start: int | None
+    end: int | None
+    adds: Literal["", "idle", "contradicts"]
+    spans: list[tuple[str, int, int]]
+
+
+def verdict_record(key: PairKey, verdict: Verdict) -> VerdictRecord:
+    """The verdict as a state record."""
+    sentence, evidence_id = key
+    return {
+        "sentence": sentence,
+        "evidence_id": evidence_id,
+        "label": verdict.label,
+        "reason": verdict.reason,
+        "start": verdict.start,
+        "end": verdict.end,
+        "adds": verdict.adds,
+        "spans": [(span.chunk_id, span.start, span.end) for span in verdict.spans],
+    }
+
+
+def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
+    """The verdicts of state records, by sentence and evidence."""
+    return {
+        (record["sentence"], record["evidence_id"]): Verdict(
+            record["label"],
+            record["reason"],
+            record["start"],
+            record["end"],
+            record["adds"],
+            tuple(DecidingSpan(*span) for span in record["spans"]),
+        )
+        for record in records
+    }
+
+
+async def judge_text(
+    judge: SupportJudge,
+    text: str,
+    sources: Sequence[Source],
+    known: Mapping[PairKey, Verdict],
+    only: Collection[str] | None = None,
+) -> list[VerdictRecord]:
+    """Verdicts on the cited sentences of a text, or `only` on these, in reading order; those in `known` are skipped."""
+    new = {
+        sentence: claim
+        for sentence, claim in cited_claims(text, sources).items()
+        if (only is None or sentence in only)
+        and any((sentence, source.evidence.id) not in known for source in claim.sources)
+    }
+    verdicts = await judge.judge(list(new.values()))
+    return [
+        *(
+            verdict_record((sentence, source.evidence.id), verdict)
+            for (sentence, claim), of_claim in zip(new.items(), verdicts, strict=True)
+            for source, verdict in zip(claim.sources, of_claim, strict=True)
+        ),
+        *(
+            verdict_record(key, BY_SEARCHES)
+            for key in pairs_of_absence(text, sources)
+            if key not in known and (only is None or key[0] in only)
+        ),
+    ]
+
+
+def carry_verdicts(
+    known: Mapping[PairKey, Verdict], text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
+) -> list[VerdictRecord]:
+    """Verdicts of sentences that lost only idle markers: they keep their verdicts and are not judged again."""
+    put = {edit["start"]: edit["text"] for edit in edits}
+    return [
+        verdict_record((item.shown.text, identifier), known[old, identifier])
+        for item in failing
+        if item.idle and put.get(item.start) == item.shown.text
+        for old in [text[item.start : item.end]]
+        for identifier in marker_ids(item.shown.text)
+        if (old, identifier) in known
+    ]
+
+
+def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Source]) -> dict[PairKey, Verdict]:
+    """The verdicts without the spans of chunks that have changed since they were judged."""
+    by_id = {source.evidence.id: source for source in sources}
+    return {key: _relocate(verdict, by_id.get(key[1])) for key, verdict in verdicts.items()}
+
+
+def _relocate(verdict: Verdict, source: Source | None) -> Verdict:
+    """The verdict with the spans that are still valid.
+
+    Spans in the evidence's own chunk are kept, under its current id, when its text is unchanged; spans in another chunk
+    when they are still shown sentences.
+    """
+    if source is None:
+        return Verdict(verdict.label, verdict.reason, adds=verdict.adds)
+    same = text_hash(source.text) == source.evidence.chunk_hash
+    # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
+    own = next((span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)), "")
+    shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.passage}
+    spans: list[DecidingSpan] = []
+    for span in verdict.spans:
+        if span.chunk_id == own:
+            spans += [replace(span, chunk_id=source.evidence.chunk_id)] * same
+        elif (span.chunk_id, span.start, span.end) in shown:
+            spans.append(span)
+    start, end = (verdict.start, verdict.end) if same else (None, None)
+    return replace(verdict, start=start, end=end, spans=tuple(spans))

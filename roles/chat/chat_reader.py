@@ -1,0 +1,357 @@
+"""The evidence reader on a chat model: one call for several windows returns a few relevant findings for each.
+
+The model answers with sentence numbers. The words of a finding are sliced from the chunks by number: they cannot be
+invented. Nearly correct answers are repaired (`reader_output.py`) rather than requested again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, field_validator, model_validator
+
+from ...documents import Chunk
+from ...documents.chunking import Window, WindowSentence
+from ...documents.figures import PaperFigure
+from ...models.chat_caller import ChatCaller
+from ...models.concurrency import gather_all
+from ...models.context_size import UNLIMITED, WHOLE, Room
+from ...prompts import PromptLibrary
+from ...text.normalize import plain_wording
+from ..protocols import Findings, PassageFinding, Purpose
+from .prompt_format import (
+    beginning,
+    fenced,
+    figures_of,
+    present_lines,
+    present_windows,
+    sentences_of,
+    shortened,
+    tokens_of,
+)
+from .structured_output import Note, StructuredAnswer, ask, log_note
+
+_FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
+_MORE_FINDINGS: Final = 2
+_FIGURES: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_TELLING: Final = 2  # characters of a number that is more than a count
+_PURPOSE_SHARE: Final = 0.08  # of a prompt
+
+
+class ChatReader:
+    """Reads windows with a chat model.
+
+    Args:
+        statement_words: requested length of a finding; one more than twice as long is cut.
+        max_tokens: limit for one answer, in tokens of the model.
+        note: receives one line about each reading without a valid answer.
+        room: the server's context size; windows that exceed it are read in several calls.
+    """
+
+    def __init__(
+        self,
+        caller: ChatCaller,
+        prompts: PromptLibrary,
+        *,
+        statement_words: int,
+        max_tokens: int,
+        note: Note = log_note,
+        room: Room = UNLIMITED,
+    ) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._statement_words = statement_words
+        self._max_tokens = max_tokens
+        self._note = note
+        self._room = room
+        self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
+        """The findings, best first; none when nothing helps.
+
+        Chunks without a valid answer after one retry are unreadable.
+        """
+        if self._room.size is None:
+            return await self._read(purpose, windows)
+        beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
+        parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
+        readings = await gather_all(self._read(purpose, part) for part in parts)
+        found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
+        return Findings(found, (name for reading in readings for name in reading.unreadable))
+
+    async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
+        sentences = [(window, sentence) for window, own in sentences_of(windows) for sentence in own]
+        if not sentences:
+            return Findings()
+        passages = present_windows(windows)
+        plain = plain_wording(purpose.text)
+        answer = await ask(
+            self._caller,
+            self._prompts,
+            self._messages(purpose, purpose.text, passages, len(windows)),
+            PassageReading,
+            max_tokens=self._max_tokens,
+            check=lambda reading: _check_sentences(reading, len(sentences)),
+            # The same question typed differently gets the cached reading.
+            cache_messages=None if plain == purpose.text else self._messages(purpose, plain, passages, len(windows)),
+            room=self._room,
+        )
+        if answer is None:
+            left_out = ", ".join(window.id for window in windows)
+            self._note(f"{left_out}: left out, since the reader gave no valid answer in two attempts.")
+            return Findings(unreadable=(chunk.id for window in windows for chunk in window.chunks))
+        findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
+        return Findings(sorted((item for item in findings if item), key=lambda item: -item.score))
+
+    def _finding(
+        self, item: ReadFinding, sentences: Sequence[tuple[Window, WindowSentence]], purpose: Purpose
+    ) -> PassageFinding | None:
+        carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
+        if not carrying or item.score == 0:
+            return None
+        # A finding stands in one paper: what it names of another one is taken for a slip.
+        window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
+        key = window.paper.key
+        named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
+        shown = [sentence for other, sentence in sentences if other.paper.key == key]
+        described = figures_of([other for other, _ in sentences if other.paper.key == key])
+        if _only_described(item.statement, purpose, described, shown):
+            return None
+        words = _with_its_numbers(item.statement, named, shown)
+        known = [need.id for need in purpose.needs]
+        served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
+        return PassageFinding(
+            paper=window.paper,
+            statement=beginning(item.statement, 2 * self._statement_words),
+            score=item.score,
+            need=served or (known[0] if known else ""),
+            spans=runs_of(words),
+            vector_score=window.vector_score,
+        )
+
+    def _messages(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
+        text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
+        needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
+        task = self._prompts["reader_task"].render(
+            purpose=fenced(text, "purpose"),
+            needs=present_lines(needs, "needs"),
+            passages=passages,
+            most=most_findings(windows),
+        )
+        return [self._system, HumanMessage(task)]
+
+
+def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
+    """The windows in order, in parts of about `tokens`; a larger window is cut between its chunks."""
+    part: list[Window] = []
+    for window in windows:
+        whole = tokens_of(present_windows([window])) <= tokens
+        for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
+            if part and tokens_of(present_windows([*part, piece])) > tokens:
+                yield part
+                part = []
+            part.append(piece)
+    if part:
+        yield part
+
+
+def most_findings(windows: int) -> int:
+    """How many findings a reader may return for this many windows."""
+    return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
+
+
+def _with_its_numbers(
+    statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
+) -> Sequence[WindowSentence]:
+    """The named sentences, and one for each number of the statement that only another sentence contains.
+
+    A reader sums up more than it names; without that sentence the number would be found in no source.
+    """
+    missing = {number for number in _FIGURES.findall(statement) if len(number) >= _TELLING}
+    missing -= {number for sentence in named for number in _FIGURES.findall(sentence.text)}
+    added: list[WindowSentence] = []
+    while missing and len(named) + len(added) < MOST_SENTENCES:
+        best = max(shown, key=lambda sentence: len(missing.intersection(_FIGURES.findall(sentence.text))))
+        held = missing.intersection(_FIGURES.findall(best.text))
+        if not held:
+            break
+        added.append(best)
+        missing -= held
+    places = {id(sentence): place for place, sentence in enumerate(shown)}
+    return sorted([*named, *added], key=lambda sentence: places[id(sentence)]) if added else named
+
+
+def _only_described(
+    statement: str, purpose: Purpose, figures: Sequence[PaperFigure], shown: Sequence[WindowSentence]
+) -> bool:
+    """Whether a number of the statement stands in the description of a figure, but in no sentence of the paper."""
+    if not figures:
+        return False
+    numbers = set(_FIGURES.findall(" ".join(figure.description for figure in figures)))
+    numbers &= {number for number in _FIGURES.findall(statement) if len(number) >= _TELLING}
+    numbers -= {
+        number for text in (purpose.text, *(sentence.text for sentence in shown)) for number in _FIGURES.findall(text)
+    }
+    return bool(numbers)
+
+
+def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
+    """Sentences as runs of words: sentences separated by white space only are merged."""
+    runs: list[tuple[Chunk, int, int]] = []
+    for sentence in sentences:
+        chunk, start, end = runs[-1] if runs else (None, 0, 0)
+        if chunk is sentence.chunk and not chunk.text[end : sentence.start].strip():
+            runs[-1] = (sentence.chunk, start, sentence.end)
+        else:
+            runs.append((sentence.chunk, sentence.start, sentence.end))
+    return tuple(runs)
+
+
+def _check_sentences(reading: PassageReading, count: int) -> None:
+    numbers = [number for finding in reading.findings for number in finding.sentences]
+    if reading.findings and not any(1 <= number <= count for number in numbers):
+        raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
+
+
+MOST_SENTENCES: Final = 8  # that one finding may rest on
+_STATEMENT: Final = ("statement", "finding", "summary", "text")
+_SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
+_NEED: Final = ("need", "need_id", "needs", "need_ids")
+_SCORE: Final = ("score", "relevance")
+_RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
+# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
+_QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
+_NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
+_SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
+_UNSCORED: Final = 0.5  # for a finding that the model listed without a readable score
+
+
+class ReadFinding(StructuredAnswer):
+    """One finding as the model returns it."""
+
+    statement: str = Field(min_length=3, description="The finding, with its numbers and conditions.")
+    sentences: list[int] = Field(min_length=1, description="Numbers of the sentences that carry it.")
+    need: str = Field(description="Id of the need that it serves most.")
+    score: float = Field(ge=0, le=1, description="How much it helps with that need, from 0 to 1.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_usual_names(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = _by_plain_names(data)
+        first, last = given.get("first_sentence"), given.get("last_sentence")
+        numbered = f"{first}-{last}" if first is not None and last is not None else None
+        return {
+            "statement": _first(given, _STATEMENT),
+            "sentences": _first(given, _SENTENCES, numbered),
+            "need": _first(given, _NEED, ""),
+            "score": _first(given, _SCORE),
+        }
+
+    @field_validator("sentences", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: Any) -> Any:
+        """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+        parts = value if isinstance(value, list | tuple) else [value]
+        found: list[int] = []
+        for part in map(str, parts):
+            quoted = _QUOTED.match(part)
+            for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
+                found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
+        return sorted(set(found))
+
+    @field_validator("need", mode="before")
+    @classmethod
+    def _one_need(cls, value: Any) -> Any:
+        """The id of the first need named: "n2", 2, ["N2", "N3"], "N2 (limit): how far it holds"."""
+        given = value[0] if isinstance(value, list) and value else value
+        named = _NEED_ID.search(str(given))
+        return f"N{int(named[1])}" if named else ""
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _in_bounds(cls, value: Any) -> Any:
+        """A score from 0 to 1 in any notation: out of ten or a hundred, "80%", "8/10", "0,8" or "0.8 (strong)"."""
+        number = _SCORE_NUMBER.search(str(value))
+        if number is None:
+            return _UNSCORED
+        score, most = float(number[1].replace(",", ".")), int(number[2] or 0)
+        if most:
+            score /= most
+        elif score > 1:
+            score /= 100 if score > 10 else 10
+        return score if 0 <= score <= 1 else _UNSCORED
+
+
+class PassageReading(StructuredAnswer):
+    """The reader's answer for the passages of one paper; unreadable findings are left out."""
+
+    findings: list[ReadFinding] = Field(description="What helps with the purpose, the most useful first.")
+
+    @classmethod
+    def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Separate findings, in a bare list or one per line, form one reading; `{}` is an empty one."""
+        alone: list[dict[str, Any]] = []
+        empty = False
+        for item in objects:
+            if _is_finding(item):
+                alone += [item] * (item not in alone)
+            elif item:
+                yield item
+            else:
+                empty = True
+        if alone or empty:
+            yield {"findings": alone}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_the_unreadable(cls, data: Any) -> Any:
+        items = _listed(data)
+        if items is None:
+            return data
+        readable = [item for item in items if _valid(item)]
+        # When none is readable, their errors are shown to the model.
+        return {"findings": readable or items}
+
+
+def _listed(data: Any, deep: int = 3) -> list[Any] | None:
+    """The findings in an answer, under any name and in any wrapping; None when they cannot be identified."""
+    if not data or (isinstance(data, str) and data.strip().lower() == "none"):
+        return []
+    if isinstance(data, list):
+        return data
+    if not isinstance(data, Mapping):
+        return None
+    if _is_finding(data):
+        return [data]
+    given = _by_plain_names(data)
+    named = [given[name] for name in ("findings", "finding") if name in given]
+    inside = named or [value for value in given.values() if isinstance(value, Mapping | list)]
+    if inside and all(_is_finding(value) for value in inside):
+        return inside
+    return _listed(inside[0], deep - 1) if len(inside) == 1 and deep else None
+
+
+def _valid(item: Any) -> bool:
+    try:
+        ReadFinding.model_validate(item)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_finding(item: Any) -> bool:
+    return isinstance(item, Mapping) and any(name in _by_plain_names(item) for name in _STATEMENT)
+
+
+def _by_plain_names(data: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name).strip().lower(): value for name, value in data.items()}
+
+
+def _first(given: Mapping[str, Any], names: Sequence[str], otherwise: Any = None) -> Any:
+    return next((given[name] for name in names if given.get(name) not in (None, "")), otherwise)

@@ -1,0 +1,506 @@
+"""The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
+
+Passages are shown once with numbered sentences, and the judge answers with numbers (`judge_output.py`). Sentences that
+an answer omits or garbles are asked again one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, ValidationError, create_model, field_validator, model_validator
+
+from ...models.chat_caller import ChatCaller
+from ...models.concurrency import gather_all
+from ...models.context_size import UNLIMITED, Room
+from ...prompts import PromptLibrary
+from ..protocols import CitedClaim, Comparison, DecidingSpan, PassageSentence, Source, Statement, Verdict
+from .clean_output import answer_text
+from .prompt_format import (
+    PASSAGE_TOKENS,
+    fenced,
+    letter_of,
+    numbered_sentences,
+    one_line,
+    present_lines,
+    present_numbered,
+    tokens_of,
+    without_markers,
+)
+from .structured_output import StructuredAnswer, ask, json_objects, lowercase, schema_of
+
+CLAIMS_AT_ONCE: Final = 16
+# Approximate number of tokens of passages and sentences in one call.
+_TOKENS_AT_ONCE: Final = 7_000
+_LEAST_PASSAGE_TOKENS: Final = 250
+_ALONE: Final = 3  # at most so many omitted claims are asked again one by one
+_ANSWER_TOKENS: Final = 150  # of an answer, for one verdict
+_SHARE_TOKENS: Final = 40  # and for each passage beyond the first
+_NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
+_TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
+_WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
+# How a judge names a passage in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
+_NAMED: Final = re.compile(
+    r"(?<![\w\[-])(?:(?:[Pp]assages?\s)(?P<named>[A-Z]{1,2})|(?P<numbered>[A-Z]{1,2})\d{1,3}(?:\s?[-\u2013]\s?[A-Z]?\d{1,3})?"
+    r"|(?P<speaking>[A-Z]{1,2})(?=:|\s(?:says|states|gives|names|reports|bears|shows|has|only|alone|itself)\b))(?!\w)"
+)
+_MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedClaim:
+    """A claim with its index, and the passages that it cites, by the id of their evidence."""
+
+    place: int
+    claim: CitedClaim
+    passages: Mapping[str, JudgedPassage]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(self.passages)
+
+    @property
+    def words(self) -> int:
+        return tokens_of(self.claim.sentence) + tokens_of(self.claim.before)
+
+    def by_letter(self, letters: Mapping[str, str]) -> dict[str, JudgedPassage]:
+        return {letters[identifier]: passage for identifier, passage in self.passages.items()}
+
+
+_Batch = Sequence[_PreparedClaim]
+
+
+class ChatJudge:
+    """Judges support with a chat model; `max_tokens` limits one answer, `room` is the server's context size."""
+
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._max_tokens = max_tokens
+        self._room = room
+
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """A verdict for each source of each claim; "unjudged" when three attempts gave no valid answer."""
+        system, task = self._prompts["judge_system"].render(), self._prompts["judge_task"]
+        tokens = self._room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
+        asked = _prepared(claims, tokens)
+        found: dict[int, tuple[Verdict, ...]] = {}
+        for verdicts in await gather_all(self._judged(batch) for batch in _batches(asked, self._max_tokens, tokens)):
+            found.update(verdicts)
+        return [found[place] for place in range(len(claims))]
+
+    async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
+        """The verdicts of a whole batch by index."""
+        found = await self._together(batch) if len(batch) > 1 else {}
+        missing = [item for item in batch if item.place not in found]
+        if len(missing) > _ALONE:  # one garbled answer would cost a call for each
+            found |= await self._together(missing)
+            missing = [item for item in batch if item.place not in found]
+        alone = await gather_all(self._alone(item) for item in missing)
+        return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
+
+    async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
+        """The usable verdicts of one answer to a batch, by index."""
+        letters = _letters(batch)
+        schema = schema_of(_model(batch, letters))
+        answer = await self._caller.call(self._messages(batch, letters), schema=schema, max_tokens=self._max_tokens)
+        for data in json_objects(answer_text(answer.message)):
+            if found := _usable(data, batch, letters):
+                return found
+        await self._caller.reject(answer)
+        return {}
+
+    async def _alone(self, item: _PreparedClaim) -> tuple[Verdict, ...]:
+        letters = _letters([item])
+        passages = item.by_letter(letters)
+
+        messages = self._messages([item], letters)
+        if not self._room.holds(*(str(message.content) for message in messages)):
+            return (_TOO_LONG,) * len(item.ids)
+
+        def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
+            said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
+            return _with_markers(verdicts_from(said, passages), letters)
+
+        def check(answer: SupportVerdicts) -> None:
+            verdicts(answer)
+
+        answer = await ask(
+            self._caller,
+            self._prompts,
+            messages,
+            _model([item], letters),
+            max_tokens=self._max_tokens,
+            check=check,
+            room=self._room,
+        )
+        return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
+
+    def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
+        passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
+        first: dict[tuple[str, int | None], str] = {}  # the passage that shows title and year of a paper
+        shown: list[str] = []
+        for letter in letters.values():
+            source, name = passages[letter].source, f"passage {letter}"
+            same = first.setdefault((source.paper.title, source.paper.year), name)
+            shown.append(present_numbered(source, passages[letter].sentences, name, "" if same == name else same))
+        task = self._prompts["judge_task"].render(
+            passages="\n\n".join(shown),
+            sentences=present_lines(list(_lines(batch, letters)), "sentences"),
+        )
+        return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]
+
+
+def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
+    """The claims with their passages; a claim that cites many shares the space of a call among them."""
+    room: dict[str, int] = {}
+    for claim in claims:
+        share = min(PASSAGE_TOKENS, tokens // max(1, len(claim.sources)))
+        if tokens == _TOKENS_AT_ONCE:
+            share = max(_LEAST_PASSAGE_TOKENS, share)
+        for source in claim.sources:
+            room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
+    sources = {source.evidence.id: source for claim in claims for source in claim.sources}
+    passages = {identifier: JudgedPassage.of(source, room[identifier]) for identifier, source in sources.items()}
+    return [
+        _PreparedClaim(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
+        for place, claim in enumerate(claims)
+    ]
+
+
+def _letters(batch: _Batch) -> dict[str, str]:
+    """The letters of the passages of a call, by the id of their evidence: A to Z, then AA, AB ..."""
+    ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
+    return {identifier: letter_of(place) for place, identifier in enumerate(ids)}
+
+
+def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tuple[Verdict, ...]:
+    """The verdicts with markers in their reasons in place of passage letters."""
+    ids = {letter: identifier for identifier, letter in letters.items()}
+
+    def marker(match: re.Match[str]) -> str:
+        letter = match["named"] or match["numbered"] or match["speaking"]
+        return f"[{ids[letter]}]" if letter in ids else match[0]
+
+    return tuple(replace(verdict, reason=_NAMED.sub(marker, verdict.reason)) for verdict in verdicts)
+
+
+def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
+    """Each sentence with the letters of its passages, below the preceding sentence."""
+    shown: dict[str, int] = {}
+    for number, item in enumerate(batch, 1):
+        claim = item.claim
+        before = one_line(without_markers(claim.before))
+        if before:
+            yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
+        cited = ", ".join(letters[identifier] for identifier in item.ids)
+        yield f"P{number}, cites passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
+        shown[one_line(without_markers(claim.sentence))] = number
+
+
+def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
+    """The sentence; when it cites several passages, with their letters in place of the markers."""
+    if len(item.ids) == 1:
+        return one_line(without_markers(item.claim.sentence))
+
+    def letter(marker: re.Match[str]) -> str:
+        return f"[{letters[marker[1]]}]" if marker[1] in item.passages else ""
+
+    return one_line(_MARKER.sub(letter, item.claim.sentence))
+
+
+def _model(batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
+    return verdicts_model(tuple(tuple(item.by_letter(letters)) for item in batch))
+
+
+def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) -> dict[int, tuple[Verdict, ...]]:
+    """The valid verdicts of an answer object by index, each validated separately."""
+    named = {str(name).strip().upper(): value for name, value in data.items()}
+    found: dict[int, tuple[Verdict, ...]] = {}
+    for number, item in enumerate(batch, 1):
+        passages = item.by_letter(letters)
+        try:
+            said = verdict_model(tuple(passages)).model_validate(named.get(f"P{number}"))
+            found[item.place] = _with_markers(verdicts_from(said, passages), letters)
+        except (ValidationError, ValueError):
+            continue
+    return found
+
+
+def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_PreparedClaim]]:
+    """The claims in calls of about equal length; claims that share a source stay together."""
+    if not asked:
+        return
+    of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
+    most = max(1, min(CLAIMS_AT_ONCE, max_tokens // of_answer))
+    most = -(-len(asked) // -(-len(asked) // most))
+    first: dict[str, int] = {}
+    for item in asked:
+        for identifier in item.ids:
+            first.setdefault(identifier, item.place)
+    batch: list[_PreparedClaim] = []
+    known: set[str] = set()
+    spent = 0
+    for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):
+        cost = item.words + sum(passage.tokens for name, passage in item.passages.items() if name not in known)
+        if batch and (len(batch) == most or spent + cost > tokens):
+            yield batch
+            batch, known, spent = [], set(), 0
+            cost = item.words + sum(passage.tokens for passage in item.passages.values())
+        batch.append(item)
+        known.update(item.ids)
+        spent += cost
+    yield batch
+
+
+_LONGEST_REASON: Final = 300  # characters
+_GAP: Final = 3  # characters between neighbouring sentences, at most the end of a paragraph
+_MOST_NUMBERS: Final = 40
+_NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
+_LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
+
+
+class PassageShare(StructuredAnswer):
+    """What one passage contributes to a sentence, and the numbers of its deciding sentences.
+
+    The prompt describes the fields: a description here would be sent once for each passage of each sentence.
+    """
+
+    does: Literal["supports", "idle", "contradicts"]
+    sentences: tuple[int, ...]
+
+    _lowercase = field_validator("does", mode="before")(lowercase)
+
+    @field_validator("sentences", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: object) -> object:
+        """Numbers in any notation: 3, "2-4", ["1", 2]."""
+        given = list(value) if isinstance(value, (list, tuple)) else [value]
+        written = " ".join(str(item) for item in given[:_MOST_NUMBERS] if isinstance(item, (int, str)))[:400]
+        numbers: list[int] = []
+        for match in _NUMBERS.finditer(written):
+            first, last = int(match[1]), int(match[2] or match[1])
+            numbers += range(first, min(last, first + _MOST_NUMBERS) + 1)
+        return numbers
+
+
+class SupportVerdict(StructuredAnswer):
+    """The judge's verdict on one sentence; the reason comes first, so that the verdict follows from it.
+
+    The models of `verdict_model` add a field for each passage, by its letter, between the two.
+    """
+
+    reason: str
+
+    _lowercase = field_validator("verdict", mode="before", check_fields=False)(lowercase)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_letter(cls, data: Any) -> Any:
+        """ "passage b" is B, and null means that nothing was said."""
+        if not isinstance(data, Mapping):
+            return data
+        return {
+            _LETTERED.sub(lambda name: name[1].upper(), str(key)): value
+            for key, value in data.items()
+            if value is not None
+        }
+
+    def share(self, letter: str) -> PassageShare | None:
+        """The answer for a passage; None when it was omitted."""
+        found: PassageShare | None = getattr(self, letter)
+        return found
+
+    @property
+    def label(self) -> Literal["supported", "partly", "unsupported", "contradicted"]:
+        """The verdict on the whole sentence."""
+        said: Literal["supported", "partly", "unsupported", "contradicted"] = getattr(self, "verdict")  # noqa: B009
+        return said
+
+
+class SupportVerdicts(StructuredAnswer):
+    """Base of the answers for one or more sentences: a field P1, P2 ... for each.
+
+    Separate fields ensure that a server that enforces the schema cannot omit one.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {"P1": data} if "verdict" in data else {str(name).strip().upper(): data[name] for name in data}
+
+
+@lru_cache(maxsize=256)
+def verdict_model(letters: tuple[str, ...]) -> type[SupportVerdict]:
+    """The answer model for a sentence that cites these passages."""
+    fields: dict[str, Any] = {letter: (PassageShare, Field(default=None)) for letter in letters}
+    fields["verdict"] = (Literal["supported", "partly", "unsupported", "contradicted"], ...)
+    return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
+
+
+@lru_cache(maxsize=256)
+def verdicts_model(letters: tuple[tuple[str, ...], ...]) -> type[SupportVerdicts]:
+    """The answer model for several sentences, each with the letters of the passages that it cites."""
+    fields: dict[str, Any] = {f"P{number}": (verdict_model(of), ...) for number, of in enumerate(letters, 1)}
+    return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPassage:
+    """A source as the judge sees it, with sentences numbered from 1."""
+
+    source: Source
+    sentences: tuple[PassageSentence, ...]
+
+    @classmethod
+    def of(cls, source: Source, tokens: int) -> JudgedPassage:
+        """The sentences that the writer was shown; without a passage, those of the source's chunk within `tokens`."""
+        evidence = source.evidence
+        if source.passage:
+            return cls(source, _within(source.passage, tokens))
+        spans = numbered_sentences(source.text, evidence.start, evidence.end, tokens)
+        return cls(
+            source,
+            tuple(PassageSentence(evidence.chunk_id, start, end, source.text[start:end]) for start, end in spans),
+        )
+
+    @property
+    def tokens(self) -> int:
+        return sum(tokens_of(sentence.text) for sentence in self.sentences)
+
+    def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
+        """The spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
+        found: list[DecidingSpan] = []
+        for number in sorted(set(numbers)):
+            if not 1 <= number <= len(self.sentences):
+                continue
+            item = self.sentences[number - 1]
+            last = found[-1] if found else None
+            if last is not None and last.chunk_id == item.chunk_id and 0 <= item.start - last.end <= _GAP:
+                found[-1] = DecidingSpan(last.chunk_id, last.start, item.end)
+            else:
+                found.append(DecidingSpan(item.chunk_id, item.start, item.end))
+        return tuple(found)
+
+
+def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
+    """The sentences that fit: first the context is dropped, then the last sentences."""
+    if sum(tokens_of(item.text) for item in sentences) <= tokens:
+        return tuple(sentences)
+    kept: list[PassageSentence] = []
+    for item in [item for item in sentences if item.carries] or sentences:
+        tokens -= tokens_of(item.text)
+        if kept and tokens < 0:
+            break
+        kept.append(item)
+    return tuple(kept)
+
+
+def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
+    """The verdict for each of `passages` by letter; ValueError when it rests on none of their sentences.
+
+    A passage with a deciding sentence is not idle, whatever the answer says about it.
+    """
+    shares = {letter: answer.share(letter) for letter in passages}
+    against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}
+    spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
+    carried = any(spans[letter] for letter in passages if letter not in against)
+    if answer.label in ("supported", "partly") and not carried:
+        raise ValueError(
+            f"verdict {answer.label} needs the numbers of the sentences that support it, {_known(passages)}"
+        )
+    idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}
+    reason = one_line(answer.reason)[:_LONGEST_REASON]
+
+    def verdict(letter: str) -> Verdict:
+        if letter in against:
+            return _placed(Verdict("contradicted", reason, adds="contradicts"), passages[letter], spans[letter])
+        adds: Literal["", "idle"] = "idle" if letter in idle else ""
+        if answer.label == "unsupported":
+            return Verdict("unsupported", reason, adds=adds)
+        return _placed(Verdict(answer.label, reason, adds=adds), passages[letter], spans[letter])
+
+    return tuple(map(verdict, passages))
+
+
+def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:
+    own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
+    start, end = (own.start, own.end) if own else (None, None)
+    return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
+
+
+def _known(passages: Mapping[str, JudgedPassage]) -> str:
+    return ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
+
+
+_LONGEST_LINE: Final = 300  # characters of the judge's own words
+
+
+class PassageComparison(StructuredAnswer):
+    """The judge's answer; claim and reason come first, so that the verdict follows from them."""
+
+    claim: str = Field(description="One line: the claim on which both passages say something; empty when none.")
+    reason: str = Field(description="One line: the words on either side that decide it.")
+    verdict: Literal["contradict", "agree", "unrelated"] = Field(description="Whether the passages disagree.")
+    first: str = Field(description="Id of the sentence of the first passage, such as A1; empty unless they contradict.")
+    second: str = Field(description="Id of the sentence of the second passage, such as B1; empty unless so.")
+
+    _lowercase = field_validator("verdict", mode="before")(lowercase)
+
+
+class ChatContradictionJudge:
+    """Implements `ContradictionJudge`; `max_tokens` limits one answer."""
+
+    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
+        self._caller = caller
+        self._prompts = prompts
+        self._max_tokens = max_tokens
+
+    async def compare(self, first: Statement, second: Statement) -> Comparison:
+        """Whether the statements contradict, and where; "unjudged" when two attempts gave no valid answer."""
+
+        def check(answer: PassageComparison) -> None:
+            if answer.verdict == "contradict":
+                _place(answer.first, "first", "A", first)
+                _place(answer.second, "second", "B", second)
+                if not answer.claim:
+                    raise ValueError("field claim: it is empty, though the passages contradict")
+
+        task = self._prompts["contradiction_task"].render(first=_shown(first, "A"), second=_shown(second, "B"))
+        messages = [SystemMessage(self._prompts["contradiction_system"].render()), HumanMessage(task)]
+        answer = await ask(
+            self._caller, self._prompts, messages, PassageComparison, max_tokens=self._max_tokens, check=check
+        )
+        if answer is None:
+            return Comparison("unjudged", reason="the judge gave no valid answer, twice")
+        claim, reason = (one_line(text)[:_LONGEST_LINE] for text in (answer.claim, answer.reason))
+        if answer.verdict != "contradict":
+            return Comparison(answer.verdict, claim, reason)
+        places = _place(answer.first, "first", "A", first), _place(answer.second, "second", "B", second)
+        return Comparison("contradict", claim, reason, *places)
+
+
+def _shown(statement: Statement, letter: str) -> str:
+    """Numbered sentences in a fence; without key and authors, so that names do not influence the verdict."""
+    text = statement.chunk.text
+    head = f"Section: {one_line(statement.chunk.section)}"
+    lines = [
+        f"{letter}{number}: {one_line(text[start:end])}" for number, (start, end) in enumerate(statement.spans, start=1)
+    ]
+    return fenced("\n".join([head, "", *lines]), f"passage {letter}")
+
+
+def _place(identifier: str, name: str, letter: str, statement: Statement) -> int:
+    """The index in `spans` of an id that was shown for this passage; ValueError for any other."""
+    known = {f"{letter}{number}": number - 1 for number in range(1, len(statement.spans) + 1)}
+    found = known.get(identifier.strip(" .[]").upper())
+    if found is None:
+        raise ValueError(f"field {name}: it must be one of {', '.join(known)}")
+    return found

@@ -1,0 +1,151 @@
+"""Repairs single sentences of a draft: each is shown with its neighbours, its evidence and its problems.
+
+The answer rewrites only these sentences, so the rest of the draft is untouched. A sentence that an answer omits or
+garbles stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import create_model
+
+from ...models.chat_caller import ChatCaller
+from ...models.concurrency import gather_all
+from ...models.context_size import UNLIMITED, Room
+from ...prompts import PromptLibrary
+from ..protocols import FailingSentence, Source
+from .clean_output import answer_text, cut_off
+from .prompt_format import SOURCE_TOKENS, fenced, one_line, place_of, present_lines, surroundings, tokens_of
+from .structured_output import StructuredAnswer, json_objects, schema_of
+
+_SENTENCES_AT_ONCE: Final = 8
+_TOKENS_AT_ONCE: Final = 4_000
+_ANSWER_TOKENS: Final = 120  # of an answer, for one sentence
+_LONGEST: Final = 1_500  # characters of an accepted sentence
+
+
+async def repaired_sentences(
+    caller: ChatCaller,
+    prompts: PromptLibrary,
+    failing: Sequence[FailingSentence],
+    *,
+    max_tokens: int,
+    experiment: str = "",
+    room: Room = UNLIMITED,
+) -> list[str | None]:
+    """The replacement of each sentence: other words, "" to remove it, None when two attempts gave no usable answer.
+
+    Args:
+        caller: calls the model.
+        prompts: the prompt files.
+        failing: the sentences, each with its evidence.
+        max_tokens: limit for one answer.
+        experiment: the fenced experiment, when a problem concerns it.
+        room: the server's context size; a sentence whose evidence exceeds it stays as it is.
+    """
+    system = prompts["repair_system"].render()
+    bare = prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
+    batches = list(_batches(failing, max_tokens, room.left(_TOKENS_AT_ONCE, system, bare)))
+    answers = await gather_all(_replacements(caller, prompts, batch, max_tokens, experiment, room) for batch in batches)
+    return [sentence for answer in answers for sentence in answer]
+
+
+async def _replacements(
+    caller: ChatCaller,
+    prompts: PromptLibrary,
+    batch: Sequence[FailingSentence],
+    max_tokens: int,
+    experiment: str,
+    room: Room,
+) -> list[str | None]:
+    task = prompts["repair_task"].render(
+        experiment=experiment or "(none of the problems concerns it)",
+        sources="\n\n".join(map(_source_block, _sources(batch))) or "(no sources)",
+        sentences=present_lines(list(_lines(batch)), "sentences"),
+    )
+    messages: list[BaseMessage] = [SystemMessage(prompts["repair_system"].render()), HumanMessage(task)]
+    asked = [str(message.content) for message in messages]
+    if not room.holds(*asked):
+        return [None] * len(batch)
+    schema = schema_of(_model(len(batch)))
+    for _ in range(2):
+        answer = await caller.call(messages, schema=schema, max_tokens=max_tokens)
+        text = answer_text(answer.message)
+        for data in json_objects(text):
+            found = _usable(data, len(batch), cut=cut_off(answer.message))
+            if any(sentence is not None for sentence in found):
+                return found
+        await caller.reject(answer)
+        complaint = prompts["json_again"].render(problem="it holds no sentence under the ids that were given")
+        shown = text[: room.left(_LONGEST, complaint, *asked)]
+        messages = [*messages[:2], AIMessage(shown or "(empty)"), HumanMessage(complaint)]
+    return [None] * len(batch)
+
+
+@lru_cache(maxsize=_SENTENCES_AT_ONCE)
+def _model(count: int) -> type[StructuredAnswer]:
+    fields: dict[str, Any] = {f"S{number}": (str, ...) for number in range(1, count + 1)}
+    return create_model("RepairedSentences", __base__=StructuredAnswer, **fields)
+
+
+def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
+    """The sentences of an answer by id; in an answer that was cut off, the last one may be incomplete."""
+    named = {str(name).strip().upper(): value for name, value in data.items()}
+    if cut and named:
+        named.popitem()
+    given = (named.get(f"S{number}") for number in range(1, count + 1))
+    return [one_line(value) if isinstance(value, str) and len(value) <= _LONGEST else None for value in given]
+
+
+def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
+    """The sentences in order, in calls whose answers and evidence fit the limits."""
+    most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
+    batch: list[FailingSentence] = []
+    for item in failing:
+        tokens = sum(tokens_of(_source_block(source)) for source in _sources([*batch, item]))
+        if at_once < _TOKENS_AT_ONCE:
+            tokens += sum(tokens_of(line) for line in _lines([*batch, item]))
+        if batch and (len(batch) == most or tokens > at_once):
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _sources(batch: Sequence[FailingSentence]) -> list[Source]:
+    return list({source.evidence.id: source for item in batch for source in item.sources}.values())
+
+
+def _source_block(source: Source) -> str:
+    """A source as the writer was shown it: with its marker, without key and authors."""
+    evidence, paper = source.evidence, source.paper
+    passage = (
+        "\n".join(one_line(sentence.text) for sentence in source.passage)
+        if source.passage
+        else surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS)
+    )
+    lines = [
+        f"Marker: [{evidence.id}]",
+        f"Paper: {one_line(paper.title)}" + (f" ({paper.year})" if paper.year else ""),
+        f"Section: {place_of(evidence.section, source.category)}",
+        f"Passage:\n{passage}",
+    ]
+    return fenced("\n".join(lines), f"source {evidence.id}")
+
+
+def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:
+    """Each sentence with its neighbours and its problems; a problem does not repeat the sentence."""
+    for number, item in enumerate(batch, 1):
+        if item.before:
+            yield f"before S{number}: {item.before}"
+        yield f"S{number}: {item.text}"
+        if item.after:
+            yield f"after S{number}: {item.after}"
+        quoted = f'"{one_line(item.text)}" '
+        for problem in item.problems:
+            yield f"problem of S{number}: {problem.replace(quoted, 'It ')}"

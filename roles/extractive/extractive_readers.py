@@ -1,0 +1,214 @@
+"""Reads windows without a chat model: the sentences nearest to each need, scored by embedding and cross-encoder.
+
+The cosine alone does not tell whether a passage is relevant to a question: with the bundled embedding, questions about
+another field come as close to a library as half of those that it answers (docs/decisions/off-topic-questions.md). The
+cross-encoder was trained on questions and separates the two, except for questions that use a library's words for
+other matters, which have lower cosines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...documents import Chunk
+from ...documents.chunking import Window
+from ...models.concurrency import gather_all
+from ...models.embeddings.bundled_models import EMBEDDER, Reranker
+from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
+from ...text.normalize import is_latin
+from ...text.words import is_stop, stem, words_of
+from ..protocols import Need, PassageFinding, Purpose
+from .quotable_sentences import QuotablePassage, quotable_passages
+
+_COMPARED: Final = 4  # sentences of a chunk: those with most words of the need
+_LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
+_UNJUDGED: Final = 0.5  # for a passage that no model here can judge: only the order of the search is known
+# Weights of cosine to the subject, cosine to the need and log-odds of the cross-encoder, each around its even point.
+_SUBJECT: Final = (20.0, 0.68)
+_NEED: Final = (30.0, 0.70)
+_CROSS: Final = 0.3
+_EVEN: Final = 0.1
+_SPREAD: Final = 2.0
+
+
+class StatementReader:
+    """Implements `EvidenceReader` for sections: the sentences nearest to what the author states.
+
+    A cross-encoder was trained on questions, so here it has a say beside two cosines: to the statement, and to the
+    subject of the experiment, without which one word in two senses would bring two fields together.
+    """
+
+    def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
+        self._vectors = vectors
+        self._relevance = relevance
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        """At most one finding for each chunk and need, best first."""
+        found = await gather_all(
+            self._finding(purpose, need, window, name)
+            for window in windows
+            for name in window.hits
+            for need in purpose.named(window.needs) or purpose.needs[:1]
+        )
+        return sorted((item for item in found if item), key=lambda item: -item.score)
+
+    async def _finding(self, purpose: Purpose, need: Need, window: Window, name: str) -> PassageFinding | None:
+        chunk = next(chunk for chunk in window.chunks if chunk.id == name)
+        passages = closest_by_words(need.queries, chunk)
+        if not passages:
+            return None
+        asked = np.array([await self._vectors.of_query(query) for query in need.queries])
+        rows = await self._vectors.of([passage.text for passage in passages])
+        near = rows @ asked.T
+        best = int(near.max(axis=1).argmax())
+        query, cosine = need.queries[int(near[best].argmax())], float(near[best].max())
+        subject = float(rows[best] @ await self._vectors.of_query(purpose.text))
+        words = f"{window.paper.title}. {' '.join(passages[best].text.split())}"
+        cross = await self._relevance.cross_odds(query, [words])
+        odds = _CROSS * cross[0] + _NEED[0] * (cosine - _NEED[1]) + _SUBJECT[0] * (subject - _SUBJECT[1])
+        return _finding(window, chunk, passages[best], as_score(odds, _EVEN, _SPREAD), need)
+
+
+class QuestionReader:
+    """Implements `EvidenceReader` for questions: a passage is judged whole, then its sentence nearest to the need.
+
+    A passage counts by the clause of the question that it fits best.
+    """
+
+    def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
+        self._vectors = vectors
+        self._relevance = relevance
+
+    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
+        """A finding for each chunk with a quotable sentence, best first."""
+        found = await gather_all(self._finding(purpose, window, name) for window in windows for name in window.hits)
+        return sorted((item for item in found if item), key=lambda item: -item.score)
+
+    async def _finding(self, purpose: Purpose, window: Window, name: str) -> PassageFinding | None:
+        chunk = next(chunk for chunk in window.chunks if chunk.id == name)
+        needs = purpose.named(window.needs) or purpose.needs[:1]
+        judged = self._relevance.can_judge(purpose.text)
+        if not judged and not self._relevance.multilingual:
+            return None
+        cosine = np.array([window.cosine_of(name)])
+        odds = [
+            float((await self._relevance.odds(need.text, [chunk.text], cosine))[0]) if judged else 0.0 for need in needs
+        ]
+        need = needs[int(np.argmax(odds))]
+        passages = closest_by_words(need.queries, chunk)
+        if not passages:
+            return None
+        texts = [passage.text for passage in passages]
+        cosines = await self._vectors.of(texts) @ await self._vectors.of_query(need.text)
+        said = await self._relevance.odds(need.text, texts, cosines) if judged else cosines
+        score = as_score(max(odds)) if judged else _UNJUDGED
+        return _finding(window, chunk, passages[int(np.argmax(said))], score, need)
+
+
+def closest_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
+    """The quotable sentences of a chunk that share most words with the queries."""
+    asked = _stems(" ".join(queries))
+    return sorted(
+        quotable_passages(chunk.text),
+        key=lambda passage: -len(_stems(passage.text) & asked) / (len(passage.text.split()) + _LENGTH) ** 0.5,
+    )[:_COMPARED]
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word.surface) for word in words_of(text) if not is_stop(word))
+
+
+def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:
+    spans = ((chunk, passage.start, passage.end),)
+    words = " ".join(passage.text.split())
+    return PassageFinding(window.paper, words, score, need.id, spans, window.cosine_of(chunk.id))
+
+
+# Weights of the cross-encoder's log-odds and of the bundled embedding's cosine, around the point where both are even.
+_COSINE_WEIGHT: Final = 30.0
+_COSINE_EVEN: Final = 0.70
+# The point of even odds that a passage is near to a question or one of its parts, and the slope around it.
+EVEN: Final = -5.0
+_QUESTION_SPREAD: Final = 5.0
+_SURE: Final = 1e-6
+_KEPT_SCORES: Final = 20_000
+
+
+class Relevance:
+    """Scores texts for a question; caches the latest scores of the cross-encoder, which take 50 ms per passage."""
+
+    def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
+        self._bundled = embedding.name.endswith(EMBEDDER.name)
+        self._reranker = reranker
+        self._scores: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def can_judge(self, question: str) -> bool:
+        """True when the models know the question's script; the bundled ones read English only."""
+        return is_latin(question)
+
+    @property
+    def multilingual(self) -> bool:
+        """True when the embedding may know languages other than English."""
+        return not self._bundled
+
+    async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
+        """Log-odds that each text is relevant to the question, [n]; `cosines` are those of the same texts, [n]."""
+        judged = await self.cross_odds(question, texts)
+        if not self._bundled:
+            return judged
+        weighed: NDArray[np.float64] = judged + _COSINE_WEIGHT * (np.asarray(cosines, dtype=np.float64) - _COSINE_EVEN)
+        return weighed
+
+    async def cross_odds(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Log-odds by the cross-encoder alone that each text answers the query, [n]."""
+        return np.array(await asyncio.to_thread(self._judged, query, texts), dtype=np.float64)
+
+    def _judged(self, question: str, texts: Sequence[str]) -> list[float]:
+        missing = [text for text in dict.fromkeys(texts) if (question, text) not in self._scores]
+        if missing:
+            raw = np.clip(self._reranker.score(question, missing).astype(np.float64), _SURE, 1 - _SURE)
+            for text, odds in zip(missing, np.log(raw / (1 - raw)).tolist(), strict=True):
+                self._scores[question, text] = odds
+        found = [self._scores[question, text] for text in texts]
+        while len(self._scores) > _KEPT_SCORES:
+            self._scores.popitem(last=False)
+        return found
+
+
+def as_score(odds: float, even: float = EVEN, spread: float = _QUESTION_SPREAD) -> float:
+    """Log-odds as the score of a reading, 0-1: 0.5 at even odds."""
+    return float(1 / (1 + np.exp(-(odds - even) / spread)))
+
+
+_KEPT_VECTORS = 20_000
+
+
+class SentenceVectors:
+    """Caches the latest vectors of an embedding model; shared by the extractive roles of a run."""
+
+    def __init__(self, embedding: EmbeddingModel) -> None:
+        self._embedding = embedding
+        self._documents: OrderedDict[str, Vector] = OrderedDict()
+        self._queries: OrderedDict[str, Vector] = OrderedDict()
+
+    async def of(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of `texts` as documents, [n, d]."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._documents]
+        found = dict(zip(missing, await self._embedding.embed_documents(missing), strict=True)) if missing else {}
+        rows = [found[text] if text in found else self._documents[text] for text in texts]
+        self._documents.update(found)
+        while len(self._documents) > _KEPT_VECTORS:
+            self._documents.popitem(last=False)
+        return np.array(rows, dtype=np.float32)
+
+    async def of_query(self, text: str) -> Vector:
+        """The vector of `text` as a query, [d]."""
+        if text not in self._queries:
+            self._queries[text] = await self._embedding.embed_query(text)
+        return self._queries[text]

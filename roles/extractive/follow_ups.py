@@ -1,0 +1,181 @@
+"""Rewrites follow-up questions without a chat model: carries over the subject of the last question.
+
+A question that depends on nothing is returned unchanged. A pronoun that refers to the last question is replaced by its
+subject; a fragment ("and in 2020?", "why?") is joined to the last question; when neither is possible, the last question
+is put in front. So nothing that was asked is ever lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...text.question_subject import AUXILIARIES, Subject, is_participle, is_verb, subject_of
+from ...text.words import is_generic, is_stop, words_of
+from ..protocols import Turn
+
+_PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
+# "this" and "that" refer to the last question as a whole.
+_WHOLE = re.compile(
+    r"\b(?:this|that)\b(?=\s*(?:[?.!,]|$|\s(?:is|was|be|can|could|in|for|with|by|on|to|happen\w*|work\w*)\b))",
+    re.IGNORECASE,
+)
+_THIS_THING = re.compile(r"\bthis\s+(\w+)", re.IGNORECASE)
+_ASKED_OF_THAT = re.compile(r"^(?:is|was|does|did|do|can|could|has|will|would|should)\s+(?:this|that)\b", re.IGNORECASE)
+_THE_THING = re.compile(r"\bthe\s+(\w+)\s*[?.!]*$", re.IGNORECASE)
+_LATIN = re.compile(r"[A-Za-z]")
+_EXPLETIVE = re.compile(
+    r"\b(?:is|was|would|can|could|does|did)\s+it\s+(?:be\s+)?(?:possible|true|known|likely|necessary|clear|important|"
+    r"useful|better|worth|hard|easy|difficult|common|enough|take|matter)\b"
+    r"|\bit\s+(?:is|was|has been|may be|can be)\s+(?:\w+\s+)?(?:possible|true|known|said|likely|necessary|clear|"
+    r"thought|important|useful|better|worth|hard|easy|difficult|common|enough|claimed|argued|believed|assumed|shown)\b",
+    re.IGNORECASE,
+)
+_RELATIVE_THOSE = re.compile(r"\b(?:those|such)\s+(?:who|that|which|as|of)\b", re.IGNORECASE)
+_OPENING = re.compile(r"^(?:and|or|but|so|also|then|what about|how about|and what about)\s+", re.IGNORECASE)
+_BREAK = re.compile(r"(?:[,;:]|\b(?:and|but|or|when|if|because|that|while)\b)", re.IGNORECASE)
+_PREPOSITION = re.compile(
+    r"^(in|for|with|on|among|by|from|under|since|before|after|during|without|at|between|within)\b", re.IGNORECASE
+)
+_ASKS = re.compile(r"\b(?:which|what|who|whom|whose|how|why|where|when)\b", re.IGNORECASE)
+_QUESTION_END = " ?!."
+# What earlier follow-ups added to a question is dropped, or it would grow from turn to turn.
+_FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
+_ADDED = re.compile(
+    r",\s+and\s+(?:(?:by |in |for |with )?(?:which|what|who|whom|whose|how|why|where|when)"
+    r"|in|for|with|on|among|by|from)\b.*$",
+    re.IGNORECASE,
+)
+_SHORT = 3  # words of a subject that can take 's
+
+
+class ExtractiveRewriter:
+    """Implements `QuestionRewriter` by rules for English; a question in another language is returned unchanged."""
+
+    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
+        """See `QuestionRewriter`."""
+        return stand_alone_after(question, earlier)
+
+
+def stand_alone_after(question: str, earlier: Sequence[Turn]) -> str:
+    """`question` completed from earlier turns.
+
+    A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same
+    one.
+    """
+    if not earlier:
+        return question
+    topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
+    return stand_alone(question, earlier[-1].question, topics[-1] if topics else None)
+
+
+def stand_alone(question: str, last: str, topic: str | None = None) -> str:
+    """`question` completed from the `last` one; unchanged when it depends on nothing.
+
+    Its pronouns stand for the subject of `topic`, by default the last question.
+    """
+    last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
+    topic = last if topic is None else topic
+    asked = question.strip()
+    if not _LATIN.search(asked):
+        return question
+    bare = _OPENING.sub("", asked)
+    opened = bare != asked
+    pronoun = _pronoun_in(asked)
+    if pronoun is not None:
+        return _replaced(asked, pronoun, topic)
+    if _points_back(asked):
+        return _joined(last, asked)
+    if not _complete(bare):
+        return _continued(bare, last) if not _commands(bare) else _joined(last, asked)
+    if opened and asked.lower().startswith(("what about", "how about", "and what about")):
+        return _continued(bare, last)
+    return question
+
+
+def _pronoun_in(asked: str) -> re.Match[str] | None:
+    """The first pronoun that refers to something outside the question."""
+    for match in _PRONOUN.finditer(asked):
+        spoken_of = any(within.start() <= match.start() < within.end() for within in _EXPLETIVE.finditer(asked))
+        relative = _RELATIVE_THOSE.match(asked, match.start()) is not None
+        if not spoken_of and not relative and not _said_before(asked[: match.start()]):
+            return match
+    return None
+
+
+def _said_before(head: str) -> bool:
+    """True when the part before a pronoun names what it refers to: a clause of its own with words of a subject."""
+    breaks = list(_BREAK.finditer(head))
+    if not breaks:
+        return False
+    clause = head[: breaks[-1].start()]
+    return sum(not is_stop(word) and not is_generic(word.form) for word in words_of(clause)) >= 1
+
+
+def _points_back(asked: str) -> bool:
+    if any(not _said_before(asked[: match.start()]) for match in _WHOLE.finditer(asked)):
+        return True
+    if _ASKED_OF_THAT.match(asked):
+        return True
+    return any(is_generic(match.group(1).lower()) for match in _THIS_THING.finditer(asked))
+
+
+def _complete(bare: str) -> bool:
+    """True when the words form a question: a specific subject, and something said about it."""
+    telling = [word for word in words_of(bare) if not is_stop(word)]
+    own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
+    own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
+    the_thing = _THE_THING.search(bare)
+    if not own or (len(own) == 1 and the_thing and is_generic(the_thing.group(1).lower())):
+        return False
+    finite = any(word.lower().strip(_QUESTION_END) in AUXILIARIES for word in bare.split())
+    return finite or _commands(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
+
+
+def _commands(bare: str) -> bool:
+    """True when it begins with a verb: "Give an example", "Explain overfitting"."""
+    first = bare.split(maxsplit=1)[0].lower().strip(_QUESTION_END) if bare else ""
+    return is_verb(first) or first in ("list", "name", "explain", "summarize", "compare", "elaborate")
+
+
+def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
+    subject = subject_of(last)
+    phrase = _phrase_for(pronoun.group().lower(), subject)
+    if not phrase:
+        return _joined(last, asked)
+    start, end = pronoun.span()
+    if pronoun.group().lower() in ("these", "those", "such"):
+        noun = re.match(r"\s+(\w+)", asked[end:])
+        word = words_of(noun.group(1)) if noun else []
+        if noun and word and not is_stop(word[0]) and not is_participle(noun.group(1)):
+            if not (is_generic(word[0].form) or word[0].form in {other.form for other in words_of(phrase)}):
+                return _joined(last, asked)
+            end += noun.end()
+    owned = re.match(r"\s+(\w+)", asked[end:]) if pronoun.group().lower() in ("its", "their") else None
+    if owned and len(phrase.split()) > _SHORT:
+        return f"{asked[:start]}the {owned.group(1)} of {subject.phrase}{asked[end + owned.end() :]}"
+    return asked[:start] + phrase + asked[end:]
+
+
+def _phrase_for(pronoun: str, subject: Subject) -> str:
+    if pronoun == "the latter":
+        return subject.other
+    if pronoun in ("its", "their", "theirs") and subject.phrase:
+        return f"{subject.phrase}'" if subject.phrase.endswith("s") else f"{subject.phrase}'s"
+    return subject.phrase
+
+
+def _continued(fragment: str, last: str) -> str:
+    """The last question extended by a fragment."""
+    body = last.strip().rstrip(_QUESTION_END)
+    part = fragment.strip().rstrip(_QUESTION_END)
+    preposition = _PREPOSITION.match(part)
+    if preposition and not _ASKS.search(part) and not re.search(rf"\b{preposition.group(1)}\b", body, re.IGNORECASE):
+        return f"{body} {part}?"
+    first = words_of(part)[:1]
+    lowered = part[:1].lower() + part[1:] if first and is_stop(first[0]) else part
+    return f"{body}, and {lowered}?"
+
+
+def _joined(last: str, asked: str) -> str:
+    return f"{last.strip()} {asked}"

@@ -1,0 +1,127 @@
+"""Plans needs without a chat model: what the author states in a section, and the clauses of a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Final
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from ...experiment import Experiment, SectionKind
+from ...text.sentences import sentence_spans
+from ...text.words import is_stop, words_of
+from ..protocols import AnswerBrief, Brief, Need, SectionBrief
+from .section_outlines import outline
+
+_FEWEST_WORDS: Final = 3
+_MOST_QUERIES: Final = 6  # of a need
+_MOST_CLAUSES: Final = 6  # of a question
+_PARTS: Final = re.compile(
+    r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
+    r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{2}")
+_OWN: Final = re.compile(
+    r"\b(?:partly |partially |not |in part )?(?:supported|refuted|rejected|confirmed)\b|\b(?:here|our|we|this study)\b",
+    re.IGNORECASE,
+)
+_BRACKETED: Final = re.compile(r"\([^()]{0,80}\d[^()]{0,80}\)")
+_NUMBER: Final = re.compile(
+    r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:[eE][-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])|\b(?:None|null|NaN)\b"
+)
+_LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(\s*+\)")
+
+
+class NoFurtherSearch:
+    """Implements `SearchPlanner` and `AnswerPlanner`: the planned needs were searched for, so nothing is added."""
+
+    def open(self, brief: Brief) -> list[BaseMessage]:
+        """No messages: nobody reads them."""
+        return []
+
+    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
+        """A message without calls."""
+        return AIMessage("The statements have been searched for.")
+
+
+class ExtractiveNeeds:
+    """Implements `NeedsPlanner`."""
+
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+        """For a section a need per paragraph and open question; for a question one per clause, the whole first."""
+        return _needs_of(brief)
+
+
+@singledispatch
+def _needs_of(brief: Brief) -> tuple[Need, ...]:
+    raise TypeError(f"no needs for {type(brief).__name__}")
+
+
+@_needs_of.register
+def _(brief: SectionBrief) -> tuple[Need, ...]:
+    return statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries)
+
+
+@_needs_of.register
+def _(brief: AnswerBrief) -> tuple[Need, ...]:
+    asked = brief.sought
+    *clauses, words = parts_of(asked) or [asked]
+    whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
+    return (whole, *(Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2)))
+
+
+def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
+    """A need for each paragraph of the section, searched for whole and by its sentences.
+
+    The subject of the paper gives needs as well, for sections whose own statements find little.
+    """
+    concept = experiment.paper_concept
+    abouts = [item.about for item in outline(kind, experiment) if item.about]
+    needs: dict[str, tuple[str, ...]] = {}
+    subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
+    for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
+        # "Is either better?" can only be searched for with its subject.
+        if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
+            needs[about] = queries
+    return tuple(Need(f"N{number}", text, queries) for number, (text, queries) in enumerate(needs.items(), 1))
+
+
+def queries_for(text: str) -> tuple[str, ...]:
+    """The searches for a text: whole, and sentence by sentence, without numbers, verdicts and references to itself."""
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    parts = [searchable(part) for part in (*sentences, text)]
+    fit = [part for part in parts if len(_telling(part)) >= _FEWEST_WORDS]
+    return tuple(dict.fromkeys(fit))[-_MOST_QUERIES:]
+
+
+def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
+    """A need for each default query that is meaningful without its numbers, or for all when none is."""
+    texts = dict.fromkeys(text for query in queries if (text := searchable(query)))
+    return tuple(Need(f"N{number}", text, (text,)) for number, text in enumerate(texts or queries, start=1))
+
+
+def searchable(query: str) -> str:
+    """A field of an experiment as a search, without numbers, verdicts and words that refer to the user's own work.
+
+    Empty when the field has nothing else.
+    """
+    text = _NUMBER.sub("", _BRACKETED.sub("", _OWN.sub("", query)))
+    text = " ".join(_LOOSE.sub("", text).split()).strip(" ,;:")
+    return text if _WORD.search(text) else ""
+
+
+def parts_of(question: str) -> list[str]:
+    """The question's clauses if it has several, then its significant words in order, each a query of its own."""
+    clauses = [clause.strip(" ?.!,;:") for clause in _PARTS.split(question)]
+    clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]
+    queries = clauses if len(clauses) > 1 else []
+    words = _telling(question)
+    if len(words) >= _FEWEST_WORDS:
+        queries.append(" ".join(words))
+    return list(dict.fromkeys(queries))
+
+
+def _telling(text: str) -> list[str]:
+    return list(dict.fromkeys(word.surface for word in words_of(text) if not is_stop(word)))

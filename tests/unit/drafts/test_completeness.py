@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.drafts.completeness import (
+    attempts,
+    coverage_line,
+    coverage_warnings,
+    measure_coverage,
+)
+from citeloom.roles.protocols import Verdict
+from tests.support.citation_samples import make_source
+
+PLANNED: dict[str, Any] = {"origin": "default", "evidence_ids": []}
+COUNTED = {"origin": "need", "evidence_ids": ["E1"], "proposed": 5, "shown": 4, "unreadable": 1}
+
+
+def test_passages_are_counted_over_all_searches() -> None:
+    found = measure_coverage([PLANNED, COUNTED, COUNTED], "", [], {})
+    assert found["passages"] == {"proposed": 10, "read": 6, "unreadable": 2}
+    assert "Passages: 10 proposed, 6 read, 2 unreadable" in coverage_line(found)
+
+
+def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
+    sources = [make_source("E1"), make_source("E2", "lee2022ten")]
+    on_topic, supported = Verdict("on-topic"), Verdict("supported")
+    verdicts = {("It holds [E1].", "E1"): on_topic, ("It lasts [E2].", "E2"): supported}
+    found = measure_coverage([COUNTED], "It holds [E1]. It lasts [E2]. It is new [E1].", sources, verdicts)
+    assert found["sentences"] == {"cited": 3, "judged": 1, "unjudged": 1, "by_topic": 1}
+    assert coverage_line(found).endswith("cited sentences: 1 judged, 1 compared by topic only, 1 not judged.")
+    assert not coverage_warnings(*attempts(found))

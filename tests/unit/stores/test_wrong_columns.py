@@ -1,0 +1,31 @@
+"""Values that a column may hold and no reader can use are wrong as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.stores.postgres.postgres_uploads import UPLOADS
+from citeloom.stores.run_records import CONVERSATIONS, RUNS, TURNS
+from citeloom.table_columns import TypedTable, WrongValueError
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        (RUNS, "thread_id", ""),
+        (CONVERSATIONS, "thread_id", ""),
+        (TURNS, "thread_id", ""),
+        (UPLOADS, "name", "[" * 300),
+        (UPLOADS, "name", "\u00e9" * 128),
+        (UPLOADS, "name", ".."),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_name_that_cannot_be_one_is_wrong(table: TypedTable, column: str, value: str) -> None:
+    with pytest.raises(WrongValueError, match=f"table {table.name}, column {column}"):
+        table.decode([column], [(value,)])
+
+
+def test_the_longest_name_of_a_file_is_read() -> None:
+    name = "a" * 252 + ".md"
+    assert UPLOADS.decode(["name"], [(name,)]) == [(name,)]
