@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from .blocks import TABLE_RULE
 from .markdown import ParsedPaper
 from .paragraph_kinds import caption_kind, caption_label
 from .passages import Part, parts_of
-from .plain_text import RULE, plain_text
+from .plain_text import plain_text
 from .types import Chunk
 
 FigureKind = Literal["figure", "table"]
@@ -232,7 +233,7 @@ def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
     table, after = items[index], items[index + 1] if index + 1 < len(items) else None
     if after and after.what == "caption" and after.kind == "figure":
         return False
-    rows = [row for row in text[table.start : table.end].split("\n") if not RULE.fullmatch(row)]
+    rows = [row for row in text[table.start : table.end].split("\n") if not TABLE_RULE.fullmatch(row)]
     cells = [cell for row in rows for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
     return len(rows) >= _LEAST_ROWS and sum(bool(cell.strip()) for cell in cells) >= _FULL * len(cells)
 

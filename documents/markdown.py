@@ -15,7 +15,7 @@ from typing import Literal
 
 from markdown_it.token import Token
 
-from .blocks import markdown_tokens
+from .blocks import parse_blocks
 from .categories import Placement, opens_letters, place, said_outright
 from .front_matter import FrontMatter, read_front_matter
 from .paragraph_kinds import is_furniture
@@ -35,7 +35,6 @@ _KINDS: dict[str, BlockKind] = {
     "display_math": "math",
     "html_block": "html",
 }
-_LINE_END = re.compile(r"\r\n?|\n")
 _COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 _ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[^{}]*\}\s*$")
 # Code hidden in the published paper: Quarto and R Markdown cells with echo or include off.
@@ -134,25 +133,21 @@ class Heading:
 
 def parse_markdown(text: str) -> ParsedPaper:
     """Parse the structure of a paper; any text is valid, and one without headings is a single section."""
-    tokens = markdown_tokens(text)
-    lines = _line_starts(text)
     front = FrontMatter()
     headings: list[Heading] = []
     loose: list[Span] = []
     hide_all = bool(_HIDE_ALL.search(text))
-    for number, token in enumerate(tokens):
-        if token.level != 0 or token.map is None:
-            continue
-        start, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
-        if token.type == "front_matter":
-            front = read_front_matter(token.content)
+    for block in parse_blocks(text, "paper"):
+        if block.kind == "front_matter":
+            front = read_front_matter(block.token.content)
             hide_all = hide_all or front.hides_code
-        elif token.type == "heading_open":
-            headings.append(Heading(_plain(tokens[number + 1]), int(token.tag[1]), start, end))
-        elif token.type in _KINDS:
-            left, right = _trimmed(text, start, end)
+        elif block.words is not None:
+            level = int(block.token.tag[1])
+            headings.append(Heading(_plain(block.words), level, block.start, block.end))
+        elif block.kind in _KINDS:
+            left, right = _trimmed(text, block.start, block.end)
             if right > left:
-                loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
+                loose.append((_kind(block.kind, block.token.info, text[left:right], hide_all), left, right))
     if len(headings) <= 1:
         headings, loose = _with_plain_headings(text, headings, loose)
     title, has_title_heading = _title(text, front, headings, loose)
@@ -180,11 +175,6 @@ def assemble(
     """Assemble a paper from its headings and blocks; `has_title_heading` means that the first heading is the title."""
     sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
     return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
-
-
-def _line_starts(text: str) -> list[int]:
-    """The offset of each line, followed by the length of the text."""
-    return [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..text.normalize import unescape_html
 from ..text.sentences import sentence_spans
+from .blocks import TABLE_RULE
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -232,10 +233,6 @@ TABLE_CHARACTERS: Final = 1_000  # about 250 tokens
 _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 
-RULE = re.compile(
-    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
-    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
-)
 _BAR = re.compile(r"(?<!\\)\|")
 _HTML_ROW = re.compile(r"</tr\s?>|<tr\b[^<>]{0,200}>", re.IGNORECASE)
 _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
@@ -263,7 +260,7 @@ def _rows(raw: str) -> list[str]:
     rows: list[list[str]] = []
     fresh = True
     for line in raw.splitlines():
-        if not line.strip() or RULE.fullmatch(line):
+        if not line.strip() or TABLE_RULE.fullmatch(line):
             fresh = True
             continue
         found = [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
