@@ -57,7 +57,7 @@ def field_value(raw: str, macros: Mapping[str, str]) -> str:
     return "".join(part[1:-1] if _delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
 
 
-def length_of_value(raw: str, macros: Mapping[str, str]) -> int:
+def value_length(raw: str, macros: Mapping[str, str]) -> int:
     """The length of `field_value`, which expands a macro each time it is used."""
     return sum(len(part if _delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
@@ -449,7 +449,7 @@ def _fields(entry: Entry) -> dict[str, str]:
 
 def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
     """The paper of an entry; raises `_EntryRefusedError` if it expands too far or is nested too deeply."""
-    characters = sum(length_of_value(value, macros) for value in _fields(entry).values())
+    characters = sum(value_length(value, macros) for value in _fields(entry).values())
     if characters > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
     try:

@@ -90,10 +90,11 @@ def parse_blocks(text: str, dialect: Dialect) -> Iterator[MarkdownBlock]:
     """
     lines = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
     tokens = _parser(dialect).parse(text)
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+    for number, token in enumerate(tokens):
         if token.level == 0 and token.map is not None:
             start, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
-            yield MarkdownBlock(token.type, start, end, token, after if token.type == "heading_open" else None)
+            words = tokens[number + 1] if token.type == "heading_open" else None
+            yield MarkdownBlock(token.type, start, end, token, words)
 
 
 @lru_cache(maxsize=3)

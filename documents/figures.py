@@ -82,7 +82,7 @@ class PaperFigure:
         ends = (*caption, *(self.body or ()))
         return (min(ends), max(ends)) if ends else None
 
-    def described_as(self, other: PaperFigure) -> PaperFigure:
+    def with_description(self, other: PaperFigure) -> PaperFigure:
         """The figure with the description of another one that has the same image."""
         return replace(
             self,
@@ -98,7 +98,7 @@ class PaperFigure:
         held = [chunk.index for chunk in chunks if chunk.start < end and start < chunk.end]
         return replace(self, table_chunks=(min(held), max(held)) if held else None)
 
-    def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
+    def with_described_chunk(self, chunks: Sequence[Chunk]) -> PaperFigure:
         """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
         span = self.span
         if span is not None:
@@ -110,11 +110,11 @@ class PaperFigure:
         return replace(self, described_chunk=next(on_page, None))
 
 
-def redescribed(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
+def carry_descriptions(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
     """The figures with the descriptions of those in `by` that have their number and image."""
     known = {(figure.number, figure.image_hash): figure for figure in by}
     return tuple(
-        figure.described_as(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
+        figure.with_description(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
         for figure in figures
     )
 
@@ -238,7 +238,7 @@ def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
     return len(rows) >= _LEAST_ROWS and sum(bool(cell.strip()) for cell in cells) >= _FULL * len(cells)
 
 
-def label_of(caption: str) -> str:
+def read_label(caption: str) -> str:
     """ "Figure 2" of a caption, without marks; empty if it has no label."""
     label = plain_text(caption[: caption_label(caption)]).strip(_LABEL_EDGES)
     return " ".join(label.split()) if any(map(str.isalnum, label)) else ""
@@ -251,7 +251,7 @@ def _figure(
     written = paper.text[start:end] if caption else ""
     place = start if start is not None else body[0] if body else 0
     shown = " ".join(plain_text(written).split()).removeprefix("Table: ").lstrip(": ")
-    label = "" if written.startswith("Table:") else label_of(written)
+    label = "" if written.startswith("Table:") else read_label(written)
     figure = PaperFigure(0, kind, label, shown[:_MAX_CAPTION], paper.page_at(place), start, end, body)
     return FoundFigure(figure, address)
 
@@ -334,7 +334,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         target = _TARGET.match(text, part.end)
         caption = (part.start, part.end) if raw.strip() else None
         return _Item(
-            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(label_of(raw))
+            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(read_label(raw))
         )
     if raw.startswith(("![", "[![")):
         embedded = _EMBEDDED.search(raw)
@@ -344,7 +344,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
         caption = (part.start + opening, part.start + opening + len(alt)) if _says(alt) else None
-        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(label_of(alt)))
+        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
         return None
@@ -353,7 +353,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         return None
     words = inner.group(1) if inner else ""
     caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _says(words) else None
-    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(label_of(words)))
+    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
 
 
 def _kind(caption: str) -> FigureKind:

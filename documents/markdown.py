@@ -16,9 +16,9 @@ from typing import Literal
 from markdown_it.token import Token
 
 from .blocks import parse_blocks
-from .categories import Placement, opens_letters, place, said_outright
+from .categories import SectionClass, classify_section, is_reviewer_letter, standard_section
 from .front_matter import FrontMatter, read_front_matter
-from .paragraph_kinds import is_furniture
+from .paragraph_kinds import is_boilerplate
 from .types import Category, Section
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
@@ -89,7 +89,7 @@ class ParsedPaper:
         """The page, from 1, of the character at `offset`; None without pages."""
         return bisect_right(self.page_starts, offset) or None
 
-    def blocks_of(self, section: Section) -> list[Block]:
+    def section_blocks(self, section: Section) -> list[Block]:
         """The blocks under a heading, up to the next heading of any level."""
         first = bisect_left(self.blocks, section.index, key=lambda block: block.section)
         stop = bisect_right(self.blocks, section.index, first, key=lambda block: block.section)
@@ -107,7 +107,7 @@ class ParsedPaper:
             self.text[block.start : block.end].strip()
             for section in self.sections
             if section.searchable and section.category is Category.ABSTRACT
-            for block in self.blocks_of(section)
+            for block in self.section_blocks(section)
             if block.kind == "prose"
         )
         taken: list[str] = []
@@ -115,7 +115,7 @@ class ParsedPaper:
         for part in parts:
             if words > _ABSTRACT_WORDS:
                 break
-            if not part.startswith("![") and not is_furniture(part):
+            if not part.startswith("![") and not is_boilerplate(part):
                 taken.append(part)
                 words += len(part.split())
         return "\n\n".join(taken)
@@ -157,7 +157,7 @@ def parse_markdown(text: str) -> ParsedPaper:
 def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
     """Headings and blocks of a paper that marks at most its title as a heading."""
     blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
-    plain = dict(headings_among(blocks))
+    plain = dict(find_unmarked_headings(blocks))
     found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
     whole = sorted([*headings, *found], key=lambda heading: heading.line_start)
     return whole, [block for index, block in enumerate(loose) if index not in plain]
@@ -209,7 +209,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
     first = headings[0]
     opens = not any(start < first.line_start for kind, start, _ in loose if kind != "hidden")
     # "Evaluation of Looms in Practice" is a title, "Evaluation" a section.
-    is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
+    is_part = standard_section(first.title) is not None and len(first.title.split()) <= _PART_WORDS
     is_title = first.level == 1 and opens and bool(first.title) and not is_part
     if front.title and not (is_title and _FILE_NAME.fullmatch(front.title) and " " in first.title):
         return front.title, is_title and first.title.casefold() == front.title.casefold()
@@ -228,7 +228,7 @@ def _sections(
         lead_start = min((start for _, start, _ in loose), default=0)
         headings = [Heading(title, 1, lead_start, lead_start), *headings]
         has_title_heading = True
-    above: list[tuple[Heading, Placement]] = []
+    above: list[tuple[Heading, SectionClass]] = []
     in_letters = body_begun = False
     for index, heading in enumerate(headings):
         end = headings[index + 1].line_start if index + 1 < len(headings) else len(text)
@@ -238,17 +238,17 @@ def _sections(
             continue
         while above and above[-1][0].level >= heading.level:
             above.pop()
-        in_letters = in_letters or opens_letters(heading.title)
+        in_letters = in_letters or is_reviewer_letter(heading.title)
         has_table = any(kind == "table" for kind, *_ in _between(loose, heading.body_start, end))
         over = [kept for _, kept in above]
-        placement = place(heading.title, heading.level, over, body_begun=body_begun, has_table=has_table)
+        placement = classify_section(heading.title, heading.level, over, body_begun=body_begun, has_table=has_table)
         hidden = in_letters or _is_no_prose(text, heading.body_start, end, loose, placement.appended)
         if hidden:
-            placement = Placement(Category.OTHER, searchable=False)
+            placement = SectionClass(Category.OTHER, searchable=False)
         parent = above[-1][0].title if above else ""
         body_begun = body_begun or placement.category in _BODY
         # A code-only section is hidden itself, but not the prose in its subsections.
-        above.append((heading, placement if not hidden or in_letters else Placement(Category.OTHER)))
+        above.append((heading, placement if not hidden or in_letters else SectionClass(Category.OTHER)))
         yield Section(
             index,
             heading.title,
@@ -323,7 +323,7 @@ def plain_heading(line: str) -> PlainHeading | None:
         return None
     number = _NUMBERED.match(title) or _ROMAN.match(title)
     rest = title[number.end() :] if number else title
-    sure = number is not None or names_part(rest)
+    sure = number is not None or is_standard_heading(rest)
     level = min(_DEEPEST, 2 + number.group(1).count(".")) if number else 2
     if bold:
         return PlainHeading(title, level, sure)
@@ -333,14 +333,14 @@ def plain_heading(line: str) -> PlainHeading | None:
     return PlainHeading(title, level, sure)
 
 
-def names_part(title: str) -> bool:
+def is_standard_heading(title: str) -> bool:
     """Whether it is the title of a usual part of a paper, reference lists among them."""
-    if said_outright(title) is not None:
+    if standard_section(title) is not None:
         return True
-    return place(title, 1) == Placement(Category.OTHER, searchable=False)
+    return classify_section(title, 1) == SectionClass(Category.OTHER, searchable=False)
 
 
-def headings_among(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:
+def find_unmarked_headings(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:
     """The headings among paragraphs, by index; none unless at least two are sure.
 
     The first paragraph is the title (level 1) unless it names a standard part.

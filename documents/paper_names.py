@@ -101,10 +101,10 @@ def parse_identifier(text: str) -> Identifier | None:
     doi = find_doi(bare)
     if not doi or doi != bare.rstrip(".,;)]/").lower():
         return None
-    return identifier_of(doi)
+    return identifier_from_doi(doi)
 
 
-def identifier_of(doi: str) -> Identifier:
+def identifier_from_doi(doi: str) -> Identifier:
     """The identifier of a valid DOI; the DOI of an arXiv paper holds its arXiv id."""
     lower = doi.lower()
     if lower.startswith(ARXIV_PREFIX):

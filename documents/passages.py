@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 from ..text.sentences import sentences_between
 from .blocks import DEEP_HEADING, LIST_ITEM, parse_blocks
-from .paragraph_kinds import caption_kind, cut_caption, is_furniture, is_lone_heading, is_panelled, is_reference
-from .plain_text import plain_formula, plain_text, shown_table
+from .paragraph_kinds import caption_kind, is_boilerplate, is_lone_heading, is_panelled, is_reference, split_caption
+from .plain_text import format_table, plain_formula, plain_text
 
 # "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
 # does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.
@@ -148,7 +148,7 @@ def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Pa
 
 def _kind(raw: str) -> PartKind:
     """Classify a paragraph by its words."""
-    if is_furniture(raw):
+    if is_boilerplate(raw):
         return "picture"
     if is_reference(raw):
         return "left out"
@@ -280,7 +280,7 @@ def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
     named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
-    shown = shown_table(rows, caption, below=bool(named) and named[0] is not parts[0])
+    shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
     if _says_something(shown):
         yield ReadableUnit(start, end, shown, "table")
 
@@ -291,12 +291,12 @@ def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
     if part.kind == "equation":
         yield from _unit(start, end, plain_formula(text[start:end].strip("$ \n")), "equation")
     elif part.kind in {"figure caption", "table caption"}:
-        for left, right in cut_caption(text, start, end):
+        for left, right in split_caption(text, start, end):
             yield from _unit(left, right, plain_text(text[left:right]).lstrip(": "), "caption")
     elif part.kind in {"prose", "flat"}:
         marker = _LATEX_ITEM.match(text, start, end)
         for left, right in sentences_between(text, marker.end() if marker else start, end):
-            if not is_furniture(text[left:right]):
+            if not is_boilerplate(text[left:right]):
                 yield from _unit(left, right, plain_text(text[left:right]), "sentence")
 
 

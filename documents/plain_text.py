@@ -238,7 +238,7 @@ _HTML_ROW = re.compile(r"</tr\s?>|<tr\b[^<>]{0,200}>", re.IGNORECASE)
 _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
 
 
-def shown_table(rows: str, caption: str, *, below: bool) -> str:
+def format_table(rows: str, caption: str, *, below: bool) -> str:
     """The table on one line: the rows joined by " / ", with `caption` before or after them."""
     head = _in_the_middle(caption, _CAPTION_CHARACTERS)
     shown = _rows(rows)
@@ -327,14 +327,14 @@ _BRACKET = re.compile(r"\((?:[^()]|\([^()]{0,200}\)){1,400}\)")
 _PART = re.compile(r"[,;]\s+")
 
 
-def shown_quote(text: str, start: int, end: int) -> str:
+def format_quote(text: str, start: int, end: int) -> str:
     """The words `text[start:end]` on one line, with ellipses for omitted parts of their sentences."""
     before, after = _left_out(text, start, end)
-    quote = without_pointers(" ".join(text[start:end].split()))
+    quote = omit_pointers(" ".join(text[start:end].split()))
     return f"{ELLIPSIS} " * before + quote + f" {ELLIPSIS}" * (after and not quote.endswith(ELLIPSIS))
 
 
-def without_pointers(words: str) -> str:
+def omit_pointers(words: str) -> str:
     """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
     return _BRACKET.sub(_unpointed, words)
 

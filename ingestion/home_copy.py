@@ -29,7 +29,7 @@ from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..table_columns import strip_nul
 from .doctor import some
-from .indexing import to_end
+from .indexing import run_to_end
 
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
@@ -54,7 +54,7 @@ async def copy_library(
 ) -> CopyReport:
     """Copy all papers and check the copy; raises `CopyError` if the target holds other papers, or the copy differs."""
     async with backend_of(target.home).writer_lock().held():
-        return await to_end(_copy, source, target, on_paper)
+        return await run_to_end(_copy, source, target, on_paper)
 
 
 def require_no_foreign_papers(source: Library, target: Library) -> None:
@@ -75,7 +75,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
         target.catalog.set_meta("embedding", embedding)
     missing = [key for key in records if not _is_there(source, target, key)]
     for keys in _key_batches(source, missing):
-        changes = [change_of(source, key) for key in keys]
+        changes = [build_change(source, key) for key in keys]
         target.catalog.stage(changes)
         target.carry_out(changes)
         for key in keys:
@@ -84,7 +84,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
 
-def change_of(library: Library, key: str) -> Change:
+def build_change(library: Library, key: str) -> Change:
     """The change that would add a paper of the library to another one; raises `CopyError` if a part is missing."""
     record = library.records()[key]
     ids = [chunk_id(key, index) for index in range(record.chunk_count)]

@@ -21,7 +21,7 @@ from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..stores.vector_cache import VectorCache
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
-from .plan import PaperPlan, with_vectors
+from .plan import PaperPlan, complete_change
 from .stages import Stages
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
@@ -111,11 +111,11 @@ class Indexing:
             new = await self._stages.embed(texts, lambda count: self._emit(Embedded(count)))
             self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
             if self._cache is not None:
-                await to_end(self._cache.put, self._library.embedding.name, new)
+                await run_to_end(self._cache.put, self._library.embedding.name, new)
         changes: list[Change] = []
         for plan in group:
             if plan.missing_texts().keys() <= new.keys():
-                changes.append(with_vectors(plan, new))
+                changes.append(complete_change(plan, new))
             else:
                 self.failed[plan.record.paper.key] = Refusal(plan.record.paper.source, NOT_EMBEDDED)
         return changes
@@ -136,15 +136,15 @@ def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:
 
 async def write(library: Library, changes: Sequence[Change], emit: OnEvent) -> None:
     """Stage changes and apply them, so that after a kill each is either absent or finished on the next open."""
-    await to_end(library.catalog.stage, changes)
+    await run_to_end(library.catalog.stage, changes)
     for change in changes:
         emit(Staged(change.key))
-    await to_end(library.carry_out, changes)
+    await run_to_end(library.carry_out, changes)
     for change in changes:
         emit(Stored(change.key, removed=change.record is None))
 
 
-async def to_end(function: Callable[..., Result], *arguments: object) -> Result:
+async def run_to_end(function: Callable[..., Result], *arguments: object) -> Result:
     """Run a blocking call on a thread; if cancelled, wait for it to finish, since the lock must outlive it."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:

@@ -18,16 +18,16 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
-from .indexing import Indexing, OnEvent, Summarize, to_end, write
+from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestEvent, IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
-from .paper_matching import attach_notes, match_renamed
+from .paper_matching import attach_notes, match_renamed_files
 from .plan import IngestPlan, make_plan
 from .ray_cluster import RayRequest
-from .ray_stages import stages_on
+from .ray_stages import ray_executor
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
 from .sources import Sources, read_sources
-from .stages import Stages, stages_here
+from .stages import Stages, local_executor
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -74,7 +74,7 @@ async def ingest(
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    async with stages_on(ray, library.embedding) as stages:
+    async with ray_executor(ray, library.embedding) as stages:
         if sources is None:
             sources = await in_thread(
                 read_sources,
@@ -113,15 +113,15 @@ async def ingest_sources(
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
-    stages = stages or stages_here(library.embedding)
+    stages = stages or local_executor(library.embedding)
     began = time.perf_counter()
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
-        await to_end(library.finish_staged)
-        sources = await asyncio.to_thread(match_renamed, sources, library.records())
+        await run_to_end(library.finish_staged)
+        sources = await asyncio.to_thread(match_renamed_files, sources, library.records())
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
-            await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
+            await run_to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
         plan = await in_thread(
             make_plan,
             library,
@@ -141,7 +141,7 @@ async def ingest_sources(
         if plan.to_remove:
             await write(library, [removal(key) for key in plan.to_remove], emit)
         if plan.metadata_only:
-            await to_end(library.catalog.update_metadata, plan.metadata_only)
+            await run_to_end(library.catalog.update_metadata, plan.metadata_only)
         indexing = Indexing(library, stages, cache, summarize, emit)
         await indexing.run(plan.to_index)
     return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
@@ -165,7 +165,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
     """
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
-        await to_end(library.finish_staged)
+        await run_to_end(library.finish_staged)
         papers = [library.paper(key) for key in keys]
         for paper in papers:
             ConvertedFiles(library.home.converted).forget(Path(paper.source))

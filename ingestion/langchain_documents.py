@@ -60,7 +60,7 @@ def _name(document: Document) -> str:
         return ""
 
 
-def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+def read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     """The paper with warnings, or the reason why it is refused."""
     size = sum(len(part.page_content) for part in given.parts)
     if size > MOST_CHARACTERS:

@@ -9,21 +9,21 @@ from pathlib import Path
 
 from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import made_entry
+from ..documents.paper_metadata import make_entry
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import PaperRecord
-from .indexing import to_end
+from .indexing import run_to_end
 from .langchain_documents import SourcePaper
 from .plan import metadata_hash
 from .reading import printable, read_text
 from .sources import Sources, leads_out, refused_link
 
 
-def match_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
+def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
     """The sources, with renamed files matched to their papers in the library.
 
     A file counts as renamed if it has the text of a paper whose own file is gone, or if an earlier ingest matched it.
@@ -57,7 +57,7 @@ def _moved(known: Paper, read: Paper) -> Paper:
 
 def _has_no_entry(paper: Paper) -> bool:
     """Whether the paper's BibTeX was generated from its file, without a `.bib` entry."""
-    return paper.bibtex == made_entry(paper)
+    return paper.bibtex == make_entry(paper)
 
 
 Names = dict[tuple[Path, str], Path]
@@ -180,7 +180,7 @@ async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> lis
             if (record := _with_metadata(records[key], entry)).metadata_hash != records[key].metadata_hash
         ]
         if changed:
-            await to_end(library.catalog.update_metadata, changed)
+            await run_to_end(library.catalog.update_metadata, changed)
     return [record.paper.key for record in changed]
 
 

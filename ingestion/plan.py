@@ -64,7 +64,7 @@ class PaperPlan:
         """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
         figures = tuple(
-            figure.described_as(known[figure.image_hash]).leading_to(self.chunks)
+            figure.with_description(known[figure.image_hash]).with_described_chunk(self.chunks)
             if figure.image_hash in known
             else figure
             for figure in (figure.with_table_chunks(self.chunks) for figure in read.figures)
@@ -312,7 +312,7 @@ def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, V
     return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 
-def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
+def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     """The change that adds a paper, with its known and new vectors."""
     vectors = {**plan.known, **new}
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])

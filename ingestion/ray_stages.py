@@ -24,17 +24,17 @@ from ..models.embeddings.protocol import EmbeddingModel, Vector
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, Job, RayJobs
 from .reading import MARKDOWN, PDF, ConvertedFiles, PdfReading, parse_file, printable
-from .stages import Chunking, Stages, Texts, embed_texts, stages_here
+from .stages import Chunking, Stages, Texts, embed_texts, local_executor
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here
 _BATCH: Final = 16  # texts embedded by one task: about a second of work
 
 
 @asynccontextmanager
-async def stages_on(request: RayRequest | None, embedding: EmbeddingModel) -> AsyncIterator[Stages]:
+async def ray_executor(request: RayRequest | None, embedding: EmbeddingModel) -> AsyncIterator[Stages]:
     """The stages on the requested Ray cluster, or here without a request; raises like `ray_jobs`."""
     if request is None:
-        yield stages_here(embedding)
+        yield local_executor(embedding)
         return
     async with ray_jobs(request) as jobs:
         if isinstance(embedding, LocalEmbedding):

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.pandoc import FORMATS, as_markdown, most_bytes
-from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, ocr_of, pages_at_once
+from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, choose_ocr, pages_at_once
 from ..documents.pdf.reader import PdfRefusedError, pdf_record
 from ..documents.pdf.structure import PdfText, parsed_pdf
 from ..documents.safe_files import FileRefusedError, read_regular, require_regular
@@ -102,7 +102,7 @@ class PdfReading:
     @classmethod
     def of(cls, settings: Settings, *, ocr: bool = False) -> PdfReading:
         """As the settings say, but with OCR in any case if `ocr`; raises `InputError` if what they name is missing."""
-        return cls(ocr_of(settings, required=ocr))
+        return cls(choose_ocr(settings, required=ocr))
 
 
 BUILT_IN = PdfReading()

@@ -25,7 +25,7 @@ from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .langchain_documents import Given, SourcePaper, grouped, read_given
+from .langchain_documents import Given, SourcePaper, grouped, read_documents
 from .reading import (
     BUILT_IN,
     ENDINGS,
@@ -118,7 +118,7 @@ _SAME = 0.6  # of the pages with text must be found, in order
 _WORD = re.compile(r"[^\W_]+")
 
 
-def with_pages_of(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
+def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     """The paper with the pages of its PDF; None if the PDF has another text.
 
     A page whose words are not in the text, such as one of figures, begins where the next one does.
@@ -237,7 +237,7 @@ def read_sources(
         source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            both = as_one(earlier, source)
+            both = merge_text_with_pdf(earlier, source)
             if both is None:
                 refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
                 continue
@@ -291,7 +291,7 @@ def _paged(
     """The paper with the pages of the PDF next to it, if there is one; `warnings` gets why it has none of it."""
     if pdf is None or isinstance(parsed, Refusal):
         return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
-    paged = None if isinstance(pdf, Refusal) else with_pages_of(parsed, pdf)
+    paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
     if paged is None:
         why = pdf.reason if isinstance(pdf, Refusal) else "has another text"
         warnings.append(
@@ -300,12 +300,12 @@ def _paged(
     return paged or parsed
 
 
-def as_one(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
+def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
     """One paper of a text and a PDF with the same key; None if they are not the same paper."""
     if _is_pdf(earlier.path) == _is_pdf(later.path):
         return None
     text, pdf = (later, earlier) if _is_pdf(earlier.path) else (earlier, later)
-    parsed = with_pages_of(text.parsed, pdf.parsed)
+    parsed = align_pages(text.parsed, pdf.parsed)
     if parsed is None:
         return None
     return replace(text, parsed=parsed, paper=replace(text.paper, pages=len(parsed.page_starts)))
@@ -336,7 +336,7 @@ def _described(
 
 def _given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     try:
-        return read_given(given, bibliography)
+        return read_documents(given, bibliography)
     except UNPARSABLE as error:
         return refuse_unparsable(given.name, error)
 

@@ -34,7 +34,7 @@ class Stages:
     texts_at_once: int
 
 
-def stages_here(embedding: EmbeddingModel) -> Stages:
+def local_executor(embedding: EmbeddingModel) -> Stages:
     """The stages in this process."""
     return Stages(
         parse_files,

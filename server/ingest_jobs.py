@@ -23,7 +23,7 @@ from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
-from ..ingestion.sources import Sources, as_one, read_as, read_sources
+from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
 from ..models.journal.budget import bill_to
 from ..stores.job_records import JobOrder
 from ..stores.library import Library
@@ -230,7 +230,7 @@ def _with_other_file(source: SourcePaper, paper: Paper, session: Session) -> Sou
     """The uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
     converted = ConvertedFiles(session.home.converted)
     read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
-    return None if isinstance(read, Refusal) else as_one(read[0], source)
+    return None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
 
 
 def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:

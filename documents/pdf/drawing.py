@@ -90,7 +90,7 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
         image = bitmap.to_pil().convert("RGB")
         if words:
             place = bitmap.get_posconv(page).to_bitmap
-            boxes = marked_boxes(_letters(page), words)
+            boxes = find_quote_boxes(_letters(page), words)
             image = _mark(image, [(*place(left, top), *place(right, bottom)) for left, bottom, right, top in boxes])
     except OSError as error:
         raise FileRefusedError(f"the file cannot be read ({error.strerror})") from error
@@ -148,7 +148,7 @@ def draw_first_page(data: bytes) -> EncodedImage:
 
 def _draw_figures_of(page: Any, figures: Sequence[Wanted]) -> Iterator[tuple[int, EncodedImage | FileRefusedError]]:
     letters = _letters(page)
-    found = {number: marked_boxes(letters, words[:_MAX_CAPTION]) for number, _, words in figures}
+    found = {number: find_quote_boxes(letters, words[:_MAX_CAPTION]) for number, _, words in figures}
     captions = {number: enclosing_box(boxes) for number, boxes in found.items() if boxes}
     width, height = page.get_size()
     drawings = tuple(
@@ -157,7 +157,7 @@ def _draw_figures_of(page: Any, figures: Sequence[Wanted]) -> Iterator[tuple[int
         if item.type != _TEXT
         for left, bottom, right, top in [item.get_bounds()]
     )
-    layout = PageLayout(width, height, drawings, tuple(line_boxes(letters)), tuple(captions.values()))
+    layout = PageLayout(width, height, drawings, tuple(merge_letter_boxes(letters)), tuple(captions.values()))
     for number, kind, _ in figures:
         region = find_region(captions[number], kind, layout) if number in captions else None
         try:
@@ -206,13 +206,13 @@ def _letters(page: Any) -> list[Letter]:
     ]
 
 
-def marked_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
+def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
     """One box for each line, or part of a line, that holds words of the quote; empty if they are not on the page."""
     folded = [(plain, place) for place, letter in enumerate(letters) for plain in _fold(letter.character)]
     page = "".join(plain for plain, _ in folded)
     quote = "".join(_fold(words))
     places = [folded[index][1] for start, end in _find_parts(page, quote) for index in range(start, end)]
-    return line_boxes([letters[place] for place in dict.fromkeys(places)])
+    return merge_letter_boxes([letters[place] for place in dict.fromkeys(places)])
 
 
 def _fold(text: str) -> Iterator[str]:
@@ -236,7 +236,7 @@ def _find_parts(page: str, quote: str) -> list[tuple[int, int]]:
     return [(block.a, block.a + block.size) for block in long]
 
 
-def line_boxes(letters: Sequence[Letter]) -> list[Box]:
+def merge_letter_boxes(letters: Sequence[Letter]) -> list[Box]:
     """The boxes of neighbouring letters as one box."""
     boxes: list[Box] = []
     for letter in letters:

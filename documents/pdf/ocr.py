@@ -21,7 +21,7 @@ from ...program import install_hint
 from ...settings.config import Settings
 from ..safe_files import FileRefusedError
 from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, sandboxed
-from .hocr import OcrPage, in_common_sizes, read_hocr
+from .hocr import OcrPage, read_hocr, unify_sizes
 from .pages import Page
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
         results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
     found = dict(zip(numbers, results, strict=True))
     return ScannedPages(
-        in_common_sizes({number: page for number, page in found.items() if isinstance(page, Page)}),
+        unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}),
         {number: reason for number, reason in found.items() if isinstance(reason, str)},
     )
 
@@ -141,12 +141,13 @@ def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | No
     return image, max(_LEAST_RESOLUTION, round(scale * 72))
 
 
-def ocr_of(settings: Settings, *, required: bool = False) -> Ocr | None:
+def choose_ocr(settings: Settings, *, required: bool = False) -> Ocr | None:
     """The tesseract that the settings ask for; None if OCR is off, or automatic and not installed.
 
     Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
     """
-    if not required and (settings.ocr == "off" or not _is_installed()):
+    installed = shutil.which("tesseract") is not None and _has_packages()
+    if not required and (settings.ocr == "off" or not installed):
         return None
     return find_ocr(settings.ocr_languages)
 
@@ -161,7 +162,8 @@ def find_ocr(languages: str) -> Ocr:
         )
     if not _has_packages():
         raise InputError("OCR needs pypdfium2 and pillow.", help=f"{install_hint('ocr')}.")
-    known = _listed(program)
+    lines = map(str.strip, _printed(program, "--list-langs").splitlines())
+    known = [line for line in lines if re.fullmatch(r"[\w/]+", line)]
     missing = [name for name in languages.split("+") if name not in known]
     if missing:
         raise InputError(
@@ -176,17 +178,8 @@ def tesseract_version(program: str) -> str:
     return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
 
 
-def _is_installed() -> bool:
-    return shutil.which("tesseract") is not None and _has_packages()
-
-
 def _has_packages() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
-
-
-def _listed(program: str) -> list[str]:
-    lines = _printed(program, "--list-langs").splitlines()
-    return [line.strip() for line in lines if re.fullmatch(r"[\w/]+", line.strip())]
 
 
 def _printed(program: str, option: str) -> str:

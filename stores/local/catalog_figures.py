@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figure_records, redescribed
+from ...documents.figures import PaperFigure, carry_descriptions, figure_records
 from ...table_columns import TEXT, TypedTable, dump_json, shaped
 from ..paper_change import STAGED, Change, PaperRecord
 from .figure_files import FigureFiles
@@ -60,7 +60,7 @@ class CatalogFigures:
         """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._transaction() as db:
             for stored in _stored(db, key):
-                written = _written(redescribed(stored, figures))
+                written = _written(carry_descriptions(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ...documents.safe_files import hash_of_own_file
+from ...documents.safe_files import hash_regular_file
 from ...sqlite import RegisterFile
 
 WRITTEN_SCHEMA: Final = (
@@ -37,7 +37,7 @@ class WrittenFiles:
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if self._file is None or (found := hash_of_own_file(file)) is None:
+        if self._file is None or (found := hash_regular_file(file)) is None:
             return False
         with self._file.connection() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ...documents.safe_files import hash_of_own_file
+from ...documents.safe_files import hash_regular_file
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import TypedTable, dump_json, strip_nul
 from ..run_records import (
@@ -255,7 +255,7 @@ class PostgresWrittenFiles:
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if (found := hash_of_own_file(file)) is None:
+        if (found := hash_regular_file(file)) is None:
             return False
         with self._database.transaction() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = %s", (found,)).fetchone() is not None
