@@ -112,7 +112,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
         return parser.use(front_matter_plugin)
     ruler.before("paragraph", "comment", _closed_html("<!--", "-->"))
     ruler.before("paragraph", "html_table", _closed_html("<table", "</table>"))
-    ruler.before("paragraph", "layout", _line_rule("layout", lambda line: bool(_LAYOUT_COMMAND.match(line))))
+    ruler.before("display_math", "layout", _line_rule("layout", lambda line: bool(_LAYOUT_COMMAND.match(line))))
     ruler.before("paragraph", "rows", _line_rule("rows", _is_row, many=True))
     ruler.before("paragraph", "underline", _line_rule("underline", lambda line: bool(_UNDERLINE.fullmatch(line))))
     ruler.at("paragraph", _passage_paragraph)
