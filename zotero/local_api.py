@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from ..errors import ConfigurationError
+from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
 from .api_records import OTHER_KINDS, Listing, Record, as_object, as_string, content_of, data_of
@@ -32,6 +32,7 @@ _ALLOW: Final = (
 class NotAvailableError(ZoteroError):
     """Zotero does not run, or does not allow its local API to be used."""
 
+    exit_code = WRONG_INPUT
     default_help = "Start Zotero, or name its data folder in CITELOOM_ZOTERO to read its database instead."
 
 
