@@ -24,10 +24,10 @@ from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.vector_cache import VectorCache
+from .executor import SplitPapers
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .sources import Sources
-from .stages import SplitPapers
 
 Outcome = Literal["added", "updated", "unchanged"]
 
