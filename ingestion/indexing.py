@@ -78,7 +78,12 @@ class Indexing:
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
             plans = await asyncio.gather(*(self._illustrated(plan) for plan in group))
-            for change in await self._embed([await self._summarized(plan) for plan in plans]):
+            if self._summarize is not None:
+                plans = [
+                    plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
+                    for plan in plans
+                ]
+            for change in await self._embed(plans):
                 await queue.put(change)
 
     async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
@@ -102,11 +107,6 @@ class Indexing:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
         before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
         return plan.with_figures(read, before)
-
-    async def _summarized(self, plan: PaperPlan) -> PaperPlan:
-        if self._summarize is None or not plan.wants_summary:
-            return plan
-        return plan.summarized(await self._summarize(plan.record.paper, plan.text))
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
         """The changes with all their vectors; embeds the texts that have none yet."""
