@@ -13,10 +13,10 @@ from statistics import median
 
 from bench.measure import Row
 from bench.papers import Material
+from citeloom.ingestion.executor import local_executor
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.plan import make_plan
 from citeloom.ingestion.sources import read_sources
-from citeloom.ingestion.stages import local_executor
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

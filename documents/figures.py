@@ -106,7 +106,11 @@ class PaperFigure:
             held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
             most, index = max(held, default=(0, 0))
             return replace(self, described_chunk=-index if most > 0 else None)
-        on_page = (chunk.index for chunk in chunks if self.page is not None and _is_on(chunk, self.page))
+        on_page = (
+            chunk.index
+            for chunk in chunks
+            if self.page and chunk.page and chunk.page <= self.page <= (chunk.page_at(len(chunk.text)) or 0)
+        )
         return replace(self, described_chunk=next(on_page, None))
 
 
@@ -137,11 +141,6 @@ def image_type(content: bytes) -> str:
 def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
     """Figures as plain data."""
     return [asdict(figure) for figure in figures]
-
-
-def _is_on(chunk: Chunk, page: int) -> bool:
-    last = chunk.page_at(len(chunk.text))
-    return chunk.page is not None and last is not None and chunk.page <= page <= last
 
 
 MAX_FIGURES: Final = 300  # per paper
@@ -188,7 +187,12 @@ class _Item:
 
 def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     """The figures and tables of a paper in reading order, also of sections that are not searched."""
-    items = _with_continued_tables(paper, list(_items(paper)))
+    items: list[_Item] = []
+    for item in _items(paper):
+        if items and items[-1].what == item.what == "table" and _continues(paper, items[-1], item):
+            items[-1] = replace(items[-1], end=item.end)
+        else:
+            items.append(item)
     captions = _captions_of_tables(items, titles=not paper.page_starts)
     captions |= _captions_of_images(items, set(captions.values()))
     claimed = set(captions.values())
@@ -200,7 +204,8 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
             own = items[captions[index]] if index in captions else None
             caption = (own.start, own.end) if own else item.caption
             if item.what == "table" and (caption or not paper.page_starts or _is_plain_table(paper.text, items, index)):
-                found.append(_figure(paper, "table", caption, body=_body(items, index)))
+                body = item.start, items[_after_rows(items, index) - 1].end
+                found.append(_figure(paper, "table", caption, body=body))
             elif item.what == "image" and caption:
                 found.append(_figure(paper, own.kind if own else item.kind, caption, address=item.address))
     found.sort(key=lambda each: each.figure.span or (0, 0))
@@ -209,19 +214,8 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     ]
 
 
-def _with_continued_tables(paper: ParsedPaper, items: Sequence[_Item]) -> list[_Item]:
-    """A table of a PDF that goes on at the top of the next page, with as many columns, as one."""
-    joined: list[_Item] = []
-    for item in items:
-        last = joined[-1] if joined else None
-        if last and last.what == item.what == "table" and _continues(paper, last, item):
-            joined[-1] = replace(last, end=item.end)
-        else:
-            joined.append(item)
-    return joined
-
-
 def _continues(paper: ParsedPaper, table: _Item, other: _Item) -> bool:
+    """Whether a table of a PDF goes on at the top of the next page, with as many columns."""
     pages = paper.page_at(max(table.start, table.end - 1)), paper.page_at(other.start)
     columns = [paper.text[item.start : item.end].split("\n", 1)[0].count("|") for item in (table, other)]
     return pages[0] is not None and pages[1] == pages[0] + 1 and columns[0] == columns[1]
@@ -396,10 +390,6 @@ def _after_rows(items: Sequence[_Item], index: int) -> int:
     while index + 1 < len(items) and items[index + 1].what == "flat":
         index += 1
     return index + 1
-
-
-def _body(items: Sequence[_Item], index: int) -> Span:
-    return items[index].start, items[_after_rows(items, index) - 1].end
 
 
 def _captions_of_images(items: Sequence[_Item], claimed: set[int]) -> dict[int, int]:

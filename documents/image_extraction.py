@@ -62,7 +62,17 @@ def read_figures(
 
     Figures without an image say why. Never raises for what a file holds.
     """
-    wanted = [_wanted_figure(each, text) for each in found if file and _may_have_image(file, each)]
+    wanted = [
+        WantedFigure(
+            number=each.figure.number,
+            kind=each.figure.kind,
+            page=each.figure.page,
+            words=text[each.figure.start : each.figure.end] if each.figure.start is not None else "",
+            address=each.address,
+        )
+        for each in found
+        if file and _may_have_image(file, each)
+    ]
     answers = _read_apart(file, wanted, seconds) if file and wanted else {}
     images: dict[str, bytes] = {}
     figures: list[PaperFigure] = []
@@ -90,12 +100,6 @@ def _may_have_image(file: Path, found: FoundFigure) -> bool:
 
 def _is_remote(address: str) -> bool:
     return _REMOTE.match(address) is not None
-
-
-def _wanted_figure(found: FoundFigure, text: str) -> WantedFigure:
-    figure = found.figure
-    words = text[figure.start : figure.end] if figure.start is not None else ""
-    return WantedFigure(figure.number, figure.kind, figure.page, words, found.address)
 
 
 def _read_apart(file: Path, wanted: Sequence[WantedFigure], seconds: float) -> dict[str, dict[str, Any]]:

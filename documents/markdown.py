@@ -145,22 +145,18 @@ def parse_markdown(text: str) -> ParsedPaper:
             level = int(block.token.tag[1])
             headings.append(Heading(_plain(block.words), level, block.start, block.end))
         elif block.kind in _KINDS:
-            left, right = _trimmed(text, block.start, block.end)
+            right = block.start + len(text[block.start : block.end].rstrip())
+            left = right - len(text[block.start : right].lstrip())
             if right > left:
                 loose.append((_kind(block.kind, block.token.info, text[left:right], hide_all), left, right))
-    if len(headings) <= 1:
-        headings, loose = _with_plain_headings(text, headings, loose)
+    if len(headings) <= 1:  # the paper marks at most its title as a heading
+        prose = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
+        unmarked = dict(find_unmarked_headings(prose))
+        found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in unmarked.items()]
+        headings = sorted([*headings, *found], key=lambda heading: heading.line_start)
+        loose = [block for index, block in enumerate(loose) if index not in unmarked]
     title, has_title_heading = _title(text, front, headings, loose)
     return assemble(text, title, front, headings, loose, has_title_heading=has_title_heading)
-
-
-def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
-    """Headings and blocks of a paper that marks at most its title as a heading."""
-    blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
-    plain = dict(find_unmarked_headings(blocks))
-    found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
-    whole = sorted([*headings, *found], key=lambda heading: heading.line_start)
-    return whole, [block for index, block in enumerate(loose) if index not in plain]
 
 
 def assemble(
@@ -175,12 +171,6 @@ def assemble(
     """Assemble a paper from its headings and blocks; `has_title_heading` means that the first heading is the title."""
     sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
     return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without surrounding whitespace."""
-    end = start + len(text[start:end].rstrip())
-    return end - len(text[start:end].lstrip()), end
 
 
 def _plain(inline: Token) -> str:

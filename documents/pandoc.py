@@ -50,7 +50,8 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
 
     command = [pypandoc.get_pandoc_path(), "+RTS", f"-M{megabytes}m", "--RTS", "--sandbox", *arguments]
     try:
-        ended = run(command, seconds=seconds, env=_environment())
+        environment = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+        ended = run(command, seconds=seconds, env=environment | _NO_NET)
     except OutOfTimeError:
         raise PandocLimitError(f"was not converted within {seconds:g} seconds") from None
     if ended.code == 0:
@@ -60,11 +61,6 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
     if ended.code > _SIGNALLED:
         raise PandocLimitError("exceeds the limits of time or output; not converted")
     raise PandocError(" ".join(ended.errors.split())[:_MESSAGE].rstrip(".") or f"pandoc ended with {ended.code}")
-
-
-def _environment() -> dict[str, str]:
-    passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
-    return passed | _NO_NET
 
 
 # The pandoc reader by extension. Divs and spans of a web page carry no visible text.

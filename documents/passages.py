@@ -225,18 +225,13 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
             found += _table(text, parts[index:stop])
             index = stop
         else:
-            found += _units(text, _reclassified(text, parts, index))
+            after = parts[index + 1] if index + 1 < len(parts) else None
+            # What looks like a heading is prose if a formula or the rest of its sentence follows.
+            continued = after and (after.kind == "equation" or (after.kind == "prose" and text[after.start].islower()))
+            part = replace(parts[index], kind="prose") if parts[index].kind == "title" and continued else parts[index]
+            found += _units(text, part)
             index += 1
     return tuple(_with_formulas(text, found))
-
-
-def _reclassified(text: str, parts: Sequence[Part], index: int) -> Part:
-    """Reclassify an apparent heading as prose if a formula or the rest of its sentence follows."""
-    part, after = parts[index], parts[index + 1] if index + 1 < len(parts) else None
-    follows = after is not None and (
-        after.kind == "equation" or (after.kind == "prose" and text[after.start].islower())
-    )
-    return replace(part, kind="prose") if part.kind == "title" and follows else part
 
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
@@ -261,18 +256,15 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     if not titled and stop < len(parts) and parts[stop].kind == "table caption":
         stop, captioned = stop + 1, True
     rows = stop - first
-    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not _labels_figure(parts, stop)) else index
+    # Such rows above the caption of a figure are the labels of its axes.
+    labels = stop < len(parts) and parts[stop].kind == "figure caption"
+    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not labels) else index
 
 
 def _names_columns(text: str, part: Part) -> bool:
     """Whether a line that is not a sentence may be the header of a table without bars."""
     line = text[part.start : part.end]
     return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
-
-
-def _labels_figure(parts: Sequence[Part], stop: int) -> bool:
-    """Whether the rows before `parts[stop]` are the axis labels of a figure."""
-    return stop < len(parts) and parts[stop].kind == "figure caption"
 
 
 def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:

@@ -146,7 +146,7 @@ def _prose(text: str) -> str:
         text = _NUMBERED.sub(_numbered, text)
     text = _without_emphasis(_SIGN_MARK.sub("", text.replace("![", "")))
     if "^" in text or "~" in text or "<" in text:
-        text = _LOWERED.sub(lambda match: _joined(match.group(1) or match.group(2)), _RAISED.sub(_raised, text))
+        text = _LOWERED.sub(_lower, _RAISED.sub(_raised, text))
         text = _TIE.sub(" ", _TAG.sub(" ", _ADDRESS.sub(r"\1", text)))
     text = unescape_html(text)
     if "(" in text or "[" in text:
@@ -204,7 +204,8 @@ def _raised(match: re.Match[str]) -> str:
     return f"^{raised}" if not signed else raised
 
 
-def _joined(lowered: str) -> str:
+def _lower(match: re.Match[str]) -> str:
+    lowered: str = match.group(1) or match.group(2)
     return lowered if lowered.isdigit() else f"_{lowered}"
 
 

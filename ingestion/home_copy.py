@@ -220,7 +220,8 @@ class _HomeCopy:
         there = self._marks(self._target, table)
         records = self._target.records()
         copied = 0
-        for batch in _row_batches(row for row in self._source.records().rows(table) if not _is_in(there, table, row)):
+        rows = self._source.records().rows(table)
+        for batch in _row_batches(row for row, key, mark in _marked(table, rows) if there.get(key) != mark):
             records.put(table, batch)
             copied += len(batch)
         if copied:
@@ -254,23 +255,14 @@ class _HomeCopy:
             )
 
     def _marks(self, backend: Backend, table: HomeTable) -> Marks:
-        return {key: mark for row in backend.records().rows(table) for key, mark in [_mark(table, row)]}
+        return {key: mark for _, key, mark in _marked(table, backend.records().rows(table))}
 
 
-def _is_in(there: Marks, table: HomeTable, row: tuple[Any, ...]) -> bool:
-    key, mark = _mark(table, row)
-    return there.get(key) == mark
-
-
-def _mark(table: HomeTable, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
-    """The key of a row and a hash of all of it, the same on every backend."""
-    comparable = tuple(_comparable(value) for value in row)
-    return table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
-
-
-def _comparable(value: Any) -> Any:
-    """The value as every backend stores it."""
-    return strip_nul(value) if isinstance(value, str) else value
+def _marked(table: HomeTable, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
+    """Each row with its key and a hash of all of it, the same on every backend."""
+    for row in rows:
+        comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
+        yield row, table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
 def _row_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -292,14 +284,15 @@ def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
 
 async def _checkpoint_marks(checkpoints: Checkpoints) -> Marks:
     """A hash of each checkpoint, by thread, namespace and id; pending writes are in a table of their own."""
-    places = [_place(found.config) async for found in _saver(checkpoints).alist(None)]
-    return {place: await _checkpoint_mark(_saver(checkpoints), place) for place in places}
-
-
-async def _checkpoint_mark(saver: BaseCheckpointSaver[str], place: tuple[str, ...]) -> bytes:
-    found = await saver.aget_tuple(_config(*place))
-    content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
-    return hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
+    saver = _saver(checkpoints)
+    named = [found.config["configurable"] async for found in saver.alist(None)]
+    marks: dict[tuple[str, str, str], bytes] = {}
+    for name in named:
+        place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
+        found = await saver.aget_tuple(_config(*place))
+        content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
+        marks[place] = hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
+    return marks
 
 
 async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
@@ -314,11 +307,6 @@ async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpoin
 def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConfig:
     named = {} if checkpoint is None else {"checkpoint_id": checkpoint}
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
-
-
-def _place(config: RunnableConfig) -> tuple[str, str, str]:
-    named = config["configurable"]
-    return named["thread_id"], named["checkpoint_ns"], named["checkpoint_id"]
 
 
 def _ordered(value: Any) -> Any:

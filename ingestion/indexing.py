@@ -20,9 +20,9 @@ from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..stores.vector_cache import VectorCache
+from .executor import IngestExecutor
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change
-from .stages import Stages
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
@@ -39,11 +39,16 @@ class Indexing:
     """Embeds and writes planned papers; the caller holds the writer lock."""
 
     def __init__(
-        self, library: Library, stages: Stages, cache: VectorCache | None, summarize: Summarize | None, emit: OnEvent
+        self,
+        library: Library,
+        executor: IngestExecutor,
+        cache: VectorCache | None,
+        summarize: Summarize | None,
+        emit: OnEvent,
     ) -> None:
         self.failed: dict[str, Refusal] = {}  # papers whose texts could not be embedded, by key
         self._library = library
-        self._stages = stages
+        self._executor = executor
         self._cache = cache
         self._summarize = summarize
         self._emit = emit
@@ -51,7 +56,7 @@ class Indexing:
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
         """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
-        groups = _groups(plans, self._stages.texts_at_once)
+        groups = _groups(plans, self._executor.texts_at_once)
         pending = iter(groups)
         queue: asyncio.Queue[Change | None] = asyncio.Queue(_QUEUE_SIZE)
         failure: BaseExceptionGroup | None = None
@@ -73,7 +78,12 @@ class Indexing:
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
             plans = await asyncio.gather(*(self._illustrated(plan) for plan in group))
-            for change in await self._embed([await self._summarized(plan) for plan in plans]):
+            if self._summarize is not None:
+                plans = [
+                    plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
+                    for plan in plans
+                ]
+            for change in await self._embed(plans):
                 await queue.put(change)
 
     async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
@@ -98,17 +108,12 @@ class Indexing:
         before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
         return plan.with_figures(read, before)
 
-    async def _summarized(self, plan: PaperPlan) -> PaperPlan:
-        if self._summarize is None or not plan.wants_summary:
-            return plan
-        return plan.summarized(await self._summarize(plan.record.paper, plan.text))
-
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
         """The changes with all their vectors; embeds the texts that have none yet."""
         texts = {name: text for plan in group for name, text in plan.missing_texts().items()}
         new: Mapping[str, Vector] = {}
         if texts:
-            new = await self._stages.embed(texts, lambda count: self._emit(Embedded(count)))
+            new = await self._executor.embed(texts, lambda count: self._emit(Embedded(count)))
             self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
             if self._cache is not None:
                 await run_to_end(self._cache.put, self._library.embedding.name, new)

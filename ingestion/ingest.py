@@ -18,16 +18,16 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
+from .executor import IngestExecutor, local_executor
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestEvent, IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
 from .paper_matching import attach_notes, match_renamed_files
 from .plan import IngestPlan, make_plan
 from .ray_cluster import RayRequest
-from .ray_stages import ray_executor
+from .ray_executor import ray_executor
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
 from .sources import Sources, read_sources
-from .stages import Stages, local_executor
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -74,7 +74,7 @@ async def ingest(
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    async with ray_executor(ray, library.embedding) as stages:
+    async with ray_executor(ray, library.embedding) as executor:
         if sources is None:
             sources = await in_thread(
                 read_sources,
@@ -84,7 +84,7 @@ async def ingest(
                 converted,
                 pdf,
                 follow_links=follow_links,
-                parse=stages.parse,
+                parse=executor.parse,
             )
         report = await ingest_sources(
             library,
@@ -94,7 +94,7 @@ async def ingest(
             summarize=summarize,
             on_event=on_event,
             chunking=(chunk_tokens, chunk_overlap),
-            stages=stages,
+            executor=executor,
         )
     return replace(report, seconds=time.perf_counter() - began)
 
@@ -109,11 +109,11 @@ async def ingest_sources(
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
     chunking: tuple[int, int],
-    stages: Stages | None = None,
+    executor: IngestExecutor | None = None,
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
-    stages = stages or local_executor(library.embedding)
+    executor = executor or local_executor(library.embedding)
     began = time.perf_counter()
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
@@ -130,7 +130,7 @@ async def ingest_sources(
             cache=cache,
             rewrite_summaries=summarize is not None,
             chunking=chunking,
-            split=stages.split,
+            split=executor.split,
         )
         emit(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
@@ -142,7 +142,7 @@ async def ingest_sources(
             await write(library, [removal(key) for key in plan.to_remove], emit)
         if plan.metadata_only:
             await run_to_end(library.catalog.update_metadata, plan.metadata_only)
-        indexing = Indexing(library, stages, cache, summarize, emit)
+        indexing = Indexing(library, executor, cache, summarize, emit)
         await indexing.run(plan.to_index)
     return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
 

@@ -37,7 +37,7 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
     warnings: list[str] = []
     for source in sources.found:
         paper = source.paper
-        if paper.key not in records and _has_no_entry(paper):
+        if paper.key not in records and paper.bibtex == make_entry(paper):  # it has no `.bib` entry
             known = by_file.get(paper.source) or missing.pop(paper.content_hash, None)
             if known is not None:
                 if known.source != paper.source:
@@ -53,11 +53,6 @@ def _moved(known: Paper, read: Paper) -> Paper:
         return replace(known, source=read.source)
     abstract = read.abstract or known.abstract
     return replace(known, source=read.source, content_hash=read.content_hash, abstract=abstract)
-
-
-def _has_no_entry(paper: Paper) -> bool:
-    """Whether the paper's BibTeX was generated from its file, without a `.bib` entry."""
-    return paper.bibtex == make_entry(paper)
 
 
 Names = dict[tuple[Path, str], Path]
@@ -118,22 +113,14 @@ def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
     """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
     owners: dict[str, Path] = {}
     unmatched = dict(names)
-    for stem_of in (_by_key, _by_file):
-        for source in sources:
-            if source.folder is None or source.paper.key in owners:
-                continue
-            file = unmatched.pop((source.folder, stem_of(source)), None)
-            if file is not None:
-                owners[source.paper.key] = file
+    by_key = [(source, source.paper.key) for source in sources]
+    for source, stem in [*by_key, *((source, source.path.stem) for source in sources)]:
+        if source.folder is None or source.paper.key in owners:
+            continue
+        file = unmatched.pop((source.folder, stem), None)
+        if file is not None:
+            owners[source.paper.key] = file
     return owners
-
-
-def _by_key(source: SourcePaper) -> str:
-    return source.paper.key
-
-
-def _by_file(source: SourcePaper) -> str:
-    return source.path.stem
 
 
 _ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")

@@ -226,7 +226,7 @@ def read_sources(
         (str(file), _described(file, _paged(file, one, with_pages.get(file), warnings), bibliography))
         for file, one in parsed
     )
-    of_documents = ((one.name, _given(one, bibliography)) for one in given)
+    of_documents = ((one.name, _read_documents(one, bibliography)) for one in given)
     for name, read in chain(of_files, of_documents):
         raise_if_stopped()
         if isinstance(read, Refusal):
@@ -280,7 +280,9 @@ def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Pa
         if name not in best or _rank(file) < _rank(best[name]):
             best[name] = file
     twins = [
-        (file, taken) for file in files if (taken := best[file.parent, file.stem]) != file and _differ(file, taken)
+        (file, taken)
+        for file in files
+        if (taken := best[file.parent, file.stem]) != file and file.suffix.lower() != taken.suffix.lower()
     ]
     left_out = {file for file, _ in twins}
     return [file for file in files if file not in left_out], twins
@@ -321,10 +323,6 @@ def _rank(file: Path) -> int:
     return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
 
 
-def _differ(file: Path, other: Path) -> bool:
-    return file.suffix.lower() != other.suffix.lower()
-
-
 def _described(
     file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography
 ) -> tuple[SourcePaper, list[str]] | Refusal:
@@ -339,7 +337,7 @@ def _described(
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
-def _given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+def _read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     try:
         return read_documents(given, bibliography)
     except UNPARSABLE as error:
