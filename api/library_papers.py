@@ -28,10 +28,10 @@ from .blocking import blocking
 
 __all__ = [
     "MAX_WORDS",
+    "FileRefusedError",
     "ImageNotWrittenError",
     "MissingFigureError",
     "MissingPdfError",
-    "FileRefusedError",
     "PaperOrder",
     "SectionText",
     "UnknownPaperError",

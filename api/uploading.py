@@ -19,8 +19,7 @@ from ..ingestion.ingest_events import IngestEvent, IngestReport
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
-from ..ingestion.reading import ConvertedFiles, PdfReading
-from ..ingestion.reading import ENDINGS
+from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
 from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of

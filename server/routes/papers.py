@@ -13,8 +13,8 @@ from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
     MAX_WORDS,
-    MissingFigureError,
     FileRefusedError,
+    MissingFigureError,
     PaperOrder,
     acorrect_entry,
     afigure,
