@@ -7,7 +7,7 @@ from typing import Any
 
 from ..documents.pdf.ocr import find_ocr, tesseract_version
 from ..errors import InputError
-from ..ingestion.doctor import Problem, examine
+from ..ingestion.doctor import DoctorFinding, examine
 from ..runs.publication_notices import retraction_problems
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address
@@ -45,14 +45,14 @@ def findings(library: Library, settings: Settings) -> list[dict[str, Any]]:
     return [asdict(finding) for finding in [*examine(library), *retracted, _ocr(settings)]]
 
 
-def _ocr(settings: Settings) -> Problem:
+def _ocr(settings: Settings) -> DoctorFinding:
     """Whether scanned pages can be read; where OCR is off, it may be missing."""
     try:
         found = find_ocr(settings.ocr_languages)
         version = tesseract_version(found.program)
     except InputError as error:
         if settings.ocr == "off":
-            return Problem("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
-        return Problem("problem", "OCR", error.message.rstrip("."), error.help)
+            return DoctorFinding("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
+        return DoctorFinding("problem", "OCR", error.message.rstrip("."), error.help)
     state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
-    return Problem("fine", "OCR", f"{version} with {found.languages}; {state}")
+    return DoctorFinding("fine", "OCR", f"{version} with {found.languages}; {state}")

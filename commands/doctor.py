@@ -16,7 +16,7 @@ from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
-    from ..ingestion.doctor import Problem
+    from ..ingestion.doctor import DoctorFinding
     from ..settings.config import Settings
     from ..stores.library import Library
 
@@ -65,7 +65,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _repaired(library: Library, settings: Settings) -> list[Problem]:
+async def _repaired(library: Library, settings: Settings) -> list[DoctorFinding]:
     from ..ingestion.doctor import repair_library
     from ..ingestion.reading import PdfReading
     from .output import ingest_progress
