@@ -246,12 +246,12 @@ class Bibliography:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
         """The bibliography of a record."""
-        papers = {
-            item["key"]: Paper(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in item.items()}
-            )
-            for item in record["papers"]
-        }
+        papers: dict[str, Paper] = {}
+        for item in record["papers"]:
+            fields: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in item.items()
+            }
+            papers[item["key"]] = Paper(**fields)
         refused = tuple(Refusal(*item) for item in record["refused"])
         return cls(papers, record["files"], refused, tuple(record["warnings"]))
 
@@ -381,8 +381,8 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
             fields = [item for item in given.fields if first[item.key.lower()] is item]
             entry = model.Entry(given.entry_type, given.key, fields, given.start_line, given.raw)
     elif isinstance(block, model.ParsingFailedBlock):
-        key = _ENTRY_KEY.search(block.raw or "")
-        raise _EntryRefusedError(f"entry {key.group(1) if key else 'without a key'} cannot be read as BibTeX")
+        named = _ENTRY_KEY.search(block.raw or "")
+        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX")
     if not isinstance(entry, model.Entry):
         return None
     key = entry.key
