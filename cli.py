@@ -11,14 +11,13 @@ from typing import Annotated
 try:
     import typer
 
-    from citeloom.api.blocking import threads_ended
+    from citeloom.api.blocking import stop_background_loop
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.commands import (
         adding_papers,
         chat,
         contradictions,
         export,
-        mcp,
         papers,
         research,
         runs,
@@ -31,12 +30,9 @@ try:
         verify,
         zotero_command,
     )
-    from citeloom.commands.called_as import name_program
-    from citeloom.commands.full_disk import full_disk
+    from citeloom.commands.failure_hints import full_disk, name_program, repeat_hint, resume_command
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
-    from citeloom.commands.resume_hint import resume_command
-    from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -76,7 +72,6 @@ chat.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)
-mcp.register(app)
 upkeep.register(app)
 setup.register(app)
 
@@ -102,7 +97,7 @@ def _everywhere(
 def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
     code = _run()
-    if not threads_ended(_GRACE):  # only after Ctrl-C; Python would otherwise wait for these threads
+    if not stop_background_loop(_GRACE):  # only after Ctrl-C; Python would otherwise wait for its threads
         _flush()
         os._exit(code)
     raise SystemExit(code)

@@ -15,7 +15,8 @@ from ..errors import CiteloomError
 from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.ingest import ingest_sources
-from ..ingestion.ingest_events import IngestEvent, IngestReport
+from ..ingestion.ingest_events import IngestEvent
+from ..ingestion.ingest_events import IngestReport as IngestReport
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
@@ -25,18 +26,7 @@ from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.local.local_uploads import UPLOAD
-from ..stores.server_protocols import Uploads
-
-__all__ = [
-    "PAPER_SUFFIXES",
-    "UPLOAD_ID",
-    "IngestReport",
-    "Uploads",
-    "aingest_upload",
-    "apaper_sources",
-    "aremove_orphans",
-    "stored_bytes",
-]
+from ..stores.server_protocols import Uploads as Uploads
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD

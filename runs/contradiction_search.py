@@ -1,0 +1,115 @@
+"""Finds passages of different papers that contradict each other on one claim, according to the judge.
+
+Each quote is sliced from its paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..citations.html_escaping import inert
+from ..drafts.completeness import Tried, coverage_warnings
+from ..errors import ConfigurationError, InputError
+from ..graph.prompt_fitting import fitted
+from ..graph.session import Session
+from ..models.concurrency import gather_all
+from ..models.http.endpoints import hash_key
+from ..plurals import counted
+from ..roles.protocols import Comparison, ContradictionJudge, Statement
+from ..tools.contradiction_candidates import StatementPair, statement_pairs
+from ..tools.retrieval import Retrieval
+from ..tools.scope import Scope, require_words
+
+
+class NoComparerError(ConfigurationError):
+    """The judge works without a chat model and cannot tell a claim from its contradiction."""
+
+    default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
+
+
+@dataclass(frozen=True, slots=True)
+class ContradictionRequest:
+    """What to compare: passages on `topic`, or without one the papers' main statements; at most `pairs` are judged."""
+
+    topic: str = ""
+    papers: tuple[str, ...] = ()
+    pairs: int = 20
+
+
+def _ignore(_: str) -> None:
+    return None
+
+
+async def find_contradictions(
+    request: ContradictionRequest, session: Session, *, on_notice: Callable[[str], None] = _ignore
+) -> dict[str, Any]:
+    """The contradictions as plain data, nearest pairs first: the JSON of `contradictions --json`.
+
+    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
+    single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
+    """
+    run = f"contradictions-{hash_key([request.topic, sorted(request.papers)])[:12]}"
+    if "judge" in session.extractive:
+        raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
+    if request.topic:
+        require_words(request.topic)
+    scope = Scope.within(session.library, request.papers)
+    if len(request.papers) == 1:
+        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
+    await session.require_papers()
+    how = Retrieval(session.settings.retrieval_mode, rerank=session.settings.rerank)
+    with session.run(run):
+        pairs = await statement_pairs(session.library, request.topic, scope, request.pairs, how)
+        on_notice(f"{counted(len(pairs), 'pair')} of passages to judge.")
+        verdicts = await fitted(session, run, lambda: _all_compared(pairs, run, session))
+    found = [
+        _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"
+    ]
+    unjudged = sum(verdict.label == "unjudged" for verdict in verdicts)
+    return {
+        "topic": request.topic,
+        "papers": list(request.papers),
+        "contradictions": found,
+        "pairs": len(pairs),
+        "judged": len(pairs) - unjudged,
+        "unjudged": unjudged,
+        "warnings": coverage_warnings(Tried("pairs of passages", "judged", len(pairs), len(pairs) - unjudged)),
+        "run": run,
+        "usage": await session.usage(run),
+    }
+
+
+async def _compared(judge: ContradictionJudge, pair: StatementPair) -> Comparison:
+    return await judge.compare(pair.first, pair.second)
+
+
+async def _all_compared(pairs: Sequence[StatementPair], run: str, session: Session) -> list[Comparison]:
+    judge = (await session.roles_of(run)).comparer
+    return [] if judge is None else await gather_all(_compared(judge, pair) for pair in pairs)
+
+
+def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
+    return {
+        "claim": inert(verdict.claim),
+        "reason": inert(verdict.reason),
+        "similarity": round(pair.similarity, 4),
+        "passages": [_passage(pair.first, verdict.first), _passage(pair.second, verdict.second)],
+    }
+
+
+def _passage(statement: Statement, place: int) -> dict[str, Any]:
+    """One side as plain data; the quote is sliced only here."""
+    chunk, (start, end) = statement.chunk, statement.spans[place]
+    return {
+        "key": chunk.key,
+        "title": statement.paper.title,
+        "year": statement.paper.year,
+        "chunk_id": chunk.id,
+        "section": chunk.section,
+        "page": chunk.page_at(start),
+        "start": start,
+        "end": end,
+        "quote": chunk.text[start:end],
+    }
