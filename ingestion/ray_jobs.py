@@ -82,9 +82,7 @@ class RayJobs:
         """A task on each node with CPUs that compares versions."""
         on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         return [
-            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(
-                versions(), "versions"
-            )
+            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(versions(), "")
             for node in self._ray.nodes()
             if node["Alive"] and node["Resources"].get("CPU")
         ]
@@ -229,7 +227,10 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none."""
+        """Run a stage, or without one compare versions only.
+
+        Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none.
+        """
         from importlib import import_module, metadata
 
         node = import_module("ray").util.get_node_ip_address()
@@ -241,6 +242,8 @@ def _stage_task() -> Callable[..., Any]:
                 found = {"citeloom": metadata.version("citeloom")}
             except metadata.PackageNotFoundError:
                 found = {"citeloom": ""}
-        return (node, {}, getattr(tasks, stage)(*arguments)) if found == wanted else (node, found, None)
+        if found != wanted:
+            return node, found, None
+        return node, {}, getattr(tasks, stage)(*arguments) if stage else None
 
     return run_stage

@@ -19,14 +19,13 @@ from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.journal import Journal
-from ..stores.backends import backend_of
+from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home import Home
-from ..stores.home_protocols import Backend, Checkpoints, Runs
-from ..stores.run_records import PLOT_SET, NewRun, RunRecord
+from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
 from .provenance import provenance
 from .publication_notices import with_notices
 from .result_record import StoredRecord, stored
-from .section_request import OnNotice, RunRequest
+from .run_requests import OnNotice, RunRequest
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
 _session: ContextVar[Session] = ContextVar("session of the current run")
@@ -73,16 +72,16 @@ async def run_request(
                 return await _advance(request, run, session, register, saver, on_event, on_notice)
 
 
-def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: OnNotice) -> RunRecord:
+def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
     """Register a valid request as a new run, or find the run that it repeats; blocks."""
     if request.thread_id is not None:
         return register.get(request.thread_id)
     version = session.library.version()
-    mark = request.mark(session)
-    latest = register.latest(mark)
+    fingerprint = request.fingerprint(session)
+    latest = register.latest(fingerprint)
     if latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished")):
         return latest
-    question = request.about()
+    question = request.subject_key()
     before = register.latest_about(question)
     if before is not None and before.library_version != version:
         on_notice(
@@ -91,11 +90,11 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
         )
     return register.begin(
         NewRun(
-            thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
-            fingerprint=mark,
+            thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+            fingerprint=fingerprint,
             section=request.kind,
             title=request.title,
-            request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
+            request={"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
             library_version=version,
             fresh=request.fresh,
         )
@@ -104,14 +103,14 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
 
 def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
     """True when the same request would now resume this run; blocks."""
-    return run.fingerprint == request.mark(session)
+    return run.fingerprint == request.fingerprint(session)
 
 
 async def _advance(
     request: RunRequest,
     run: RunRecord,
     session: Session,
-    register: Runs,
+    register: RunRegister,
     saver: Checkpoints,
     on_event: OnEvent,
     on_notice: OnNotice,
@@ -123,7 +122,7 @@ async def _advance(
     if can_resume(state):
         on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
     elif not state.values.get("result"):
-        given = request.given()
+        given = request.graph_input()
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
@@ -171,7 +170,7 @@ def _place(kind: str, state: Any) -> str:
 
 
 async def _note_stop(
-    error: BaseException, run: RunRecord, session: Session, register: Runs, saver: Checkpoints
+    error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: Checkpoints
 ) -> None:
     """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
@@ -254,7 +253,7 @@ def _delete_plots(run: RunRecord, backend: Backend) -> None:
         plots.remove(unused, plots.names(unused))
 
 
-async def _forget(run: RunRecord, journal: Journal, register: Runs, saver: Checkpoints) -> None:
+async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
     """Remove a run from all stores, the register last: after a kill in between it can be deleted again."""
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)
