@@ -12,7 +12,7 @@ RETRACTION_WATCH: Final = "Retraction Watch"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceAnswer:
     """A stored answer of a service."""
 
     status: int

@@ -22,7 +22,7 @@ from ..documents.publication_status import (
     VersionKind,
 )
 from ..table_columns import JSON, NUMBER, TEXT, Column, TypedTable, dump_json, integer
-from .metadata_records import Answer, ServiceStatement, title_mark
+from .metadata_records import ServiceAnswer, ServiceStatement, title_mark
 from .register_tables import RegisterTables, TableConnection, rows_of
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
@@ -87,13 +87,13 @@ class MetadataStore:
         """Whether nothing was ever stored, as far as that is known without reading."""
         return not self._tables.exist()
 
-    def answer(self, service: str, request: str) -> Answer | None:
+    def answer(self, service: str, request: str) -> ServiceAnswer | None:
         """The stored answer to a request; None if there is none."""
         query = f"SELECT * FROM {self._prefix}answers WHERE service = ? AND request = ?"
         rows = self._rows("answers", query, (service, _key(request)))
-        return Answer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
+        return ServiceAnswer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
 
-    def keep_answer(self, service: str, request: str, answer: Answer) -> None:
+    def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
         row = (service, _key(request), answer.status, dump_json(answer.body), answer.answered_at)
         with self._tables.transaction() as db:

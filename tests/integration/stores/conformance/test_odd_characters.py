@@ -15,7 +15,7 @@ from citeloom.server.uploaded_files import safe_name
 from citeloom.stores.home_protocols import Backend
 from citeloom.stores.job_records import JobOrder
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
+from citeloom.stores.metadata_records import ServiceAnswer
 from citeloom.stores.run_records import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
@@ -55,7 +55,7 @@ def test_edits_and_metadata(backend: Backend) -> None:
     (edit,) = edits.of("research-1")
     assert (edit.text, edit.checked) == (STORED, {"words": STORED})
     stores = backend.open_library()
-    stores.metadata.keep_answer("crossref", ODD, Answer(200, {"title": ODD}, 1.0))
+    stores.metadata.keep_answer("crossref", ODD, ServiceAnswer(200, {"title": ODD}, 1.0))
     found = stores.metadata.answer("crossref", ODD)
     assert found is not None and found.body == {"title": STORED}
     stores.close()

@@ -16,7 +16,7 @@ from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
+from citeloom.stores.metadata_records import ServiceAnswer
 from citeloom.stores.postgres.database import ConnectionLostError, Database
 from citeloom.stores.postgres.database_tables import DatabaseTables
 from citeloom.stores.run_records import EditedSentence, NewRun
@@ -36,7 +36,7 @@ WRITES: dict[str, tuple[str, Write]] = {
     "a file's hash": ("written", lambda library: backend_of(library.home).written_files().note([b"ours"])),
     "an answer of a service": (
         "metadata_answers",
-        lambda library: library.metadata.keep_answer("Crossref", "/x", Answer(200, {}, 1.0)),
+        lambda library: library.metadata.keep_answer("Crossref", "/x", ServiceAnswer(200, {}, 1.0)),
     ),
 }
 
