@@ -12,6 +12,7 @@ from ..graph.session import Session
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
+from ..stores.text_analysis import analyze
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.paper_search import year_range as year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
@@ -112,7 +113,7 @@ async def aunknown_words(library: Session, words: Sequence[str]) -> list[str]:
 
 
 def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
-    terms = {word: library.fulltext.analyze(word) for word in words}
+    terms = {word: analyze(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
     except FullTextError:

@@ -17,7 +17,7 @@ from ..runs.result_record import ResultRecord
 from ..runs.section_request import RunRequest, SectionRequest
 from ..runs.service import Output, SavedRun, run_and_save
 from ..stores.backends import backend_of
-from ..stores.run_records import RunRecord
+from ..stores.run_register import RunRecord
 from .arguments import formats_of
 
 __all__ = [

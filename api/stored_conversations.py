@@ -12,8 +12,8 @@ from ..runs.transcript import (
     write_transcript,
 )
 from ..stores.backends import backend_of
+from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 from ..stores.home import Home
-from ..stores.run_records import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 
 __all__ = [
     "ConversationEntry",

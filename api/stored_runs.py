@@ -11,7 +11,7 @@ from ..runs.run_listing import run_details, run_summary
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import RunHead, RunRecord, UnknownRunError
+from ..stores.run_register import RunHead, RunRecord, UnknownRunError
 
 if TYPE_CHECKING:
     from ..graph.session import Session

@@ -23,10 +23,10 @@ from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import ENDINGS, Sources, as_one, read_as, read_sources
 from ..models.journal.budget import bill_to
+from ..stores.backends import Uploads as Uploads
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.local.local_uploads import UPLOAD
-from ..stores.server_protocols import Uploads as Uploads
+from ..stores.uploads import UPLOAD
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD

@@ -23,10 +23,9 @@ from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.fingerprint import RunKind
 from ..runs.result_record import ResultRecord
 from ..runs.section_request import SectionRequest
-from ..stores.backends import backend_of
+from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
-from ..stores.run_records import PLOT_SET, PLOTS_KEPT
-from ..stores.server_protocols import Uploads
+from ..stores.run_register import PLOT_SET, PLOTS_KEPT
 from .arguments import ArgumentError, library_first, require_writable, section_kind
 from .blocking import blocking
 from .events import stream_events

@@ -15,10 +15,9 @@ from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..stores.backends import backend_of
+from ..stores.backends import Checkpoints, backend_of
+from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
-from ..stores.home_protocols import Checkpoints, Conversations
-from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .provenance import provenance
@@ -112,7 +111,7 @@ def _pending(values: Any, has_next: bool) -> PausedTurn | None:
     return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
 
 
-def _finished(thread_id: str, asked: str, number: int | None, register: Conversations) -> TurnResult | None:
+def _finished(thread_id: str, asked: str, number: int | None, register: ConversationRegister) -> TurnResult | None:
     """The turn with this number, if it is finished: whoever took it was killed before its end was registered."""
     turns = register.turns(thread_id) if number is not None else []
     found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
@@ -132,7 +131,7 @@ async def _keep_finished_turn(
 
 
 async def _keep(
-    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: Conversations
+    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
 ) -> TurnResult:
     """Store a finished turn in the register; passages are added here and not in the checkpoints."""
     past, result = values["past"], values["result"]

@@ -17,7 +17,7 @@ from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
 from ..roles.protocols import Source
 from ..section_kinds import SectionKind
-from ..stores.run_records import EditedSentence, RunRecord
+from ..stores.run_register import EditedSentence, RunRecord
 from .result_record import StoredRecord, stored
 
 LONGEST_EDIT: Final = 4000  # characters

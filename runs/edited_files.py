@@ -19,8 +19,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of, written_files
-from ..stores.home_protocols import WrittenHashes
-from ..stores.run_records import RunRecord
+from ..stores.run_register import RunRecord, WrittenFiles
 from .editable_text import EditableSection, EditableText, editable_text
 from .edited_record import edited_record
 from .output_files import free_file_name
@@ -85,7 +84,7 @@ async def with_edited_sections(
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
 
 
-def _edited_files(record: StoredRecord, folder: Path, written: WrittenHashes) -> dict[str, Path]:
+def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
     """The markdown files of the paper's sections that are not as the run wrote them, by section."""
     found = {}
     for section in record["sections"]:

@@ -12,7 +12,7 @@ from ..graph.session import Session
 from ..settings.config import EXTRACTIVE, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
-from ..stores.run_records import RunRecord
+from ..stores.run_register import RunRecord
 from .execution import same_run
 from .fingerprint import KEPT_ROLES, KEPT_SETTINGS, RunKind
 from .research import ResearchRequest

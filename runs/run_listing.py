@@ -7,7 +7,7 @@ from typing import Any
 
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import RunHead, RunRecord
+from ..stores.run_register import RunHead, RunRecord
 
 _FIELDS = (
     "thread_id",

@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.serving import JobOrder, Membership, Session, Uploads, create_session, join_servers
+from ..api.serving import JobOrder, ServerRegistry, Session, Uploads, create_session, join_servers
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .idempotency import IdempotencyKeys
@@ -97,7 +97,7 @@ async def open_state(
         await asyncio.to_thread(member.leave)
 
 
-def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+def _state(session: Session, member: ServerRegistry, options: ServerOptions, requests: RequestCounts) -> ServerState:
     tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     orders = Orders(member.endings, member.locks)
@@ -119,7 +119,7 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 
 
 @asynccontextmanager
-async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[ServerState]:
     await state.sessions.end_outdated()
     recovery = JobRecovery(state.jobs, member.jobs, lambda order: _resume(state, order), state.lost)
     await recovery.claim_orphaned()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.runs.report_figures import report_figures
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.cited_figures import cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
@@ -23,7 +23,7 @@ CAPTION = "Fig. 1: A."  # as long as the paper of these tests leaves room for
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    opened = Library.open(Home(tmp_path / "home"), WordEmbedding())
+    opened = Library.open(FolderHome(tmp_path / "home"), WordEmbedding())
     put(opened, paper("loom2020", [*LOOM, CAPTION]))
     (figure,) = illustrate(opened, "loom2020", [CAPTION])
     described = replace(figure, description="A purple zeppelin.", described_by="see-1")

@@ -12,11 +12,11 @@ import pytest
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.uploaded_files import safe_name
-from citeloom.stores.home_protocols import Backend
-from citeloom.stores.job_records import JobOrder
+from citeloom.stores.backends import Backend
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import ServiceAnswer
-from citeloom.stores.run_records import EditedSentence, NewRun
+from citeloom.stores.metadata_store import ServiceAnswer
+from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.server_jobs import JobOrder
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
 

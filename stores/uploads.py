@@ -1,4 +1,4 @@
-"""Uploaded files in PostgreSQL, in parts of a mebibyte; the folder on each computer holds copies of them."""
+"""Uploaded files in a folder: each upload has a folder of its own inside the home."""
 
 from __future__ import annotations
 
@@ -12,7 +12,85 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
-from ...table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, integer
+from ..table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, integer
+
+UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
+
+
+class LocalUploads:
+    """The uploads below `root` whose names match `ids`.
+
+    Those not stored again for `idle_after` seconds are idle, but not the `unfinished` ones.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        ids: re.Pattern[str],
+        idle_after: float = 0,
+        unfinished: Callable[[], set[str]] = set,
+    ) -> None:
+        self._root = root
+        self._ids = ids
+        self._idle_after = idle_after
+        self.unfinished = unfinished
+
+    def folder(self, upload: str) -> Path:
+        return self._root / upload
+
+    def publish(self, upload: str) -> None:
+        """Note the time: no other server needs them."""
+        with suppress(FileNotFoundError):
+            os.utime(self.folder(upload))
+
+    def fetch(self, upload: str) -> None:
+        """Do nothing: they are here."""
+
+    def place_of(self, source: str) -> tuple[str, str] | None:
+        path = Path(source)
+        inside = bool(source) and path.is_relative_to(self._root.resolve())
+        return (path.parent.name, path.name) if inside else None
+
+    def reference(self, file: Path) -> str:
+        return str(file)
+
+    def file(self, source: str) -> Path:
+        return Path(source)
+
+    def names(self, upload: str) -> list[str]:
+        with suppress(FileNotFoundError):
+            return sorted(file.name for file in self.folder(upload).iterdir())
+        return []
+
+    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for upload in self._uploads() if among is None else among:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                sizes = {file.name: file.stat().st_size for file in os.scandir(self.folder(upload))}
+                found |= {upload: sizes} if sizes else {}
+        return found
+
+    def remove(self, upload: str, names: Collection[str]) -> None:
+        folder = self.folder(upload)
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it is not empty, or gone
+            folder.rmdir()
+
+    def idle(self) -> list[str]:
+        before = time.time() - self._idle_after
+        busy = self.unfinished()
+        return sorted(
+            upload for upload, changed_at in self._uploads().items() if changed_at <= before and upload not in busy
+        )
+
+    def _uploads(self) -> dict[str, float]:
+        """When each upload was last stored, in seconds since 1970."""
+        with suppress(FileNotFoundError):
+            folders = [each for each in os.scandir(self._root) if self._ids.fullmatch(each.name)]
+            return {each.name: each.stat().st_mtime for each in folders if each.is_dir(follow_symlinks=False)}
+        return {}
+
 
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
@@ -58,11 +136,9 @@ class PostgresUploads:
         self._idle_after = idle_after
 
     def folder(self, upload: str) -> Path:
-        """The folder of the copies of an upload."""
         return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Store those files in the folder of an upload that are not stored yet, in one transaction."""
         stored = set(self.names(upload))
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
@@ -80,7 +156,6 @@ class PostgresUploads:
             self._fetch(upload, name)
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a file, whichever server has taken it; None if it was not uploaded."""
         path = PurePath(source)
         uploaded = self._ids.fullmatch(path.parent.name) and path.parent.parent.name == self._root.name
         return (path.parent.name, path.name) if uploaded else None
@@ -90,18 +165,15 @@ class PostgresUploads:
         return str(PurePosixPath(*file.parts[-3:]))
 
     def file(self, source: str) -> Path:
-        """The file of a paper or plot on this computer, fetched if another server has taken it; it may be missing."""
         place = self.place_of(source)
         return Path(source) if place is None or Path(source).is_file() else self._fetch(*place)
 
     def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
         with self._connection() as connection:
             query = "SELECT DISTINCT upload, name FROM uploads WHERE upload = %s ORDER BY 2"
             return [name for _, name in UPLOADS.read(connection.execute(query, (upload,)))]
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """The size of each file in bytes, by upload and name."""
         found: dict[str, dict[str, int]] = {}
         with self._connection() as connection:
             rows = connection.execute(
@@ -115,7 +187,6 @@ class PostgresUploads:
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and the copies here of those that are not stored."""
         with self._connection() as connection:
             connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
         stored = self.names(upload)
@@ -126,13 +197,11 @@ class PostgresUploads:
             self.folder(upload).rmdir()
 
     def unfinished(self) -> set[str]:
-        """The uploads that a server works on or will resume."""
         with self._connection() as connection:
             rows = connection.execute("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")
             return {row[0] for row in rows.fetchall()}
 
     def idle(self) -> list[str]:
-        """The uploads whose job has ended or that are old enough, and old copies of deleted ones."""
         with self._connection() as connection:
             rows = connection.execute(_IDLE, (self._idle_after,)).fetchall()
         before = time.time() - self._idle_after
