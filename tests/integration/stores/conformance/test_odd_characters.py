@@ -87,7 +87,7 @@ def test_keys_of_requests_and_files_of_uploads(backend: Backend) -> None:
     server = backend.join_servers()
     try:
         assert server.keys.claim(ODD, ODD) is None
-        server.keys.settle(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
+        server.keys.commit(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
         use = server.keys.claim(ODD, ODD)
         assert use is not None and use.request == STORED
         assert use.order == asdict(JobOrder("job", "run", {"question": STORED}))
