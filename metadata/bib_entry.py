@@ -31,11 +31,12 @@ _TYPES: Final = {
     "dissertation": "phdthesis",
     "report": "techreport",
 }
-_VENUE_FIELD: Final = {
+VENUE_FIELD: Final = {
     "article": "journal",
     "inproceedings": "booktitle",
     "incollection": "booktitle",
     "phdthesis": "school",
+    "mastersthesis": "school",
     "techreport": "institution",
 }
 _COMPLETED: Final = {"volume": "volume", "issue": "number", "pages": "pages"}
@@ -53,7 +54,7 @@ def bib_entry(work: Work, key: str) -> str:
         "title": "{" + as_latex(work.title) + "}",
         "author": " and ".join(map(_author, work.authors)),
         "year": str(work.year or ""),
-        _VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
+        VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
         "number": as_latex(work.issue),
         "pages": as_latex(normalize_pages(work.pages)),
@@ -97,7 +98,7 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
     filled = {item.field: str(item.value) for item in known.filled}
     kind = _KIND.match(paper.bibtex)
     entry_type = kind[1].lower() if kind else ""
-    venue_field = _VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
+    venue_field = VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
     fields = {name: as_latex(filled[field]) for field, name in _COMPLETED.items() if field in filled}
     if "pages" in fields:
         fields["pages"] = normalize_pages(fields["pages"])

@@ -45,7 +45,7 @@ class KnownField:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that a service gives otherwise than the user's `.bib`, which stays as it is."""
+    """A field that a service and the user's `.bib` give differently; the `.bib` stays as it is."""
 
     field: str
     own: Any
@@ -154,7 +154,7 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
 
 
 def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
-    """What the services know and the paper's entry does not say, each from the most authoritative service."""
+    """Fields that services know and the paper's entry lacks, each from the most authoritative service."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
     counting = [
@@ -170,7 +170,7 @@ def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list
 
 
 def differing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[Difference]:
-    """What a service gives otherwise than the paper's entry; spelling and initials do not count."""
+    """Fields in which a service differs from the paper's entry; spelling and initials do not count."""
     own = _own_fields(paper)
     return [
         Difference(name, own[name], service, given.value)
