@@ -10,18 +10,10 @@ if TYPE_CHECKING:
     from .api.contradictions import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
-    from .api.library import (
-        adescribe_figures,
-        afigures,
-        aingest,
-        aopen_library,
-        asearch,
-        describe_figures,
-        figures,
-        ingest,
-        open_library,
-        search,
-    )
+    from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
+    from .api.library_papers import afigures, figures
+    from .api.library_search import asearch, search
+    from .api.opening import aopen_library, open_library
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, astream_research, research
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
@@ -41,13 +33,13 @@ _HOMES = {
     "acontradictions": "citeloom.api.contradictions",
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
-    "adescribe_figures": "citeloom.api.library",
+    "adescribe_figures": "citeloom.api.ingesting",
     "aexport": "citeloom.api.files",
-    "afigures": "citeloom.api.library",
-    "aingest": "citeloom.api.library",
-    "aopen_library": "citeloom.api.library",
+    "afigures": "citeloom.api.library_papers",
+    "aingest": "citeloom.api.ingesting",
+    "aopen_library": "citeloom.api.opening",
     "aresearch": "citeloom.api.questions",
-    "asearch": "citeloom.api.library",
+    "asearch": "citeloom.api.library_search",
     "async_zotero": "citeloom.api.zotero_sync",
     "astream_paper": "citeloom.api.writing",
     "astream_research": "citeloom.api.questions",
@@ -60,14 +52,14 @@ _HOMES = {
     "build_section_graph": "citeloom.graph.section_graph",
     "contradictions": "citeloom.api.contradictions",
     "enrich": "citeloom.api.paper_lookup",
-    "describe_figures": "citeloom.api.library",
+    "describe_figures": "citeloom.api.ingesting",
     "export": "citeloom.api.files",
-    "figures": "citeloom.api.library",
-    "ingest": "citeloom.api.library",
+    "figures": "citeloom.api.library_papers",
+    "ingest": "citeloom.api.ingesting",
     "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api.library",
+    "open_library": "citeloom.api.opening",
     "research": "citeloom.api.questions",
-    "search": "citeloom.api.library",
+    "search": "citeloom.api.library_search",
     "sync_zotero": "citeloom.api.zotero_sync",
     "verify": "citeloom.api.files",
     "write_paper": "citeloom.api.writing",

@@ -11,29 +11,25 @@ from typing import Annotated
 try:
     import typer
 
-    from citeloom.api.blocking import threads_ended
+    from citeloom.api.blocking import stop_background_loop
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.commands import (
-        add,
+        adding_papers,
         chat,
         contradictions,
-        describe,
-        doctor,
-        enrich,
         export,
-        figures,
-        library,
-        library_copy_command,
         mcp,
+        papers,
         research,
         runs,
-        search,
+        searching,
         sections,
         serve,
         setup,
-        sync,
+        upkeep,
         usage,
         verify,
+        zotero_command,
     )
     from citeloom.commands.called_as import name_program
     from citeloom.commands.full_disk import full_disk
@@ -65,14 +61,11 @@ app = typer.Typer(
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
     "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
 )
-library.register(app)
-figures.register()
-enrich.register(app)
-describe.register(app)
-add.register(app)
-sync.register(app)
-library_copy_command.register(app)
-search.register(app)
+adding_papers.register(app)
+papers.register(app)
+zotero_command.register(app)
+upkeep.register_library(app)
+searching.register(app)
 contradictions.register(app)
 
 verify.register(app)
@@ -84,7 +77,7 @@ runs.register(app)
 usage.register(app)
 serve.register(app)
 mcp.register(app)
-doctor.register(app)
+upkeep.register(app)
 setup.register(app)
 
 
@@ -109,7 +102,7 @@ def _everywhere(
 def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
     code = _run()
-    if not threads_ended(_GRACE):  # only after Ctrl-C; Python would otherwise wait for these threads
+    if not stop_background_loop(_GRACE):  # only after Ctrl-C; Python would otherwise wait for its threads
         _flush()
         os._exit(code)
     raise SystemExit(code)

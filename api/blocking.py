@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError
-from ..models.concurrency import run_async, threads_ended
+from ..models.concurrency import run_async, run_here, stop_background_loop
 
-__all__ = ["blocking", "run_async", "threads_ended"]
+__all__ = ["blocking", "run_async", "run_here", "stop_background_loop"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

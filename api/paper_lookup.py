@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from ..documents.paper_names import Identifier, parse_identifier
 from ..errors import CiteloomError, InputError
 from ..graph.session import Session
 from ..ingestion.ingest import ingest as ingest_papers
-from ..ingestion.ingest_events import IngestEvent, IngestReport
+from ..ingestion.ingest_events import IngestEvent
 from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     KnownPapers,
@@ -25,14 +26,24 @@ from ..metadata.adding import (
     read_bibs,
 )
 from ..metadata.citation_keys import KeyPattern
-from ..metadata.enriching import Enrichment
 from ..metadata.enriching import enrich as enrich_all
-from ..metadata.services import Services, open_services
+from ..metadata.services import Services, open_services, service_hosts
+from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 
-__all__ = ["aadd", "add", "aenrich", "enrich"]
+__all__ = [
+    "Adding",
+    "NewPaper",
+    "aadd",
+    "aadd_papers",
+    "add",
+    "add_papers",
+    "aenrich",
+    "enrich",
+    "parse_identifiers",
+]
 
 _IN_TEXT = 100  # characters of a wrong identifier in a message
 
@@ -44,7 +55,8 @@ async def aenrich(
     *,
     offline: bool = False,
     refresh: bool = False,
-    on_paper: Callable[[Enrichment], None] = lambda _: None,
+    on_open: Callable[[str, int], None] = lambda _, __: None,
+    on_paper: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Look papers up at the metadata services; returns the JSON of `papers enrich --json`.
 
@@ -53,20 +65,22 @@ async def aenrich(
         papers: their keys; all papers if omitted.
         offline: send nothing, use only cached answers of any age.
         refresh: ask again for what is in the cache.
-        on_paper: called with the result for each paper.
+        on_open: called with the services and the number of papers before anything is sent.
+        on_paper: called with the record of each paper.
 
     Raises `UnknownPaperError`, and `ConfigurationError` if no service is configured.
     """
     require_writable(library)
     keys: tuple[str, ...] = one_or_more(papers)
-    chosen = [library.library.paper(key) for key in dict.fromkeys(keys)] or await asyncio.to_thread(
-        library.library.papers
-    )
+    chosen = [await asyncio.to_thread(library.library.paper, key) for key in dict.fromkeys(keys)]
+    chosen = chosen or await asyncio.to_thread(library.library.papers)
     records: list[dict[str, Any]] = []
     async with open_services(library.settings, library.metadata, offline=offline, refresh=refresh) as services:
+        if not offline:
+            on_open(service_hosts(library.settings), len(chosen))
         async for found in enrich_all(services, chosen):
             records.append(found.as_dict())
-            on_paper(found)
+            on_paper(records[-1])
     return {"papers": records, "requests": services.traffic.requests, "cached": services.traffic.cached}
 
 
@@ -91,9 +105,8 @@ async def aadd(
     Raises `InputError` for what is neither a DOI nor an arXiv id, and `ConfigurationError` if no service is configured.
     """
     require_writable(library)
-    asked = identifiers_of(one_or_more(identifiers))
-    how = Adding(agreed=lambda _: download, wants_file=download, anyway=anyway, offline=offline)
-    return {"papers": [record async for record in add_each(library, asked, how)]}
+    options = Adding(agreed=lambda _: download, wants_file=download, anyway=anyway, offline=offline)
+    return {"papers": await aadd_papers(library, parse_identifiers(one_or_more(identifiers)), options)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +122,14 @@ class Adding:
     anyway: bool = False
     offline: bool = False
     bib: Path | None = None
-    on_open: Callable[[], None] = lambda: None
+    on_open: Callable[[str, int], None] = lambda _, __: None
     on_event: Callable[[IngestEvent], None] = lambda _: None
-    on_report: Callable[[IngestReport], None] = lambda _: None
+    on_report: Callable[[dict[str, Any]], None] = lambda _: None
     on_notice: Callable[[str], None] = lambda _: None
+    on_record: Callable[[dict[str, Any]], None] = lambda _: None
 
 
-def identifiers_of(texts: Sequence[str]) -> list[Identifier]:
+def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
     """The DOIs and arXiv ids, each once; raises `InputError` for anything else."""
     parsed = {text: parse_identifier(text) for text in texts}
     wrong = next((text for text, identifier in parsed.items() if identifier is None), None)
@@ -127,26 +141,36 @@ def identifiers_of(texts: Sequence[str]) -> list[Identifier]:
     return list({identifier.doi: identifier for identifier in parsed.values() if identifier}.values())
 
 
-async def add_each(library: Session, identifiers: Sequence[Identifier], how: Adding) -> AsyncIterator[dict[str, Any]]:
-    """Add papers one after the other, each complete before the next is begun; yields the record of each."""
+async def aadd_papers(
+    library: Session, identifiers: Sequence[Identifier], options: Adding, *, run: str = ""
+) -> list[dict[str, Any]]:
+    """Add papers one after the other, each complete before the next is begun, and return the record of each.
+
+    Embeddings are billed to a `run` if one is named.
+    """
     pattern = KeyPattern(library.settings.citation_key)
+    records: list[dict[str, Any]] = []
     # Keys are chosen by what is there, so two processes must not add at once.
     waiting = "Another process is adding papers; waiting for it."
-    async with backend_of(library.home).run_lock("add", lambda _: how.on_notice(waiting)):
-        bibs = await asyncio.to_thread(read_bibs, library.home, how.bib)
+    async with backend_of(library.home).run_lock("add", lambda _: options.on_notice(waiting)):
+        bibs = await asyncio.to_thread(read_bibs, library.home, options.bib)
         papers = await asyncio.to_thread(library.library.papers)
         known = await asyncio.to_thread(KnownPapers, papers, library.metadata, bibs)
-        async with open_services(library.settings, library.metadata, offline=how.offline) as services:
-            how.on_open()
-            for identifier in identifiers:
-                yield await _AddOne(library, services, how).run(identifier, known, pattern)
+        async with open_services(library.settings, library.metadata, offline=options.offline) as services:
+            if not options.offline:
+                options.on_open(service_hosts(library.settings), len(identifiers))
+            with bill_to(run, library.budget(run)) if run else nullcontext():
+                for identifier in identifiers:
+                    records.append(await _AddOne(library, services, options).run(identifier, known, pattern))
+                    options.on_record(records[-1])
+    return records
 
 
 @dataclass(frozen=True, slots=True)
 class _AddOne:
     library: Session
     services: Services
-    how: Adding
+    options: Adding
 
     async def run(self, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> dict[str, Any]:
         """The record of one paper; an error is its reason, so that the others are added."""
@@ -154,7 +178,7 @@ class _AddOne:
             found = await look_up(self.services, identifier, known, pattern)
             if found.duplicate and not self._lacks_file(found):
                 return _record(identifier, "duplicate", found, key=found.duplicate)
-            if found.similar and not self.how.anyway and not found.duplicate:
+            if found.similar and not self.options.anyway and not found.duplicate:
                 why = f"{found.similar} has the same title and authors; --anyway adds this version too"
                 return _record(identifier, "similar", found, why=why)
             return await self._added(found)
@@ -165,17 +189,17 @@ class _AddOne:
         """Whether the library has only the abstract, and a PDF is wanted."""
         paper = self.library.library.paper(found.duplicate)
         abstract = self.library.home.added / f"{found.duplicate}.md"
-        return self.how.wants_file and Path(paper.source) == abstract.resolve()
+        return self.options.wants_file and Path(paper.source) == abstract.resolve()
 
     async def _added(self, found: NewPaper) -> dict[str, Any]:
         home = self.library.home
         why, pdf = "", None
-        if found.pdfs and not self.how.offline and self.how.agreed(found):
+        if found.pdfs and not self.options.offline and self.options.agreed(found):
             try:
                 pdf = await fetch_pdf(self.services, found)
             except CiteloomError as error:
                 why = f"{error.message} {error.help}".strip()
-        await asyncio.to_thread(keep_entry, home, found, self.how.bib)
+        await asyncio.to_thread(keep_entry, home, found, self.options.bib)
         file = await asyncio.to_thread(keep_file, home, found, pdf)
         if file is None:
             return _record(found.identifier, "entry", found, why=why)
@@ -193,12 +217,12 @@ class _AddOne:
             self.library.library,
             [file],
             bib=own_bib(self.library.home),
-            on_event=self.how.on_event,
+            on_event=self.options.on_event,
             chunk_tokens=settings.chunk_tokens,
             chunk_overlap=settings.chunk_overlap,
             pdf=PdfReading.of(settings),
         )
-        self.how.on_report(report)
+        self.options.on_report(report.as_dict())
         return "; ".join(refusal.reason for refusal in report.refused)
 
 
@@ -227,3 +251,4 @@ def _record(
 
 enrich = library_first(blocking(aenrich))
 add = library_first(blocking(aadd))
+add_papers = blocking(aadd_papers)

@@ -81,7 +81,7 @@ def spending_record(row: Spending, prices: Mapping[str, Price]) -> dict[str, Any
         "embedded_texts": 0 if chat else row.paid,
         "input_tokens": row.input_tokens,
         "output_tokens": row.output_tokens,
-        "lost_calls": row.held_calls,
+        "lost_calls": row.reserved_calls,
         "cost": total_cost([row], prices),
     }
 

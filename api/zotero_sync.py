@@ -1,17 +1,33 @@
-"""Zotero's items into a library from Python, sync and async."""
+"""Brings Zotero's items into a library, once or whenever Zotero changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..graph.session import Session
-from ..zotero.sync import sync_reading
-from ..zotero.zotero_source import ZoteroRequest, read_zotero
+from ..ingestion.ingest_events import IngestEvent
+from ..models.http.limiter import SystemClock
+from ..models.journal.budget import bill_to
+from ..settings.config import Settings
+from ..stores.home import Home
+from ..zotero.sync import SyncReport, sync_reading
+from ..zotero.watching import watch_zotero
+from ..zotero.zotero_source import ZoteroReading, ZoteroRequest, read_zotero
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
 
-__all__ = ["async_zotero", "sync_zotero"]
+__all__ = [
+    "SyncReport",
+    "ZoteroReading",
+    "ZoteroRequest",
+    "aread_zotero",
+    "async_reading",
+    "async_zotero",
+    "awatch_zotero",
+    "sync_zotero",
+]
 
 
 @library_first
@@ -37,10 +53,51 @@ async def async_zotero(
     """
     require_writable(library)
     request = ZoteroRequest(group, one_or_more(collections), prune)
-    reading = await read_zotero(library.settings, request)
+    reading = await aread_zotero(library.settings, request)
+    return (await async_reading(library, reading, request, dry_run=dry_run)).as_dict()
+
+
+async def aread_zotero(
+    settings: Settings, request: ZoteroRequest, on_notice: Callable[[str], None] = lambda _: None
+) -> ZoteroReading:
+    """Read the requested part of Zotero; raises `ZoteroError`, and `InputError` for an unknown group."""
+    reading = await read_zotero(settings, request, on_notice=on_notice)
     assert reading is not None  # no version was given that it could be equal to
-    report = await sync_reading(library.library, library.settings, reading, request, dry_run=dry_run)
-    return report.as_dict()
+    return reading
+
+
+async def async_reading(
+    library: Session,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    *,
+    dry_run: bool = False,
+    on_event: Callable[[IngestEvent], None] = lambda _: None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> SyncReport:
+    """Make the library hold what was read of Zotero, billed to a run of its own; raises as `async_zotero` does."""
+    run = f"sync-{secrets.token_hex(6)}"
+    with bill_to(run, library.budget(run)):
+        return await sync_reading(
+            library.library,
+            library.settings,
+            reading,
+            request,
+            dry_run=dry_run,
+            on_event=on_event,
+            on_wait=lambda _: on_notice("Another process is syncing with Zotero; waiting for it."),
+        )
+
+
+async def awatch_zotero(
+    settings: Settings,
+    home: Home,
+    request: ZoteroRequest,
+    sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
+    on_notice: Callable[[str], None],
+) -> None:
+    """Call `sync` whenever Zotero or one of its files has changed, until cancelled; raises as `async_zotero` does."""
+    await watch_zotero(settings, home, request, sync, SystemClock(), on_notice)
 
 
 sync_zotero = library_first(blocking(async_zotero))

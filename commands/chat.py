@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.blocking import run_async
+from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
 from .completion import complete_conversations
@@ -69,7 +69,7 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    code = run_async(_chat(*resolve(home, **settings.changes()), exp, thread))
+    code = run_here(_chat(*resolve(home, **settings.changes()), exp, thread))
     if code:
         raise typer.Exit(code)
 

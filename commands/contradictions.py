@@ -14,8 +14,8 @@ from .escaping import one_line
 from .layout import table
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
-from .search import names_given
 from .search_view import place_of, shown
+from .searching import names_given
 
 
 def register(app: typer.Typer) -> None:

@@ -6,8 +6,8 @@ import sys
 
 import typer
 
+from ..api.blocking import run_async
 from ..errors import ConfigurationError
-from ..models.concurrency import run_async
 from .options import HomeOption, command_session, resolve
 from .output import notice
 from .serve import SERVER_EXTRA

@@ -97,6 +97,17 @@ def records_of(home: Home) -> Home:
 
 
 @contextmanager
+def home_session(home: str | None, *, reading: bool = False, **overrides: Any) -> Iterator[Session]:
+    """Open the library of a command that needs one; names the home on stderr. Raises `InputError`.
+
+    `reading` is for commands that change nothing, as for `command_session`; `overrides` are settings.
+    """
+    settings, found = resolve(home, **overrides)
+    with command_session(settings, found, create=False, reading=reading) as session:
+        yield session
+
+
+@contextmanager
 def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
     """Open library, models and journal for one command; raises `InputError`.
 

@@ -12,10 +12,8 @@ from .escaping import json_text, one_line, shown
 from .layout import ending_in_command, terminal_width, wrapped
 
 if TYPE_CHECKING:
+    from ..api.ingesting import IngestEvent
     from ..api.spending import Usage
-    from ..ingestion.describing import DescribeReport
-    from ..ingestion.ingest_events import IngestEvent, IngestReport
-    from ..zotero.sync import SyncReport
     from .live_view import RunProgress
 
 
@@ -75,18 +73,18 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         progress.hide()
 
 
-def warnings_and_refusals(report: IngestReport | SyncReport) -> None:
+def warnings_and_refusals(record: dict[str, Any]) -> None:
     """Print the warnings and refused files of an ingest or a sync, one line each."""
-    for warning in report.warnings:
+    for warning in record["warnings"]:
         notice(f"Warning: {warning}")
-    for refusal in report.refused:
-        notice(f"Refused: {refusal.path}: {refusal.reason}")
+    for refusal in record["refused"]:
+        notice(f"Refused: {refusal['path']}: {refusal['reason']}")
 
 
-def name_refused_figures(report: DescribeReport) -> None:
+def name_refused_figures(record: dict[str, Any]) -> None:
     """Name each figure without a description, with the reason."""
-    for item in report.refused:
-        notice(f"Not described: {item.key}, {item.figure}: {item.reason}.")
+    for item in record["refused"]:
+        notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def ingest_progress() -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
+    from ..api.ingesting import Described, Embedded, Planned, Stored
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -126,7 +124,7 @@ class _IngestLines:
         self._tenth = 0
 
     def show(self, event: IngestEvent) -> None:
-        from ..ingestion.ingest_events import Described, Embedded, Planned, Stored
+        from ..api.ingesting import Described, Embedded, Planned, Stored
 
         if isinstance(event, Planned):
             self._total = event.texts
@@ -145,7 +143,7 @@ class _IngestLines:
 
 
 def _ingest_line(event: IngestEvent) -> str:
-    from ..ingestion.ingest_events import Planned, Waiting
+    from ..api.ingesting import Planned, Waiting
 
     if isinstance(event, Waiting):
         return f"waiting for the lock held by process {event.pid or 'unknown'}"

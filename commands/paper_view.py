@@ -1,65 +1,66 @@
-"""How `papers show` prints a paper."""
+"""How `papers show` and `papers enrich` print a paper and what services know of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
-from ..documents import Paper
-from ..documents.paper_names import zotero_link
-from ..program import command
-from ..tools.context_windows import Passage
-from ..tools.outline import OutlinedSection
+from ..api.messages import command
 from .escaping import one_line
-from .metadata_view import known_lines
 
-if TYPE_CHECKING:
-    from ..metadata.enriching import StoredMetadata
+_MAX_VALUE: Final = 160  # characters
+_FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
-def paper_lines(
-    paper: Paper,
-    summary: str,
-    note: str,
-    sections: Sequence[OutlinedSection],
-    known: StoredMetadata | None = None,
-    figures: str = "",
-) -> Iterator[str]:
+def paper_lines(record: dict[str, Any]) -> Iterator[str]:
     """Metadata, what services said of it, how many figures it has, summary, the user's note, and the section tree."""
-    if known and known.status.label:
-        yield f"{known.status.label.upper()}\n"
-    yield one_line(f"{paper.key}: {paper.title}")
-    authors = ", ".join(paper.authors) or "no authors"
-    yield one_line(f"{authors} ({paper.year or 'no year'}). {paper.venue} {paper.doi}".rstrip())
-    yield f"File: {one_line(paper.source)}"
-    if link := zotero_link(paper.bibtex):
-        yield f"Zotero: {link.select}"
-    if paper.ocr_pages:
-        yield f"Read by OCR: {shown_pages(paper.ocr_pages)}"
-    if figures:
-        yield one_line(f"It has {figures}: {command('papers figures')} {paper.key}")
-    if known:
-        found = [f"doi: {known.doi} (found by title)"] if known.doi and not paper.doi else []
-        yield from [*found, *known_lines(known)]
-    yield f"\n{' '.join(summary.split())}\n"
-    if note:
-        yield f"Your note:\n{note.strip()}\n"
-    for item in sections:
-        indent = "  " * max(0, item.section.level - 1)
-        yield f"{indent}{one_line(item.section.title) or '(untitled)'} [{', '.join(_facts(item))}]"
+    from ..api.library_papers import counted_kinds
+
+    known = record["metadata"]
+    if known["status"]:
+        yield f"{known['status'].upper()}\n"
+    yield one_line(f"{record['key']}: {record['title']}")
+    authors = ", ".join(record["authors"]) or "no authors"
+    yield one_line(f"{authors} ({record['year'] or 'no year'}). {record['venue']} {record['doi']}".rstrip())
+    yield f"File: {one_line(record['source'])}"
+    if record["zotero"]:
+        yield f"Zotero: {record['zotero']}"
+    if record["ocr_pages"]:
+        yield f"Read by OCR: {page_ranges(record['ocr_pages'])}"
+    if record["figures"]:
+        kinds = counted_kinds([figure["kind"] for figure in record["figures"]])
+        yield one_line(f"It has {kinds}: {command('papers figures')} {record['key']}")
+    if known["doi"] and not record["doi"]:
+        yield f"doi: {known['doi']} (found by title)"
+    yield from known_lines(known)
+    yield f"\n{' '.join(record['summary'].split())}\n"
+    if record["note"]:
+        yield f"Your note:\n{record['note'].strip()}\n"
+    yield from section_lines(record["sections"])
 
 
-def _facts(item: OutlinedSection) -> Iterator[str]:
-    yield item.section.category.name.lower()
-    if item.chunks:
-        yield _range("chunk", "chunks", item.chunks)
+def section_lines(sections: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The tree of sections, each with its chunks and pages."""
+    for section in sections:
+        indent = "  " * max(0, section["level"] - 1)
+        yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(_section_facts(section))}]"
+
+
+def _section_facts(section: dict[str, Any]) -> Iterator[str]:
+    yield section["category"]
+    if section["chunk_range"]:
+        yield _range("chunk", "chunks", section["chunk_range"])
     else:
-        yield "no chunks" if item.section.searchable else "not searched"
-    if item.pages:
-        yield _range("p.", "pp.", item.pages)
+        yield "no chunks" if section["searchable"] else "not searched"
+    if section["page_range"]:
+        yield _range("p.", "pp.", section["page_range"])
 
 
-def shown_pages(pages: Sequence[int]) -> str:
+def _range(one: str, several: str, ends: Sequence[int]) -> str:
+    return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
+
+
+def page_ranges(pages: Sequence[int]) -> str:
     """Page numbers in order, those in a row as a range: "pp. 1-4, 7"."""
     known = frozenset(pages)
     starts = [page for page in pages if page - 1 not in known]
@@ -68,17 +69,58 @@ def shown_pages(pages: Sequence[int]) -> str:
     return f"{'p.' if len(pages) == 1 else 'pp.'} {', '.join(ranges)}"
 
 
-def _range(one: str, several: str, ends: tuple[int, int]) -> str:
-    return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
-
-
-def text_lines(paper: Paper, passages: Sequence[Passage]) -> Iterator[str]:
+def text_lines(record: dict[str, Any]) -> Iterator[str]:
     """The text that is searched, under the titles of its sections."""
-    yield f"# {one_line(paper.title)}"
-    title = paper.title
-    for item in passages:
-        if item.section != title:
-            page = f" (p. {item.page})" if item.page is not None else ""
-            yield f"\n## {one_line(item.section) or '(untitled)'}{page}"
-            title = item.section
-        yield f"\n{item.text}"
+    yield f"# {one_line(record['title'])}"
+    title = record["title"]
+    for passage in record["text"]:
+        if passage["section"] != title:
+            title = passage["section"]
+            page = f" (p. {passage['page']})" if passage["page"] is not None else ""
+            yield f"\n## {one_line(title) or '(untitled)'}{page}"
+        yield f"\n{passage['text']}"
+
+
+def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
+    """The result of looking a paper up: its DOI and how it was found, or why it was not, then what is known."""
+    key, doi, outcome = record["key"], record["doi"], record["outcome"]
+    if outcome == "known":
+        yield one_line(f"{key}: {doi}")
+    elif outcome == "found":
+        yield one_line(f"{key}: {doi} (found by title and authors, similarity {record['similarity']:.2f})")
+    elif outcome == "unsure":
+        yield one_line(f"{key}: unsure, so nothing was changed: {record['why']}.")
+        yield "  If one of these is the paper, put its DOI into your .bib and ingest it again:"
+        for work in record["candidates"]:
+            place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'})"
+            yield one_line(f"  {work['doi']}: {_shorten(work['title'])} {place}, similarity {work['similarity']:.2f}")
+    elif outcome == "not-found":
+        reason = f"no service knows {doi}" if doi else "no service has a paper with this title"
+        yield one_line(f"{key}: {reason}.")
+    else:
+        yield one_line(f"{key}: not looked up, since no service answered.")
+    for line in known_lines(record):
+        yield f"  {line}"
+
+
+def known_lines(known: dict[str, Any]) -> Iterator[str]:
+    """Notices first, then what the entry lacks and what differs, each with who says so."""
+    for line in known["notices"]:
+        yield one_line(line)
+    for field, item in known["filled"].items():
+        yield one_line(f"{_FIELD_LABELS.get(field, field)}: {_show_value(item['value'])} ({item['service']})")
+    for item in known["differences"]:
+        own, said = _show_value(item["own"]), _show_value(item["said"])
+        yield one_line(f"{item['field']} differs: {own} in your .bib, {said} at {item['service']}")
+
+
+def _show_value(value: Any) -> str:
+    if isinstance(value, list):
+        names = [str(item) for item in value]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"{', '.join(names[:3])}{more}"
+    return f"{value:,}" if isinstance(value, int) and value > 9999 else _shorten(str(value))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 1]}…"

@@ -16,7 +16,7 @@ from .completion import complete_keys
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
-from .search import names_given
+from .searching import names_given
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:

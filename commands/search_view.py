@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..plurals import counted
+from ..api.messages import counted
 from .escaping import one_line
 from .layout import table
 from .output import notice

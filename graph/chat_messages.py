@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, normalise_markers
 from ..citations.numbered_references import numbered_list
-from ..roles.extractive.follow_ups import stand_alone_after
+from ..roles.extractive.follow_ups import condense_question
 from ..roles.protocols import Turn
 from .conversation_state import PastTurn
 
@@ -58,7 +58,7 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
 
 def _alone(asked: str, past: Sequence[PastTurn]) -> str:
     """A question as it was understood then, by rules: no model is asked about the past."""
-    return stand_alone_after(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+    return condense_question(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
 
 
 def answer_with_sources(record: Mapping[str, Any]) -> str:

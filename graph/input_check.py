@@ -19,7 +19,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError
-from ..models.concurrency import each_async
+from ..models.concurrency import iterate_async
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
 _MESSAGES: Final = "messages"
@@ -35,7 +35,7 @@ class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
         """Like the graph's own, though its nodes are asynchronous; raises `GraphInputError`, and where a loop runs."""
         self._require(input, config)
-        yield from each_async(lambda: super(CheckedGraph, self).astream(input, config, **options))
+        yield from iterate_async(lambda: super(CheckedGraph, self).astream(input, config, **options))
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
         """Like the graph's own; raises `GraphInputError`."""

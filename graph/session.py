@@ -102,11 +102,11 @@ class Session:
         """Identifies a chat model that was given as an object; empty when the settings name it."""
         if self.chat_model is None:
             return ""
-        from ..models.http.endpoints import key_of
-        from ..models.journaled_chat import identity_of
+        from ..models.http.endpoints import hash_key
+        from ..models.journaled_chat import identify_model
 
-        identity = identity_of(self.chat_model)
-        return key_of([identity.endpoint, identity.model, identity.parameters])[:16]
+        identity = identify_model(self.chat_model)
+        return hash_key([identity.endpoint, identity.model, identity.parameters])[:16]
 
     def key_marks(self) -> list[str]:
         """The marks of its keys that a run stores (`Settings.key_marks`); raises `ConfigurationError` as that does."""

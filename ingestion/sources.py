@@ -223,9 +223,7 @@ def read_sources(
     """
     if not paths and not documents:
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
+    require_paths(paths)
     folders = tuple(path for path in paths if path.is_dir())
     walked = walk(paths, ENDINGS, follow_links=follow_links)
     notes = tuple(file for file in walked.files if note_stem(file) is not None)
@@ -273,6 +271,13 @@ def read_sources(
         skipped = counted(sum(passed_over.values()), "file")
         warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
     return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
+
+
+def require_paths(paths: Sequence[Path]) -> None:
+    """Raise `InputError` for a path that does not exist."""
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
 
 
 def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:

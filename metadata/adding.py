@@ -22,7 +22,7 @@ from ..models.http.failures import (
     BrokenAnswerError,
     RedirectedError,
     ServerRefusalError,
-    failure_of,
+    classify_failure,
     one_line,
     retry_after,
 )
@@ -196,7 +196,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     except RedirectedError as error:
         raise DownloadError(f"{host}: redirects {error}, which is not followed.", help=remedy) from error
     except Exception as error:
-        failure = failure_of(error)
+        failure = classify_failure(error)
         if failure is None:
             raise
         reason = one_line(failure.reason) or failure.kind

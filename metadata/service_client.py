@@ -24,7 +24,7 @@ from ..models.http.failures import (
     server_message,
 )
 from ..models.http.limiter import Clock, Limiter, SystemClock
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
+from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import Answer, MetadataStore
 
@@ -186,7 +186,7 @@ class ServiceClient:
                 raise ServerRefusalError(status, message, retry_after(response.headers))
             body = await read_body(response, MOST_BYTES)
         try:
-            return status, json_of(body)
+            return status, parse_json(body)
         except ValueError as error:
             raise BrokenAnswerError("it is not JSON") from error
 

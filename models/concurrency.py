@@ -1,23 +1,31 @@
-"""Runs model calls concurrently without losing answers that were paid for."""
+"""Event loops and threads: one background loop for all blocking calls, and what the loops of a process share.
+
+Blocking calls (the Python API without `await`, `graph.stream`, the commands) run on one event loop in a background
+thread, so that connections, limiters and sessions outlive a call. Callers with an event loop use their own.
+"""
 
 from __future__ import annotations
 
-import _thread
 import asyncio
-import contextlib
-import signal
+import atexit
+import contextvars
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from functools import lru_cache, update_wrapper
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
 _THREADS: Final = "citeloom-work"
-_INTERRUPT_DELAY: Final = 1.0  # seconds within which an event loop notices Ctrl-C unless a long step blocks it
+_INTERRUPT_DELAY: Final = 1.0  # seconds within which the loop notices Ctrl-C unless a long step blocks it
+_EXIT_TIMEOUT: Final = 2.0  # seconds
+_INTERRUPTIBLE: Final = 0.2 if sys.platform == "win32" else None  # seconds of a wait: Windows lets Ctrl-C in after it
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
@@ -43,100 +51,6 @@ async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
-class _Threads(ThreadPoolExecutor):
-    """The thread pool of an event loop, which waits for its threads on exit unless it was interrupted."""
-
-    interrupted = False
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        super().shutdown(wait and not self.interrupted, cancel_futures=cancel_futures or self.interrupted)
-
-
-async def _close_connections() -> None:
-    # Only if an endpoint was used: importing the module would load the HTTP client.
-    used = sys.modules.get("citeloom.models.http.client")
-    if used is not None:
-        await used.close_connections()
-
-
-def each_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-    """The parts of an asynchronous iteration, for code without an event loop; raises RuntimeError where one runs."""
-    with asyncio.Runner() as runner:
-        iterator = parts()
-        try:
-            while True:
-                try:
-                    yield runner.run(_next(iterator))
-                except StopAsyncIteration:
-                    return
-        finally:
-            runner.run(_close_connections())
-
-
-async def _next(iterator: AsyncIterator[T]) -> T:
-    return await anext(iterator)
-
-
-def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` that closes connections to endpoints before the event loop ends.
-
-    Ctrl-C cancels the work, interrupts a step that blocks the loop, and does not wait for worker threads, since they
-    cannot be stopped: see `threads_ended`.
-    """
-
-    async def work_and_close() -> T:
-        with _interruptible(asyncio.get_running_loop()):
-            try:
-                return await work
-            finally:
-                await _close_connections()
-
-    threads = _Threads(thread_name_prefix=_THREADS)
-    with asyncio.Runner() as runner:
-        runner.get_loop().set_default_executor(threads)
-        try:
-            return runner.run(work_and_close())
-        except KeyboardInterrupt:
-            threads.interrupted = True
-            raise
-
-
-@contextlib.contextmanager
-def _interruptible(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let Ctrl-C interrupt a step that blocks the loop: asyncio alone would wait for it to finish."""
-    cancel = signal.getsignal(signal.SIGINT)
-    main = threading.current_thread() is threading.main_thread()
-    if not main or not callable(cancel) or cancel is signal.default_int_handler:
-        yield
-        return
-
-    def on_interrupt(number: int, frame: object) -> None:
-        cancel(number, frame)  # type: ignore[arg-type]
-        threading.Thread(target=interrupt_if_blocked, daemon=True).start()
-
-    def interrupt_if_blocked() -> None:
-        noticed = threading.Event()
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(noticed.set)
-            if not noticed.wait(_INTERRUPT_DELAY):
-                _thread.interrupt_main()  # on the second signal asyncio raises KeyboardInterrupt inside the step
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, cancel)
-
-
-def threads_ended(seconds: float) -> bool:
-    """Wait at most `seconds` for threads left behind by an interrupt; whether all have ended."""
-    deadline = time.monotonic() + seconds
-    running = [thread for thread in threading.enumerate() if thread.name.startswith(_THREADS)]
-    for thread in running:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return not any(thread.is_alive() for thread in running)
-
-
 class thread_safe_cache(Generic[T]):  # noqa: N801  # used as a decorator
     """Decorator that calls a function once per set of arguments; the last 64 results are cached.
 
@@ -156,3 +70,187 @@ class thread_safe_cache(Generic[T]):  # noqa: N801  # used as a decorator
     def forget(self) -> None:
         """Clear the cache."""
         self._cached.cache_clear()
+
+
+class LoopLocal(Generic[T]):
+    """A value for each event loop, created where it is first needed: connections and semaphores belong to a loop."""
+
+    def __init__(self, create: Callable[[], T]) -> None:
+        self._create = create
+        self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def get(self) -> T:
+        """The value of the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._values:
+            self._values[loop] = self._create()
+        return self._values[loop]
+
+    def pop(self) -> T | None:
+        """Remove the value of the running loop and return it; None if there is none."""
+        return self._values.pop(asyncio.get_running_loop(), None)
+
+
+class ThreadSafeEvent:
+    """A one-time event that tasks of any event loop can await, and any thread can set."""
+
+    def __init__(self) -> None:
+        self._future: Future[None] = Future()
+        self._future.set_running_or_notify_cancel()  # a waiting task that is cancelled does not cancel the event
+        self.waiters = 0  # so far
+
+    def set(self) -> None:
+        """Wake all that wait; to be called once."""
+        self._future.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait until the event is set."""
+        self.waiters += 1
+        await asyncio.wrap_future(self._future)
+
+
+class _BackgroundLoop:
+    """An event loop in a daemon thread, with a pool of threads for work that blocks."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.workers = ThreadPoolExecutor(thread_name_prefix=_THREADS)
+        self.loop.set_default_executor(self.workers)
+        self.thread = threading.Thread(target=self.loop.run_forever, name="citeloom-loop", daemon=True)
+        self.thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
+        """The result of `work`; Ctrl-C cancels it."""
+        done: Future[T] = Future()
+        started: list[asyncio.Task[None]] = []
+
+        async def deliver() -> None:
+            try:
+                done.set_result(await work)
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+                done.set_exception(error)
+
+        self.loop.call_soon_threadsafe(
+            lambda: started.append(self.loop.create_task(deliver(), context=context)), context=context
+        )
+        try:
+            while not wait_for([done], timeout=_INTERRUPTIBLE).done:
+                pass
+            return done.result()
+        except KeyboardInterrupt:
+            noticed = threading.Event()
+
+            def cancel() -> None:
+                started[0].cancel()
+                noticed.set()
+
+            self.loop.call_soon_threadsafe(cancel)
+            # A step that blocks the loop is not waited for: the command line ends the process without it.
+            if noticed.wait(_INTERRUPT_DELAY):
+                with suppress(asyncio.CancelledError):
+                    return done.result()
+            raise
+
+    async def drain(self) -> None:
+        """Cancel what still runs, and close connections to endpoints."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await _close_connections()
+        await self.loop.shutdown_asyncgens()
+
+
+_running: Final[list[_BackgroundLoop]] = []  # at most one
+
+
+@thread_safe_cache
+def _background_loop() -> _BackgroundLoop:
+    _running.append(_BackgroundLoop())
+    atexit.register(stop_background_loop, _EXIT_TIMEOUT)
+    return _running[0]
+
+
+async def _close_connections() -> None:
+    # Only if an endpoint was used: importing the module would load the HTTP client.
+    used = sys.modules.get("citeloom.models.http.client")
+    if used is not None:
+        await used.close_connections()
+
+
+def _require_no_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("a blocking call inside a running event loop")
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which runs on the background loop; raises RuntimeError where a loop runs.
+
+    Ctrl-C cancels the work and waits until it has cleaned up, but not for a step that blocks the loop, and not for
+    worker threads, since they cannot be stopped: see `stop_background_loop`.
+    """
+    try:
+        _require_no_loop()
+    except RuntimeError:
+        work.close()
+        raise
+    return _background_loop().run(work, contextvars.copy_context())
+
+
+def run_here(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work` on a loop of this thread, for a shell that handles the signals of its main thread itself."""
+
+    async def work_and_close() -> T:
+        try:
+            return await work
+        finally:
+            await _close_connections()
+
+    return asyncio.run(work_and_close())
+
+
+def iterate_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+    """The parts of an asynchronous iteration, for code without an event loop; raises RuntimeError where one runs."""
+    _require_no_loop()
+    iterator, context = parts(), contextvars.copy_context()
+
+    async def advance() -> T:
+        return await anext(iterator)
+
+    try:
+        while True:
+            try:
+                yield _background_loop().run(advance(), context)
+            except StopAsyncIteration:
+                return
+    finally:
+        if isinstance(iterator, AsyncGenerator):
+            _background_loop().run(_close(iterator), context)
+
+
+async def _close(iterator: AsyncGenerator[Any, None]) -> None:
+    await iterator.aclose()
+
+
+def stop_background_loop(seconds: float) -> bool:
+    """End the background loop and its worker threads within `seconds`; whether all have ended.
+
+    A later blocking call starts a new one.
+    """
+    if not _running:
+        return True
+    deadline = time.monotonic() + seconds
+    background = _running.pop()
+    _background_loop.forget()
+    wait_for([asyncio.run_coroutine_threadsafe(background.drain(), background.loop)], timeout=seconds)
+    background.loop.call_soon_threadsafe(background.loop.stop)
+    background.workers.shutdown(wait=False, cancel_futures=True)
+    threads = [background.thread, *(one for one in threading.enumerate() if one.name.startswith(_THREADS))]
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if not background.thread.is_alive():
+        background.loop.close()
+    return not any(thread.is_alive() for thread in threads)

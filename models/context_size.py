@@ -19,9 +19,9 @@ from pydantic import SecretStr
 from ..settings.config import RoleName, Settings
 from .concurrency import gather_all
 from .http.endpoints import endpoint_name
-from .http.failures import failure_of
+from .http.failures import classify_failure
 from .journal.journal import Journal
-from .journal.spending_table import keep_sizes, kept_sizes
+from .journal.spending_table import load_context_sizes, save_context_sizes
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -120,7 +120,7 @@ class ContextSize:
         """
         if self.size != made_for:
             return
-        stated = refused_size(message)
+        stated = find_refused_size(message)
         if stated is None or (self.size is not None and stated >= self.size):
             stated = int(min(self.size or asked, asked) * _SMALLER)
         if stated >= LEAST_SIZE:
@@ -128,7 +128,7 @@ class ContextSize:
             self.lessons += 1
 
 
-def stated_size(models: object, model: str) -> int | None:
+def find_stated_size(models: object, model: str) -> int | None:
     """The context size in a server's list of models for `model`, or for its only entry whatever the name."""
     entries = models.get("data") if isinstance(models, Mapping) else None
     listed = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
@@ -142,7 +142,7 @@ def stated_size(models: object, model: str) -> int | None:
     return None
 
 
-def refused_size(message: str) -> int | None:
+def find_refused_size(message: str) -> int | None:
     """The context size named in a refusal message."""
     for pattern in _REFUSED:
         for match in pattern.finditer(message):
@@ -151,7 +151,7 @@ def refused_size(message: str) -> int | None:
     return None
 
 
-def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
+def infer_context_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
     """The context size inferred from a truncated prompt or answer; None if there is no sign of truncation.
 
     Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context.
@@ -171,7 +171,7 @@ def shown_size(read: int, written: int, *, sent: int, most: int | None, cut: boo
     return size if size >= LEAST_SIZE else None
 
 
-async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
+async def request_context_size(url: str, key: SecretStr | None, model: str) -> int | None:
     """Query the endpoint for the context size of `model`; None if it does not answer in time."""
     from .http.client import openai_client
 
@@ -179,9 +179,9 @@ async def asked_size(url: str, key: SecretStr | None, model: str) -> int | None:
     try:
         async with asyncio.timeout(_PATIENCE):
             answer = await client.models.with_raw_response.list()
-        return stated_size(answer.http_response.json(), model)
+        return find_stated_size(answer.http_response.json(), model)
     except Exception as error:
-        if failure_of(error) is None:
+        if classify_failure(error) is None:
             raise
         return None  # whether the endpoint is usable at all shows at the first call
 
@@ -225,12 +225,12 @@ class Contexts:
             return {}
         if run_id not in self._runs:
             pairs = {self._endpoint_model(name): name for name in self._roles}
-            kept = await self._journal.submit(partial(kept_sizes, run=run_id))
+            kept = await self._journal.submit(partial(load_context_sizes, run=run_id))
             missing = [pair for pair in pairs if pair not in kept]
             found = await gather_all(self._determine(pair, pairs[pair]) for pair in missing)
             known = {pair: kept.get(pair) for pair in pairs} | dict(zip(missing, found, strict=True))
             if missing:
-                await self._journal.submit(partial(keep_sizes, run=run_id, sizes=known))
+                await self._journal.submit(partial(save_context_sizes, run=run_id, sizes=known))
             self._runs[run_id] = {pair: ContextSize(size) for pair, size in known.items()}
         return {name: self.of(run_id, name).size for name in self._roles}
 
@@ -245,7 +245,7 @@ class Contexts:
     async def keep(self, run_id: str) -> None:
         """Store the learned sizes with the run."""
         sizes = {pair: known.size for pair, known in self._runs[run_id].items()}
-        await self._journal.submit(partial(keep_sizes, run=run_id, sizes=sizes))
+        await self._journal.submit(partial(save_context_sizes, run=run_id, sizes=sizes))
 
     def forget(self, run_id: str) -> None:
         """Drop the cached sizes of a run, so that they are read again from the journal."""
@@ -261,7 +261,7 @@ class Contexts:
             return self._settings.context_tokens
         if pair not in self._asked:
             model, url, key = self._settings.role_endpoint(role)
-            self._asked[pair] = await asked_size(url, key, model)
+            self._asked[pair] = await request_context_size(url, key, model)
         return self._asked[pair]
 
     def _endpoint_model(self, role: RoleName) -> _EndpointModel:

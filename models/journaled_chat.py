@@ -16,17 +16,17 @@ from langchain_core.runnables import Runnable
 from ..settings.config import RoleName, Settings
 from .chat_caller import Answer
 from .concurrency import thread_safe_cache
-from .context_size import ContextSize, shown_size
+from .context_size import ContextSize, infer_context_size
 from .http.dialect import Dialect
 from .http.endpoints import ModelIdentity, canonical_json, check_url, endpoint_name
 from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
 from .http.limiter import Admission, Limiter, limiter_for
 from .journal.budget import Budget, BudgetLimits
 from .journal.journal import Journal
-from .journal.records import CallRecord, CallResult, Hold, RunScope
-from .journal.serialization import UnreadableAnswerError, message_of, payload_of, printable, request_key, tokens_of
+from .journal.records import CallRecord, CallResult, Reservation, RunScope
+from .journal.serialization import UnreadableAnswerError, count_usage, from_payload, printable, request_key, to_payload
 from .journal.streaming import StreamSubscription, TextListener
-from .paid_call import PaidRequest, answers_to
+from .paid_call import PaidRequest, get_or_request
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -120,18 +120,18 @@ class JournaledChat:
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
         asked = _Request(messages, tools, schema, max_tokens)
         if listener is None:
-            return await self._once(record, asked, None)
+            return await self._get_or_ask(record, asked, None)
         with self._journal.streams.reader(key, listener) as reader:
-            answer = await self._once(record, asked, reader)
+            answer = await self._get_or_ask(record, asked, reader)
             reader.finish(str(answer.message.text))
         return answer
 
-    async def _once(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
+    async def _get_or_ask(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
         """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
         made: list[_NewAnswer] = []
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
-            most = Hold(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
+            most = Reservation(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
             admission = await request.admission(most, asked.written, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
             try:
                 made.append(await self._ask(asked, record.key, admission, reader))
@@ -142,14 +142,14 @@ class JournaledChat:
                 raise
             return [request.result(made[-1].payload, made[-1].tokens)]
 
-        (replay,) = await answers_to([record], ask, self._journal, self._scope, self._budget, self._identity)
+        (replay,) = await get_or_request([record], ask, self._journal, self._scope, self._budget, self._identity)
         if replay.paid:
             return Answer(made[-1].message, record.key)
         try:
-            return Answer(message_of(replay.payload), record.key)
+            return Answer(from_payload(replay.payload), record.key)
         except UnreadableAnswerError:
             await self._journal.discard([record.key], self._scope)
-            return await self._once(record, asked, reader)
+            return await self._get_or_ask(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
         """See `ChatCaller`."""
@@ -176,7 +176,7 @@ class JournaledChat:
             return
         read, written = usage["input_tokens"], usage["output_tokens"]
         cut = made.message.response_metadata.get("finish_reason") == "length"
-        size = shown_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
+        size = infer_context_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
         if size is not None and (self._made_for is None or size < self._made_for):
             raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
 
@@ -261,8 +261,8 @@ class _NewAnswer:
     def of(cls, message: AIMessage, asked: _Request, key: str) -> _NewAnswer:
         """Serialize an answer; raises `BrokenAnswerError` if it could not be read back from the journal."""
         try:
-            payload = payload_of(message, key)
-            return cls(payload, message_of(payload), tokens_of(message, asked.messages))
+            payload = to_payload(message, key)
+            return cls(payload, from_payload(payload), count_usage(message, asked.messages))
         except (UnreadableAnswerError, *_PARSING) as error:
             raise BrokenAnswerError(f"it cannot be kept: {error}") from error
 
@@ -300,7 +300,7 @@ def _as_answer(message: BaseMessage) -> AIMessage:
     return message
 
 
-def identity_of(model: BaseChatModel) -> ModelIdentity:
+def identify_model(model: BaseChatModel) -> ModelIdentity:
     """The identity of a custom model: its class, its name and its identifying parameters."""
     base = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
@@ -372,7 +372,7 @@ def caller_for(
     context: ContextSize | None = None,
 ) -> JournaledChat:
     """The caller of a custom LangChain model, which keeps its own temperature; raises `ConfigurationError`."""
-    identity = identity_of(model)
+    identity = identify_model(model)
     if budget is not None:
         budget.require_price(identity.model)
     limiter = limiter_for(settings, identity)

@@ -19,45 +19,45 @@ from .http.failures import CallFailedError, to_user_error
 from .http.limiter import Admission
 from .journal.budget import Budget
 from .journal.journal import Journal
-from .journal.records import CachedAnswer, CallRecord, CallResult, Hold, RunScope, Usage
+from .journal.records import CachedAnswer, CallRecord, CallResult, Reservation, RunScope, Usage
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
 class PaidRequest:
-    """One request inside a budget: reserved before each try, settled when its cost is on disk."""
+    """One request inside a budget: reserved before each try, finished when its cost is on disk."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._hold: Hold | None = None
+        self._reservation: Reservation | None = None
         self._tokens: tuple[int, int] | None = None
 
-    async def admission(self, most: Hold, text: Callable[[], str], around: int) -> Admission:
+    async def admission(self, most: Reservation, text: Callable[[], str], around: int) -> Admission:
         """Reserves `most` for each try; its prompt is as large as `text`, with `around` tokens about it."""
         if self._budget.limited:
-            most = await asyncio.to_thread(sized, most, text(), around)
+            most = await asyncio.to_thread(size_reservation, most, text(), around)
 
         @asynccontextmanager
-        async def reserved() -> AsyncIterator[None]:
-            async with self._budget.reserved(most) as hold:
+        async def reserve() -> AsyncIterator[None]:
+            async with self._budget.reserve(most) as reservation:
                 yield
-            self._hold = hold
+            self._reservation = reservation
 
-        return reserved
+        return reserve
 
     def result(self, payload: str, tokens: tuple[int, int]) -> CallResult:
         """The answer as the journal commits it, together with what was reserved for it."""
         self._tokens = tokens
-        return CallResult(payload, *tokens, self._hold)
+        return CallResult(payload, *tokens, self._reservation)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Let those who wait for room in the budget see whether they fit now."""
-        if self._hold is not None:
-            self._budget.settle(self._hold, self._tokens)
+        if self._reservation is not None:
+            self._budget.finish(self._reservation, self._tokens)
 
 
-async def answers_to(
+async def get_or_request(
     records: Sequence[CallRecord],
     ask: Callable[[PaidRequest, Sequence[int]], Awaitable[Sequence[CallResult]]],
     journal: Journal,
@@ -73,13 +73,13 @@ async def answers_to(
     """
     request = PaidRequest(budget)
     try:
-        return await journal.once_each(records, scope, partial(ask, request))
+        return await journal.get_or_call(records, scope, partial(ask, request))
     except CallFailedError as failed:
         used = Usage.of(await journal.spending([scope.run_id, *also]))
         answered = used.llm_calls + used.journal_hits + used.embedded_texts > 0
         raise to_user_error(failed, identity, answered=answered) from failed
     finally:
-        request.settle()
+        request.finish()
 
 
 # The URL of each encoding's data, whose sha1 is the file's name in tiktoken's cache, and the sha256 of the data.
@@ -100,18 +100,18 @@ _PIECE: Final = 2_000  # characters encoded at once: a run without whitespace ta
 _OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 
 
-def sized(hold: Hold, text: str, around: int) -> Hold:
+def size_reservation(reservation: Reservation, text: str, around: int) -> Reservation:
     """The reservation for a request that sends `text`, plus `around` tokens that the server may add.
 
     The first call for a model blocks.
     """
     size = around + len(text.encode("utf-8", "replace"))
-    counted = count_tokens(hold.record.model, text)
+    counted = count_tokens(reservation.record.model, text)
     if counted is None:
-        return replace(hold, input_tokens=size)
-    trusted = counts_as_openai(hold.record.endpoint)
+        return replace(reservation, input_tokens=size)
+    trusted = counts_as_openai(reservation.record.endpoint)
     most = around + int(counted * (_MARGIN if trusted else _WIDE_MARGIN)) + 1
-    return replace(hold, input_tokens=size, counted=min(size, most), trusted=trusted)
+    return replace(reservation, input_tokens=size, counted=min(size, most), trusted=trusted)
 
 
 def count_tokens(model: str, text: str) -> int | None:

@@ -499,12 +499,12 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
 
-    def planner_of(self, brief: AnyBrief) -> Planner[AnyBrief]:
+    def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""
         planner = self.answering.planner if brief.kind == "answer" else self.planner
         return cast("Planner[AnyBrief]", planner)
 
-    def writer_of(self, brief: AnyBrief) -> Writer[AnyBrief]:
+    def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
         """The writer of a section or an answer."""
         writer = self.answering.writer if brief.kind == "answer" else self.writer
         return cast("Writer[AnyBrief]", writer)

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, InputError
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
-from ..models.http.endpoints import key_of
+from ..models.http.endpoints import hash_key
 from ..plurals import counted
 from ..roles.protocols import Comparison, ContradictionJudge, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs
@@ -50,7 +50,7 @@ async def find_contradictions(
     Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
     single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
     """
-    run = f"contradictions-{key_of([request.topic, sorted(request.papers)])[:12]}"
+    run = f"contradictions-{hash_key([request.topic, sorted(request.papers)])[:12]}"
     if "judge" in session.extractive:
         raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
     if request.topic:

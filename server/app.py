@@ -23,12 +23,8 @@ from .routes import (
     chat_completions,
     conversations,
     ingests,
-    lookups,
-    paper_figures,
-    paper_files,
     papers,
     runs,
-    search,
     status,
     writing,
 )
@@ -71,14 +67,11 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         conversations,
         runs,
         writing,
-        search,
         ingests,
-        lookups,
         status,
     )
-    for module in (*api, paper_figures, paper_files, papers):
-        app.include_router(module.router, prefix="/api/v1")
-    app.include_router(writing.questions, prefix="/api/v1")
+    for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
+        app.include_router(router, prefix="/api/v1")
     for router in PAGE_ROUTERS:
         app.include_router(router)
     app.include_router(chat_completions.router)

@@ -1,45 +1,35 @@
-"""Ingests of uploaded files as jobs."""
+"""Ingests of uploaded files as jobs, papers added by identifier, and papers looked up at metadata services."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ..documents.bibliography import Refusal, read_bibliography
-from ..documents.paper_metadata import has_own_entry
-from ..documents.sandbox import in_thread
-from ..documents.types import Paper
+from ..api.ingesting import IngestEvent, event_record
+from ..api.opening import Session
+from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
+from ..api.serving import JobOrder
+from ..api.uploading import IngestReport, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..errors import CiteloomError
-from ..graph.figure_descriptions import describe_papers
-from ..graph.session import Session
-from ..ingestion.ingest import ingest_sources
-from ..ingestion.ingest_events import IngestEvent, IngestReport
-from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.orphaned_files import remove_orphans
-from ..ingestion.paper_matching import matching_entries, update_metadata
-from ..ingestion.reading import ConvertedFiles, PdfReading
-from ..ingestion.sources import Sources, as_one, read_as, read_sources
-from ..models.journal.budget import bill_to
-from ..stores.backends import Uploads
-from ..stores.library import Library
-from ..stores.server_jobs import JobOrder
 from .job import Emit, Job, Work
 from .job_sharing import lost_connection
 from .jobs import Jobs
-from .lookup_jobs import adding_work, enriching_work
+from .problems import ServerError
 from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder
 
+_ADDED: Final = frozenset({"added", "abstract"})
+_REFUSED: Final = frozenset({"refused", "similar", "entry"})
 _log = logging.getLogger("citeloom.server")
 
 
 @dataclass(frozen=True, slots=True)
 class IngestJobs:
-    """Makes jobs of uploads."""
+    """Makes jobs of uploads, identifiers and lookups."""
 
     session: Session
     jobs: Jobs
@@ -51,7 +41,14 @@ class IngestJobs:
 
         For an upload, `order.request` has its `files`, what was `refused`, and `replace`.
         """
-        return await self.jobs.start(order, self._work_of(order))
+        if "identifiers" in order.request:
+            work = self._add_by_identifier(order.id, order.request)
+        elif "keys" in order.request:
+            work = self._enrich(order.request)
+        else:
+            require_upload(order.id)
+            work = self._ingest(order.id, order.request)
+        return await self.jobs.start(order, work)
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier upload; None once it was stopped or the server was started again."""
@@ -70,8 +67,7 @@ class IngestJobs:
         """Count an upload of this size to the library's; raises `ServerError` with status 507 if it does not fit."""
         self._received[upload_id] = size
         try:
-            limit = self.session.settings.max_library_size
-            await asyncio.to_thread(require_space, self.session.home, limit, dict(self._received))
+            await asyncio.to_thread(require_space, self.session, dict(self._received))
             yield
         finally:
             del self._received[upload_id]
@@ -94,146 +90,111 @@ class IngestJobs:
 
         Uploads that a job works on or will resume keep all their files.
         """
+        # In this order, so that an upload that is received or registered meanwhile is in one of them.
+        idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
+        received = set(self._received)
+        unfinished = await asyncio.to_thread(self.uploads.unfinished)
+        await aremove_orphans(self.session, self.uploads, {*ended, *(idle - received - unfinished)})
 
-        def remove() -> None:
-            # In this order, so that an upload that is received or registered meanwhile is in one of them.
-            idle = {*self.uploads.idle(), *changed}
-            received = set(self._received.copy())
-            among = {*ended, *(idle - received - self.uploads.unfinished())}
-            remove_orphans(self.session.library, self.uploads, among)
-
-        await asyncio.to_thread(remove)
-
-    def _work_of(self, order: JobOrder) -> Work:
-        if "identifiers" in order.request:
-            return adding_work(order.id, order.request, self.session)
-        if "keys" in order.request:
-            return enriching_work(order.request, self.session)
-        return self._work(order.id, order.request)
-
-    def _work(self, upload_id: str, request: Mapping[str, Any]) -> Work:
-        require_upload(upload_id)
-        folder, library = self.uploads.folder(upload_id), self.session.library
+    def _ingest(self, upload_id: str, request: Mapping[str, Any]) -> Work:
+        folder = self.uploads.folder(upload_id)
 
         async def work(emit: Emit) -> Mapping[str, Any]:
-            before = {paper.key: paper for paper in library.papers()}
+            sources = await apaper_sources(self.session)
             await asyncio.to_thread(self.uploads.fetch, upload_id)
+            bib = bibliography_of(request["files"])
+            files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
             try:
-                report = await _ingest(upload_id, request, self.session, self.uploads, emit)
+                report = await aingest_upload(
+                    self.session,
+                    upload_id,
+                    files,
+                    folder / bib if bib and (folder / bib).is_file() else None,
+                    self.uploads,
+                    replaces=bool(request["replace"]),
+                    on_event=_emitter(emit),
+                )
             except Exception as error:
                 if isinstance(error, CiteloomError):
                     error.message = without_folder(error.message, folder)
                 if not lost_connection(error):
                     await self.tidy(ended=[upload_id])
                 raise
-            replaced = [self.uploads.place_of(before[key].source) for key in report.updated if key in before]
+            replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
             await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
-            record = _record(report, folder, request["refused"])
+            record = _upload_record(report, folder, request["refused"])
             emit("done", {"kind": "done", "result": record})
             return record
 
         return work
 
+    def _add_by_identifier(self, job_id: str, request: Mapping[str, Any]) -> Work:
+        """Add the papers of `identifiers`; the result has the fields of an ingest, and the records of `papers`."""
 
-async def _ingest(
-    upload_id: str, request: Mapping[str, Any], session: Session, uploads: Uploads, emit: Emit
-) -> IngestReport:
-    settings, folder = session.settings, uploads.folder(upload_id)
-    bib = bibliography_of(request["files"])
-    papers = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
-    converted = ConvertedFiles(session.home.converted)
-    given = folder / bib if bib and (folder / bib).is_file() else None
-    sources = Sources((), (), (), ())
-    if papers or given is None:
-        sources = await in_thread(read_sources, papers, given, (), converted, PdfReading.of(settings))
-    sources, known = await asyncio.to_thread(_new, sources, session, uploads, replaces=bool(request["replace"]))
+        async def work(emit: Emit) -> Mapping[str, Any]:
+            reports: list[dict[str, Any]] = []
+            options = Adding(
+                agreed=lambda _: request["download"],
+                wants_file=request["download"],
+                anyway=request["anyway"],
+                on_event=_emitter(emit),
+                on_report=reports.append,
+                on_notice=lambda text: emit("notice", {"text": text}),
+                on_record=lambda record: emit("paper", {"kind": "paper", **_without_path(record)}),
+            )
+            identifiers = parse_identifiers(request["identifiers"])
+            records = [
+                _without_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)
+            ]
+            result = {
+                "added": [record["key"] for record in records if record["outcome"] in _ADDED],
+                "updated": [],
+                "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
+                "refused": [
+                    refusal(item["identifier"], _reason(item)) for item in records if item["outcome"] in _REFUSED
+                ],
+                "warnings": [warning for report in reports for warning in report["warnings"]],
+                "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
+                "papers": records,
+            }
+            emit("done", {"kind": "done", "result": result})
+            return result
 
+        return work
+
+    def _enrich(self, request: Mapping[str, Any]) -> Work:
+        """Look the papers of `keys` up; the result is the JSON of `papers enrich --json`."""
+
+        async def work(emit: Emit) -> Mapping[str, Any]:
+            result = await aenrich(
+                self.session,
+                request["keys"],
+                refresh=request["refresh"],
+                on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
+            )
+            emit("done", {"kind": "done", "result": result})
+            return result
+
+        return work
+
+
+def require_services(session: Session) -> None:
+    """Raise `ServerError` if this server asks no metadata services."""
+    if not session.settings.metadata_services:
+        raise ServerError(
+            409, "This server asks no metadata services.", help="Its operator names some in CITELOOM_METADATA_SERVICES."
+        )
+
+
+def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
     def show(event: IngestEvent) -> None:
-        kind = type(event).__name__.lower()
-        emit(kind, {"kind": kind, **asdict(event)})
+        record = event_record(event)
+        emit(record["kind"], record)
 
-    with bill_to(upload_id, session.budget(upload_id)):
-        chunking = (settings.chunk_tokens, settings.chunk_overlap)
-        report = await ingest_sources(session.library, sources, on_event=show, chunking=chunking)
-    updated, said = await _with_entries(session.library, given, known, report) if given else ([], [])
-    undescribed = await _undescribed(upload_id, session, [*report.added, *report.updated], show)
-    return replace(
-        report,
-        updated=(*report.updated, *updated),
-        unchanged=tuple(key for key in (*report.unchanged, *known) if key not in updated),
-        warnings=(*report.warnings, *said, *undescribed),
-    )
+    return show
 
 
-async def _with_entries(
-    library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
-) -> tuple[list[str], list[str]]:
-    """Give papers that were there the metadata of the `.bib`; the keys of those that changed, and what to say of it.
-
-    `known` are the papers of uploaded files whose text the library has.
-    """
-    bibliography = await asyncio.to_thread(read_bibliography, bib)
-    entries = await asyncio.to_thread(matching_entries, library, bibliography)
-    entries |= {key: paper for key, paper in known.items() if has_own_entry(paper)}
-    updated = await update_metadata(library, {key: entry for key, entry in entries.items() if key not in report.added})
-    problems = [f"{item.path}: {item.reason}." for item in bibliography.refused if item not in report.refused]
-    if not entries and not report.added:
-        problems.append(f"{bib}: none of its entries is of a paper in the library.")
-    return [key for key in updated if key not in report.updated], problems
-
-
-async def _undescribed(
-    upload_id: str, session: Session, keys: Sequence[str], show: Callable[[IngestEvent], None]
-) -> list[str]:
-    """Describe the figures of new papers if a vision model is configured; one line on each that it did not."""
-    if not session.settings.describes_figures or not keys:
-        return []
-    try:
-        report = await describe_papers(session, upload_id, keys, on_event=show)
-    except CiteloomError as error:
-        return [f"Not all figures are described: {error}"]
-    return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
-
-
-def _new(sources: Sources, session: Session, uploads: Uploads, *, replaces: bool) -> tuple[Sources, dict[str, Paper]]:
-    """The sources that are new, and those that the library has, by the keys that they have there.
-
-    Other papers of the same keys are refused unless it `replaces` them.
-
-    On the command line a file of the same name is the same paper, edited; an upload may come from anybody.
-    """
-    records = session.library.records()
-    kept = {
-        record.paper.content_hash: key
-        for key, record in records.items()
-        if uploads.place_of(record.paper.source) or Path(record.paper.source).is_file()
-    }
-    found, refused = [], list(sources.refused)
-    known: dict[str, Paper] = {}
-    for source in sources.found:
-        key = source.paper.key
-        same = kept.get(source.paper.content_hash)
-        if same is not None and not (replaces and same == key):
-            known[same] = source.paper
-        elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
-            both = _with_other_file(source, records[key].paper, session)
-            if both is None:
-                refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
-            else:
-                found.append(both)
-        else:
-            found.append(source)
-    return replace(sources, found=tuple(found), refused=tuple(refused)), known
-
-
-def _with_other_file(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
-    """The uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
-    converted = ConvertedFiles(session.home.converted)
-    read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
-    return None if isinstance(read, Refusal) else as_one(read[0], source)
-
-
-def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
+def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
     """The report with keys, and with the names of files instead of paths."""
     later = [refusal(without_folder(item.path, folder), without_folder(item.reason, folder)) for item in report.refused]
     return {
@@ -245,3 +206,13 @@ def _record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -
         "chunks_embedded": report.chunks_embedded,
         "seconds": round(report.seconds, 3),
     }
+
+
+def _without_path(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with the name of its file instead of its path on the server."""
+    return {**record, "file": str(record["file"]).replace("\\", "/").rsplit("/", 1)[-1]}
+
+
+def _reason(record: Mapping[str, Any]) -> str:
+    nothing = "there is nothing to index: no abstract, and no free PDF was fetched"
+    return str(record["why"] or nothing).replace("--anyway adds", "'anyway' adds")

@@ -12,7 +12,6 @@ from typing import Final
 from fastapi import FastAPI
 
 from ..errors import CiteloomError
-from .agent_tools import AgentLibrary
 from .mcp_transports import mcp_over_http
 from .server_state import ServerState
 
@@ -41,16 +40,17 @@ async def served(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
 async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None], ending: asyncio.Event) -> None:
     while not ending.is_set():
         try:
-            async with open_state() as state:
-                library = AgentLibrary(state.session, state.runs)
-                async with mcp_over_http(library, state.options, stateless=state.shared) as sessions:
-                    app.state.server, app.state.mcp = state, sessions
-                    if not opened.done():
-                        opened.set_result(None)
-                    await _either(ending, state.lost)
-                    if not ending.is_set():
-                        _log.warning("The others took this server for dead and have its work; it joins them again.")
-                        app.state.server = app.state.mcp = None
+            async with (
+                open_state() as state,
+                mcp_over_http(state.session, state.runs, state.options, stateless=state.shared) as sessions,
+            ):
+                app.state.server, app.state.mcp = state, sessions
+                if not opened.done():
+                    opened.set_result(None)
+                await _either(ending, state.lost)
+                if not ending.is_set():
+                    _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
+                    app.state.server = app.state.mcp = None
         except Exception as error:
             app.state.server = app.state.mcp = None
             if not opened.done():

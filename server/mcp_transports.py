@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -20,7 +19,6 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from ..api.serving import Session, UnregisteredJobs
-from .agent_tools import AgentLibrary
 from .jobs import Jobs
 from .mcp_server import mcp_server
 from .orders import Orders
@@ -136,21 +134,21 @@ async def _ignore(_: Message) -> None:
 
 @asynccontextmanager
 async def mcp_over_http(
-    library: AgentLibrary, options: ServerOptions, *, stateless: bool = False
+    session: Session, runs: RunJobs, options: ServerOptions, *, stateless: bool = False
 ) -> AsyncIterator[McpSessions]:
     """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each.
 
     A `stateless` one keeps no sessions: each request may reach another server.
     """
-    manager = StreamableHTTPSessionManager(
-        mcp_server(library),
-        stateless=stateless,
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    server = mcp_server(session, runs)
+    server.streamable_http_app(  # makes the manager; its app is not used, since ours has guard and routes
+        stateless_http=stateless,
         max_request_body_size=options.max_body,
         max_sessions=options.max_streams,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    async with manager.run():
-        yield McpSessions(manager, options.max_streams)
+    async with server.session_manager.run():
+        yield McpSessions(server.session_manager, options.max_streams)
 
 
 class McpEndpoint:
@@ -167,9 +165,7 @@ class McpEndpoint:
 async def serve_stdio(session: Session) -> None:
     """Serve one agent until it closes standard input; unfinished runs are then paused."""
     jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
-    server = mcp_server(AgentLibrary(session, RunJobs(session, jobs, Orders())))
     try:
-        async with stdio_server() as (received, sent):
-            await server.run(received, sent, server.create_initialization_options())
+        await mcp_server(session, RunJobs(session, jobs, Orders())).run_stdio_async()
     finally:
         await asyncio.shield(jobs.close())

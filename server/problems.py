@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
+from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
@@ -27,6 +28,8 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
     (UnknownConversationError, 404),
     (UnknownPaperError, 404),
+    (MissingFigureError, 404),
+    (MissingPdfError, 404),
     (RunUnderWayError, 409),
     (ReadOnlyLibraryError, 409),
     (EndpointUnreachableError, 503),

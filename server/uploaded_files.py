@@ -14,10 +14,8 @@ from typing import Any, BinaryIO, Final
 from pathvalidate import sanitize_filename
 
 from ..api.messages import megabytes
-from ..ingestion.sources import ENDINGS
-from ..stores.backends import backend_of
-from ..stores.home import Home
-from ..stores.uploads import UPLOAD
+from ..api.opening import Session
+from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without the ending
@@ -25,8 +23,8 @@ _BIB: Final = ".bib"
 
 
 def require_upload(upload_id: str) -> None:
-    """Raise `ServerError` for an id that is none of an upload."""
-    if not UPLOAD.fullmatch(upload_id):
+    """Raise `ServerError` if no upload has this id."""
+    if not UPLOAD_ID.fullmatch(upload_id):
         raise ServerError(404, "There is no such upload.")
 
 
@@ -37,7 +35,7 @@ def safe_name(given: str) -> str:
     """
     text = unicodedata.normalize("NFC", given.encode("utf-8", "ignore").decode())
     path = PurePosixPath(PurePosixPath(text.replace("\\", "/")).name)
-    ending = path.suffix.lower() if path.suffix.lower() in (*ENDINGS, _BIB) else path.suffix
+    ending = path.suffix.lower() if path.suffix.lower() in (*PAPER_SUFFIXES, _BIB) else path.suffix
     stem = path.stem.lstrip(". ").encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
     return sanitize_filename(f"{stem}{ending}", platform="universal") if stem else ""
 
@@ -47,8 +45,8 @@ def reason_to_refuse(name: str, taken: Collection[str]) -> str:
     if not name:
         return "has no usable name"
     ending = PurePosixPath(name).suffix
-    if ending not in (*ENDINGS, _BIB):
-        return f"is not a paper ({', '.join(ENDINGS)})"
+    if ending not in (*PAPER_SUFFIXES, _BIB):
+        return f"is not a paper ({', '.join(PAPER_SUFFIXES)})"
     if name.casefold() in {other.casefold() for other in taken}:
         return "has the same name as another file of this upload"
     if ending == _BIB and any(other.endswith(_BIB) for other in taken):
@@ -70,14 +68,12 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
         raise ServerError(507, f"The file cannot be stored ({error.strerror}).", help="Free some space.") from error
 
 
-def require_space(home: Home, limit: int | None, receiving: Mapping[str, int]) -> None:
-    """Raise `ServerError` with status 507 if uploads that are being received do not fit into the limit; blocks."""
+def require_space(session: Session, receiving: Mapping[str, int]) -> None:
+    """Raise `ServerError` with status 507 if uploads that are being received exceed the library's limit; blocks."""
+    limit = session.settings.max_library_size
     if limit is None:
         return
-    backend = backend_of(home)
-    stored = {**backend.uploads().files(), **backend.plots().files()}
-    used = sum(sum(files.values()) for upload, files in stored.items() if upload not in receiving)
-    used += sum(file.stat().st_size for file in home.added.rglob("*") if file.is_file())
+    used = stored_bytes(session, without=receiving)
     if used + (adding := sum(receiving.values())) > limit:
         raise ServerError(
             507,

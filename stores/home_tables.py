@@ -68,7 +68,7 @@ JOURNAL_TABLES: Final = (
     _table("uses", "id run key answer paid used_at", "id", numbered=True),
     _table(
         "spending",
-        "run kind endpoint model paid reused input_tokens output_tokens held_calls held_input held_output",
+        "run kind endpoint model paid reused input_tokens output_tokens reserved_calls reserved_input reserved_output",
         "run kind endpoint model",
     ),
     _table("beginnings", "run after", "run"),

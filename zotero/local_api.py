@@ -11,9 +11,9 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from ..errors import ConfigurationError
+from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, json_of
+from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
 from .api_records import OTHER_KINDS, Listing, Record, as_object, as_string, content_of, data_of
 from .zotero_records import ITEM_KEY, ZoteroContent, ZoteroError, ZoteroLibrary
 
@@ -32,6 +32,7 @@ _ALLOW: Final = (
 class NotAvailableError(ZoteroError):
     """Zotero does not run, or does not allow its local API to be used."""
 
+    exit_code = WRONG_INPUT
     default_help = "Start Zotero, or name its data folder in CITELOOM_ZOTERO to read its database instead."
 
 
@@ -144,7 +145,9 @@ class LocalApi:
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:
             response = await http.post(address, content=json.dumps(question), headers=_HEADERS)
-            found = as_object(as_object(json_of(response.content)).get("result")) if response.status_code == 200 else {}
+            found = (
+                as_object(as_object(parse_json(response.content)).get("result")) if response.status_code == 200 else {}
+            )
         except (httpx.HTTPError, ValueError, BrokenAnswerError):
             return {}
         keys = {name.rpartition(":")[2]: as_string(value) for name, value in found.items()}
@@ -175,7 +178,7 @@ class LocalApi:
                     body = b""
                 if response.status_code != 200:
                     raise self._refused(response.status_code, body)
-            return _Answer(json_of(body), response.headers)
+            return _Answer(parse_json(body), response.headers)
         except httpx.ConnectError as error:
             raise NotAvailableError(f"{self._base}: Zotero does not answer; it is not running.") from error
         except (httpx.TimeoutException, TimeoutError) as error:

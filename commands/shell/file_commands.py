@@ -110,20 +110,12 @@ async def section(shell: Shell, argument: str) -> Outcome:
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
     """Rebuild the index from the files of the papers."""
-    from ...ingestion.doctor import rebuild
-    from ...ingestion.reading import PdfReading
+    from ...api.library_health import arebuild_index
 
     session = await shell.session()
-    settings = session.settings
     with ingest_progress() as show:
-        report = await rebuild(
-            session.library,
-            on_event=show,
-            chunk_tokens=settings.chunk_tokens,
-            chunk_overlap=settings.chunk_overlap,
-            pdf=PdfReading.of(settings),
-        )
-    warnings_and_refusals(report)
-    embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded in {report.seconds:.1f} s"
-    result(f"{counted(len(report.updated), 'paper')} indexed again, {embedded}.")
+        record = await arebuild_index(session, on_event=show)
+    warnings_and_refusals(record)
+    embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
+    result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
     return Unchanged()

@@ -30,8 +30,8 @@ async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
     known: list[BaseMessage] = list(state.get("messages", []))
-    opening = [] if known else roles.planner_of(brief).open(brief)
-    answer = await roles.planner_of(brief).plan(await _with_texts([*opening, *known], session), brief)
+    opening = [] if known else roles.planner_for(brief).open(brief)
+    answer = await roles.planner_for(brief).plan(await _with_texts([*opening, *known], session), brief)
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
     said = f"searching further: {counted(asked, 'request')}" if asked else "no further search needed"
     runtime.stream_writer(progress("planning", said))

@@ -60,7 +60,7 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     style = page_options(session, brief.kind).style
     before = cast(ResearchState, state).get("numbering", ())
     stream = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
-    draft = await roles.writer_of(brief).write(brief, stream)
+    draft = await roles.writer_for(brief).write(brief, stream)
     stream.finish(draft)
     return {"draft": draft_record(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
 
@@ -137,7 +137,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         found = _whole_repair_findings(before)
         messages = [for_writer(finding) for finding in found]
-        draft = await roles.writer_of(brief).repair(
+        draft = await roles.writer_for(brief).repair(
             brief, draft_from(state["draft"]), messages, sentence_spans_of(found)
         )
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
@@ -145,7 +145,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
     asked = [item.shown for item in failing if item.shown.problems]
-    answers = iter(await roles.writer_of(brief).repair_sentences(brief, asked) if asked else [])
+    answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
     given = await asyncio.to_thread(lambda: [answer and _with_literals(answer, brief, session) for answer in given])
     edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words())

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ConfigurationError
 from ..concurrency import thread_safe_cache
-from .protocol import Vector, Vectors, normalised
+from .protocol import Vector, Vectors, normalise
 
 if TYPE_CHECKING:  # lists of papers open a library without numpy
     import numpy as np
@@ -198,7 +198,7 @@ class LocalEmbedding:
             "token_type_ids": np.zeros_like(row),
         }
         hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
-        return normalised(hidden[0, 0])
+        return normalise(hidden[0, 0])
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, 384]; raises `WeightsError`."""

@@ -48,7 +48,7 @@ class EmbeddingModel(Protocol):
         ...
 
 
-def normalised(rows: Vectors) -> Vectors:
+def normalise(rows: Vectors) -> Vectors:
     """`rows` scaled to length 1; zero rows stay unchanged."""
     import numpy as np
 

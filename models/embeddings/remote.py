@@ -19,16 +19,16 @@ import numpy as np
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..concurrency import gather_all
-from ..http.endpoints import ModelIdentity, check_url, endpoint_name, key_of
+from ..http.endpoints import ModelIdentity, check_url, endpoint_name, hash_key
 from ..http.failures import BrokenAnswerError
 from ..http.limiter import Limiter, limiter_for
-from ..http.responses import usage_of
+from ..http.responses import read_usage
 from ..journal.budget import Budget, BudgetLimits, Payer, current_payer
 from ..journal.journal import Journal
-from ..journal.records import CallRecord, CallResult, Hold, RunScope
-from ..paid_call import PaidRequest, answers_to
+from ..journal.records import CallRecord, CallResult, Reservation, RunScope
+from ..paid_call import PaidRequest, get_or_request
 from .bundled_models import count_tokens, count_tokens_each
-from .protocol import Vector, Vectors, normalised
+from .protocol import Vector, Vectors, normalise
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -125,7 +125,7 @@ class JournaledEmbedding:
         identity = self._identity
         records = [
             CallRecord(
-                key_of(["embedding", identity.endpoint, identity.model, identity.parameters, kind, text]),
+                hash_key(["embedding", identity.endpoint, identity.model, identity.parameters, kind, text]),
                 "embedding",
                 identity.endpoint,
                 identity.model,
@@ -139,7 +139,7 @@ class JournaledEmbedding:
         async def ask(request: PaidRequest, positions: Sequence[int]) -> list[CallResult]:
             # Servers refuse an empty text.
             wanted = [texts[position] if texts[position].strip() else "-" for position in positions]
-            most = Hold(payer.run, records[positions[0]], len(wanted), 0, 0)
+            most = Reservation(payer.run, records[positions[0]], len(wanted), 0, 0)
             admission = await request.admission(most, lambda: "".join(wanted), _OF_TEXT * len(wanted))
             rows, tokens = await self._limiter.run(lambda: self._ask(wanted, kind), admission)
             if tokens is None:  # an answer that counts as free would bypass any budget
@@ -149,7 +149,7 @@ class JournaledEmbedding:
             return [first, *(CallResult(_payload(row)) for row in rows[1:])]
 
         own = self._scope.run_id
-        replays = await answers_to(records, ask, self._journal, scope, payer.budget, identity, own)
+        replays = await get_or_request(records, ask, self._journal, scope, payer.budget, identity, own)
         vectors = [_vector(replay.payload) for replay in replays]
         if self._dimensions is None:
             lengths = Counter(len(vector) for vector in vectors if vector is not None)
@@ -175,7 +175,7 @@ class JournaledEmbedding:
             raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
         if not np.isfinite(rows).all():
             raise BrokenAnswerError("a vector with a number that is not finite")
-        return normalised(rows), embedded.tokens
+        return normalise(rows), embedded.tokens
 
 
 def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
@@ -198,7 +198,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         # Bypasses the SDK's type-driven walk over every text and its object for every vector.
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
-        usage = usage_of(answer.get("usage"), given="")
+        usage = read_usage(answer.get("usage"), given="")
         return EmbeddedTexts(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
 
     limiter = limiter_for(settings, identity)

@@ -21,7 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_openai import ChatOpenAI
 
 from .response_body import is_event_stream
-from .responses import StreamedResponse, answer_of, answer_pieces
+from .responses import StreamedResponse, answer_pieces, read_answer
 
 
 class LeanChatOpenAI(ChatOpenAI):
@@ -37,7 +37,7 @@ class LeanChatOpenAI(ChatOpenAI):
         body = self._get_request_payload(messages, stop=stop, **kwargs)
         body.update(body.pop("extra_body", None) or {})
         answer = await self.root_async_client.post("/chat/completions", cast_to=object, body=body)
-        return ChatResult(generations=[ChatGeneration(message=answer_of(answer))])
+        return ChatResult(generations=[ChatGeneration(message=read_answer(answer))])
 
     async def _astream(
         self,
@@ -56,14 +56,14 @@ class LeanChatOpenAI(ChatOpenAI):
             stream_cls=openai.AsyncStream[object],
         )
         if not is_event_stream(stream.response):
-            whole = answer_of(stream.response.json())
+            whole = read_answer(stream.response.json())
             yield ChatGenerationChunk(message=AIMessageChunk(content=whole.content))
         else:
             answer = StreamedResponse()
             async with aclosing(answer_pieces(stream.response, answer)) as pieces:
                 async for piece in pieces:
                     yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
-            whole = answer_of(answer.whole())
+            whole = read_answer(answer.whole())
         yield ChatGenerationChunk(message=_all_but_text(whole))
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:

@@ -11,12 +11,11 @@ import ssl
 from contextlib import aclosing
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin
-from weakref import WeakKeyDictionary
 
 import openai
 from pydantic import SecretStr
 
-from ..concurrency import thread_safe_cache
+from ..concurrency import LoopLocal, thread_safe_cache
 from .endpoints import endpoint_name
 from .failures import (
     BrokenAnswerError,
@@ -27,7 +26,7 @@ from .failures import (
     retry_after,
     server_message,
 )
-from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, json_of
+from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, parse_json
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.
@@ -45,10 +44,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
 
     def __init__(self, verify: ssl.SSLContext) -> None:
         super().__init__(verify=verify, follow_redirects=False)
-        self._context = verify
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.DefaultAsyncHttpxClient] = (
-            WeakKeyDictionary()
-        )
+        self._clients = LoopLocal(lambda: openai.DefaultAsyncHttpxClient(verify=verify, follow_redirects=False))
 
     async def send(self, request: Any, **options: Any) -> Any:
         """Send from this loop; raises `ServerRefusalError`, `RedirectedError`, `BrokenAnswerError` and httpx errors.
@@ -56,7 +52,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         A requested event stream is left unread; every other response is read and validated here.
         """
         path = str(request.url.path)
-        response = await self._client().send(request, **{**options, "stream": True, "follow_redirects": False})
+        response = await self._clients.get().send(request, **{**options, "stream": True, "follow_redirects": False})
         if options.get("stream") and response.status_code < 300 and is_event_stream(response):
             return response
         try:
@@ -65,24 +61,16 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             body = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        return _readable(response, body, checked_answer(path, body))
+        return _readable(response, body, parse_answer(path, body))
 
     async def close_loop(self) -> None:
         """Close the connections of the running loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop()
         if client is not None:
             await client.aclose()
             # A transport closes its socket on the next iteration of the loop, which must run before the loop ends.
             for _ in range(3):
                 await asyncio.sleep(0)
-
-    def _client(self) -> openai.DefaultAsyncHttpxClient:
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = openai.DefaultAsyncHttpxClient(verify=self._context, follow_redirects=False)
-            self._clients[loop] = client
-        return client
 
 
 async def _read(response: Any, most: int) -> bytes:
@@ -126,10 +114,10 @@ def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
     return whole
 
 
-def checked_answer(path: str, body: bytes) -> dict[str, Any]:
+def parse_answer(path: str, body: bytes) -> dict[str, Any]:
     """The JSON of a response; raises `BrokenAnswerError`, and `ServerRefusalError` for an error with status 200."""
     try:
-        data = json_of(body)
+        data = parse_json(body)
     except ValueError as error:
         start = server_message(body[:2000].decode("utf-8", "replace"))
         raise BrokenAnswerError(f"not JSON but {start!r}" if body else "an empty answer") from error

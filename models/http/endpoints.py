@@ -62,7 +62,7 @@ def canonical_json(value: object) -> str:
     )
 
 
-def key_of(value: object) -> str:
+def hash_key(value: object) -> str:
     """The sha256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,8 +1,8 @@
 """Failures of model calls: their classification for retries, and the errors that the user sees.
 
-A provider's exception becomes a `Failure` in one place, `failure_of`. A call that finally fails raises one of three
-errors: the endpoint refuses (it never answered this run: exit 2), the endpoint is lost (it did: a pause), or it stays
-busy (always a pause).
+A provider's exception becomes a `Failure` in one place, `classify_failure`. A call that finally fails raises one of
+three errors: the endpoint refuses (it never answered this run: exit 2), the endpoint is lost (it did: a pause), or it
+stays busy (always a pause).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class CallFailedError(Exception):
         self.tries = tries
 
 
-def failure_of(error: BaseException) -> Failure | None:
+def classify_failure(error: BaseException) -> Failure | None:
     """Classify a provider's exception; None if it is a bug rather than a failed call.
 
     Uses statuses and class names, so that no provider is imported and any LangChain model is supported.

@@ -12,11 +12,10 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
-from ..concurrency import thread_safe_cache
+from ..concurrency import LoopLocal, thread_safe_cache
 from .endpoints import ModelIdentity
-from .failures import CallFailedError, FailureKind, failure_of
+from .failures import CallFailedError, FailureKind, classify_failure
 
 if TYPE_CHECKING:
     from ...settings.config import Settings
@@ -53,14 +52,13 @@ class Limiter:
         clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
-        self._max_concurrency = max_concurrency
         self._max_retries = max_retries
         self._timeout = timeout
         self._clock = clock or SystemClock()
         self._random = random.Random(seed)
         self._resume_at = 0.0
         self._answered = False
-        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._slots = LoopLocal(lambda: asyncio.Semaphore(max_concurrency))
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
         """The result of `call`, with each try inside its own `admission`.
@@ -81,11 +79,11 @@ class Limiter:
         async for attempt in retrying:
             with attempt:
                 tries += 1
-                return await self._once(call, tries, admission)
+                return await self._try_once(call, tries, admission)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
-        async with self._semaphore():
+    async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
+        async with self._slots.get():
             while (left := self._resume_at - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
             async with admission():
@@ -93,7 +91,7 @@ class Limiter:
                     async with asyncio.timeout(self._timeout):
                         answer = await call()
                 except Exception as error:
-                    failure = failure_of(error)
+                    failure = classify_failure(error)
                     if failure is None:
                         raise
                     raise CallFailedError(failure, tries) from error
@@ -117,12 +115,6 @@ class Limiter:
         if error.failure.kind in _ALL_WAIT:
             self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
         return wait
-
-    def _semaphore(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        if loop not in self._slots:
-            self._slots[loop] = asyncio.Semaphore(self._max_concurrency)
-        return self._slots[loop]
 
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:

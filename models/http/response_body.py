@@ -46,7 +46,7 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
             yield part
 
 
-def json_of(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Parse `body` as JSON; raises ValueError, and `BrokenAnswerError` if it is nested too deeply."""
     text = body.decode(json.detect_encoding(body), "replace")
     try:

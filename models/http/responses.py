@@ -20,8 +20,8 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from ...documents.marker_escaping import without_stand_ins
-from .failures import BrokenAnswerError, failure_of, one_line, raise_embedded_error, server_message
-from .response_body import data_lines, json_of
+from .failures import BrokenAnswerError, classify_failure, one_line, raise_embedded_error, server_message
+from .response_body import data_lines, parse_json
 
 MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes as much
 MOST_CALLS: Final = 64  # tool calls in one answer; further ones are dropped
@@ -43,7 +43,7 @@ def token_count(value: object) -> int:
     return math.ceil(value) if 0 <= value <= MOST_TOKENS else 0
 
 
-def usage_of(usage: object, asked: str = "prompt_tokens", given: str = "completion_tokens") -> UsageMetadata | None:
+def read_usage(usage: object, asked: str = "prompt_tokens", given: str = "completion_tokens") -> UsageMetadata | None:
     """The usage that a server reports, with non-negative counts; None if it reports nothing usable."""
     if not isinstance(usage, Mapping):
         return None
@@ -53,7 +53,7 @@ def usage_of(usage: object, asked: str = "prompt_tokens", given: str = "completi
     return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
 
 
-def answer_of(data: Mapping[str, Any]) -> AIMessage:
+def read_answer(data: Mapping[str, Any]) -> AIMessage:
     """The first choice of a whole answer; raises `BrokenAnswerError` if there is none."""
     choice = data["choices"][0]
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -65,16 +65,16 @@ def answer_of(data: Mapping[str, Any]) -> AIMessage:
     good, broken = _calls_of(message.get("tool_calls"))
     finish, refusal = choice.get("finish_reason"), message.get("refusal")
     return AIMessage(
-        content=text_of(message.get("content")),
+        content=read_text(message.get("content")),
         tool_calls=good,
         invalid_tool_calls=broken,
-        usage_metadata=usage_of(data.get("usage")),
+        usage_metadata=read_usage(data.get("usage")),
         response_metadata={"finish_reason": finish[:_REASON]} if finish and isinstance(finish, str) else {},
         additional_kwargs={"refusal": refusal} if refusal and isinstance(refusal, str) else {},
     )
 
 
-def text_of(content: object) -> str:
+def read_text(content: object) -> str:
     """The text of an answer: a string, content blocks or nothing; raises `BrokenAnswerError` for anything else."""
     if content is None or isinstance(content, str):
         return without_stand_ins(content or "")
@@ -127,8 +127,8 @@ def _is_shallow(value: object, levels: int) -> bool:
 
 # Seconds to wait for usage and [DONE] after the finish reason, and for the end of the body after [DONE]: a connection
 # that is read to its end can be reused.
-PATIENCE_AFTER_REASON = 3.0
-PATIENCE_AFTER_DONE = 0.3
+TIMEOUT_AFTER_REASON = 3.0
+TIMEOUT_AFTER_DONE = 0.3
 
 
 class StreamEndedError(ConnectionError):
@@ -165,7 +165,7 @@ class StreamedResponse:
             self._add_call(call)
         if reason := choices[0].get("finish_reason"):
             self._finish, self.ended = reason, True
-        text = text_of(delta.get("content"))
+        text = read_text(delta.get("content"))
         self._text.append(text)
         return text
 
@@ -205,12 +205,12 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
             while (line := await _next(lines, until)) is not None:
                 data = line.strip()
                 if data == b"[DONE]":
-                    answer.ended, until = True, now() + PATIENCE_AFTER_DONE
+                    answer.ended, until = True, now() + TIMEOUT_AFTER_DONE
                     continue  # read on to the end of the body
                 if data and (piece := answer.add(_chunk(data))):
                     yield piece
                 if answer.ended and until is None:
-                    until = now() + PATIENCE_AFTER_REASON
+                    until = now() + TIMEOUT_AFTER_REASON
     except BrokenAnswerError:
         if not answer.ended:
             raise
@@ -228,14 +228,14 @@ async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | Non
         async with asyncio.timeout_at(until):
             return await anext(lines, None)
     except Exception as error:
-        if failure_of(error) is None:
+        if classify_failure(error) is None:
             raise
         return None
 
 
 def _chunk(data: bytes) -> dict[str, Any]:
     try:
-        chunk = json_of(data)
+        chunk = parse_json(data)
     except ValueError as error:
         excerpt = server_message(data[:2000].decode("utf-8", "replace"))
         raise BrokenAnswerError(f"a chunk that is not JSON but {excerpt!r}") from error

@@ -25,12 +25,12 @@ from typing import Final
 from ...errors import ConfigurationError, PausedError
 from ...plurals import counted
 from ...settings.config import Price, Settings
+from ..concurrency import ThreadSafeEvent
 from ..http.failures import CallFailedError, FailureKind
 from . import spending_table
 from .journal import Journal
 from .journal_database import JournalConnection
-from .records import Hold, Spending, total_cost
-from .single_flight import CrossLoopEvent
+from .records import Reservation, Spending, total_cost
 
 # The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
 _SURE: Final = 0.75
@@ -86,7 +86,7 @@ class Budget:
         self._checking = 0  # requests whose reservation is being checked
         self._in_flight = 0
         self._ended = 0  # requests finished so far, to detect whether one finished meanwhile
-        self._change = CrossLoopEvent()
+        self._change = ThreadSafeEvent()
 
     @property
     def limited(self) -> bool:
@@ -107,28 +107,28 @@ class Budget:
             )
 
     @asynccontextmanager
-    async def reserved(self, wanted: Hold) -> AsyncIterator[Hold | None]:
+    async def reserve(self, wanted: Reservation) -> AsyncIterator[Reservation | None]:
         """Reserve `wanted` for one request made inside the block; yields the reservation, None if nothing is limited.
 
         If the request fails, whatever it cannot have cost is released; if it is answered, the reservation stays until
-        the answer is committed with it (`CallResult.hold`), after which `settle` must be called.
+        the answer is committed with it (`CallResult.reservation`), after which `finish` must be called.
 
         Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` if a price is unknown.
         """
         if not self._limits:
             yield None
             return
-        held = await self._hold(wanted)
+        reservation = await self._wait_for_room(wanted)
         try:
-            yield held
+            yield reservation
         except BaseException as error:
             try:
-                await self._release(held, error)
+                await self._release(reservation, error)
             finally:
-                self.settle(held, None)
+                self.finish(reservation, None)
             raise
 
-    def settle(self, held: Hold, taken: tuple[int, int] | None) -> None:
+    def finish(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
         """Finish a reserved request whose cost is on disk, and let waiting requests check whether they fit now.
 
         Args:
@@ -137,48 +137,50 @@ class Budget:
         with self._guard:
             self._in_flight -= 1
             self._ended += 1
-            self._observations(held).ended(held, taken)
+            self._observations(reservation).ended(reservation, taken)
         self._wake()
 
-    def _observations(self, held: Hold) -> _ModelObservations:
-        return self._models.setdefault(f"{held.record.model} at {held.record.endpoint}", _ModelObservations())
+    def _observations(self, reservation: Reservation) -> _ModelObservations:
+        return self._models.setdefault(
+            f"{reservation.record.model} at {reservation.record.endpoint}", _ModelObservations()
+        )
 
-    async def _hold(self, wanted: Hold) -> Hold:
+    async def _wait_for_room(self, wanted: Reservation) -> Reservation:
         while True:
             with self._guard:
                 model, ended = self._observations(wanted), self._ended
-                held = model.as_seen(wanted)
-                waiting = self._change.join() if self._must_wait(model) else None
+                reservation = model.as_seen(wanted)
+                waiting = self._change if self._must_wait(model) else None
                 if waiting is None:
                     self._checking += 1
                     model.busy += 1
             if waiting is not None:
-                await waiting
+                await waiting.wait()
                 continue
-            problem = await self._reserve(held)
+            problem = await self._try_reserve(reservation)
             with self._guard:
                 self._checking -= 1
                 if problem is None:
                     self._in_flight += 1
-                    return held
+                    return reservation
                 model.busy -= 1
                 if self._ended != ended:
                     continue
-                waiting = self._change.join() if self._checking + self._in_flight else None
+                waiting = self._change if self._checking + self._in_flight else None
             if waiting is None:
                 self._wake()  # wakes those who waited for the outcome of this one
                 raise problem
-            await waiting
+            await waiting.wait()
 
     def _must_wait(self, model: _ModelObservations) -> bool:
         limited = self._limits.tokens is not None or self._limits.cost is not None
         return limited and model.busy > 0 and not model.trusted
 
-    async def _reserve(self, held: Hold) -> BudgetReachedError | None:
+    async def _try_reserve(self, reservation: Reservation) -> BudgetReachedError | None:
         def reserve(db: JournalConnection) -> BudgetReachedError | None:
-            problem = self._problem(spending_table.spent(db, self._runs), held)
+            problem = self._problem(spending_table.load_spending(db, self._runs), reservation)
             if problem is None:
-                spending_table.hold(db, held)
+                spending_table.reserve(db, reservation)
             return problem
 
         try:
@@ -186,24 +188,24 @@ class Budget:
         except BaseException:
             with self._guard:
                 self._checking -= 1
-                self._observations(held).busy -= 1
+                self._observations(reservation).busy -= 1
             self._wake()
             raise
 
     def _wake(self) -> None:
         with self._guard:
-            landing, self._change = self._change, CrossLoopEvent()
-        landing.land()
+            changed, self._change = self._change, ThreadSafeEvent()
+        changed.set()
 
-    def _problem(self, spent: list[Spending], wanted: Hold) -> BudgetReachedError | None:
-        calls = sum(row.paid + row.held_calls for row in spent)
+    def _problem(self, spent: list[Spending], wanted: Reservation) -> BudgetReachedError | None:
+        calls = sum(row.paid + row.reserved_calls for row in spent)
         if self._limits.calls is not None and calls + wanted.calls > self._limits.calls:
             return _reached(
                 "--max-calls",
                 f"{calls} of {counted(self._limits.calls, 'call')} {'has' if calls == 1 else 'have'} been made",
                 2 * self._limits.calls,
             )
-        tokens = sum(row.input_tokens + row.output_tokens + row.held_input + row.held_output for row in spent)
+        tokens = sum(row.input_tokens + row.output_tokens + row.reserved_input + row.reserved_output for row in spent)
         more = wanted.input_tokens + wanted.output_tokens
         if self._limits.tokens is not None and tokens + more > self._limits.tokens:
             detail = f"{tokens:,} of {self._limits.tokens:,} tokens have been spent and the next call may take {more:,}"
@@ -212,18 +214,18 @@ class Budget:
             return None
         for model in (wanted.record.model, *(row.model for row in spent)):
             self.require_price(model)
-        cost = total_cost(spent, self._prices, held=True) or 0.0
+        cost = total_cost(spent, self._prices, reserved=True) or 0.0
         next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:
             detail = f"{cost:.4f} of {self._limits.cost:.4g} has been spent and the next call may cost {next_cost:.4f}"
             return _reached("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
         return None
 
-    async def _release(self, held: Hold, error: BaseException) -> None:
+    async def _release(self, reservation: Reservation, error: BaseException) -> None:
         kind = error.failure.kind if isinstance(error, CallFailedError) else None
         if isinstance(error, Exception) and kind not in _MAYBE_PAID:
             # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as nothing.
-            back = held if kind == "unreachable" else replace(held, calls=0)
+            back = reservation if kind == "unreachable" else replace(reservation, calls=0)
             await self._journal.submit(lambda db: spending_table.release(db, back))
 
 
@@ -243,7 +245,7 @@ class _ModelObservations:
     def trusted(self) -> bool:
         return self.answered and not self.overrun
 
-    def as_seen(self, wanted: Hold) -> Hold:
+    def as_seen(self, wanted: Reservation) -> Reservation:
         if wanted.counted is not None and not self.miscounted and (self.counts or wanted.trusted):
             wanted = replace(wanted, input_tokens=min(wanted.counted, wanted.input_tokens))
         if not self.overrun:
@@ -251,27 +253,27 @@ class _ModelObservations:
         most_input, most_output = max(wanted.input_tokens, self.most_input), max(wanted.output_tokens, self.most_output)
         return replace(wanted, input_tokens=most_input, output_tokens=most_output)
 
-    def ended(self, held: Hold, taken: tuple[int, int] | None) -> None:
+    def ended(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
         self.busy -= 1
         if taken is not None:
             self.answered = True
-            if held.counted is not None:
+            if reservation.counted is not None:
                 self.counts = True
-                most = held.counted if held.trusted else held.counted * _SURE
+                most = reservation.counted if reservation.trusted else reservation.counted * _SURE
                 self.miscounted = self.miscounted or taken[0] > most
-            self.overrun = self.overrun or taken[0] > held.input_tokens or taken[1] > held.output_tokens
+            self.overrun = self.overrun or taken[0] > reservation.input_tokens or taken[1] > reservation.output_tokens
             self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
 
 
-def _as_spent(held: Hold) -> Spending:
-    record = held.record
+def _as_spent(reservation: Reservation) -> Spending:
+    record = reservation.record
     return Spending(
-        held.run,
+        reservation.run,
         record.kind,
         record.endpoint,
         record.model,
-        input_tokens=held.input_tokens,
-        output_tokens=held.output_tokens,
+        input_tokens=reservation.input_tokens,
+        output_tokens=reservation.output_tokens,
     )
 
 

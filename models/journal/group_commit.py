@@ -11,7 +11,8 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 ResultT = TypeVar("ResultT")
@@ -66,18 +67,18 @@ class GroupCommit(Generic[ConnectionT]):
             self._thread.join()
             raise problem
 
-    def submit(self, work: Callable[[ConnectionT], ResultT]) -> asyncio.Future[ResultT]:
-        """A future of the running loop for the result of `work`, done once it is committed to disk.
+    async def submit(self, work: Callable[[ConnectionT], ResultT]) -> ResultT:
+        """The result of `work`, once it is committed to disk.
 
-        `work` is carried out even if nobody awaits it any more, so that no answer is lost.
-        Raises `ClosedError`.
+        `work` is carried out even if the caller is cancelled, so that no answer is lost. Raises `ClosedError`.
         """
-        job = _Job(work, asyncio.get_running_loop().create_future())
+        job = _Job(work, Future())
+        job.result.set_running_or_notify_cancel()  # cannot be cancelled any more
         with self._closing:
             if self._closed:
                 raise ClosedError
             self._work.put(job)
-        return job.future
+        return await asyncio.wrap_future(job.result)
 
     def close(self) -> None:
         """Finish submitted work, then close the connection; may be called twice."""
@@ -127,28 +128,15 @@ class GroupCommit(Generic[ConnectionT]):
                     self._run(connection, [job])
             else:
                 for job in batch:
-                    job.settle(None, error)
+                    job.result.set_exception(error)
         else:
             for job, result in zip(batch, results, strict=True):
-                job.settle(result, None)
+                job.result.set_result(result)
 
 
+@dataclass(frozen=True, slots=True)
 class _Job(Generic[ConnectionT, ResultT]):
-    """A piece of work and the future that awaits it."""
+    """A piece of work and the future of its result."""
 
-    def __init__(self, work: Callable[[ConnectionT], ResultT], future: asyncio.Future[ResultT]) -> None:
-        self.work = work
-        self.future = future
-
-    def settle(self, result: ResultT | None, error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed and nobody waits any more
-            self.future.get_loop().call_soon_threadsafe(_settle, self.future, result, error)
-
-
-def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    work: Callable[[ConnectionT], ResultT]
+    result: Future[ResultT]

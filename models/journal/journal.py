@@ -92,7 +92,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def once_each(
+    async def get_or_call(
         self,
         records: Sequence[CallRecord],
         scope: RunScope,
@@ -153,11 +153,11 @@ class Journal:
 
     async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
         """The spending of runs so far, by model; of all runs if none are named."""
-        return await self.submit(lambda db: spending_table.spent(db, runs))
+        return await self.submit(lambda db: spending_table.load_spending(db, runs))
 
     async def spending_by_day(self) -> list[tuple[str, Spending]]:
         """The spending of each day by model, as far as its answers and runs are still stored."""
-        return await self.submit(spending_table.spent_by_day)
+        return await self.submit(spending_table.load_spending_by_day)
 
     def since_opened(self) -> list[Spending]:
         """Calls paid and reused through this journal since it was opened; never blocks."""

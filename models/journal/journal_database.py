@@ -133,8 +133,8 @@ class JournalFile:
 
 
 DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
-SCHEMA_VERSION: Final = 4
-LOCK_PATIENCE: Final = 30.0  # seconds to wait for another writing process
+SCHEMA_VERSION: Final = 1
+LOCK_TIMEOUT: Final = 30.0  # seconds to wait for another writing process
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS answers (
     id INTEGER PRIMARY KEY,
@@ -167,9 +167,9 @@ CREATE TABLE IF NOT EXISTS spending (
     reused INTEGER NOT NULL DEFAULT 0,
     input_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
-    held_calls INTEGER NOT NULL DEFAULT 0,
-    held_input INTEGER NOT NULL DEFAULT 0,
-    held_output INTEGER NOT NULL DEFAULT 0,
+    reserved_calls INTEGER NOT NULL DEFAULT 0,
+    reserved_input INTEGER NOT NULL DEFAULT 0,
+    reserved_output INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run, kind, endpoint, model)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS beginnings (
@@ -184,27 +184,15 @@ CREATE TABLE IF NOT EXISTS contexts (
     PRIMARY KEY (run, endpoint, model)
 ) WITHOUT ROWID;
 """
-_COUNTS: Final = "paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output".split(", ")
-# The first two versions stored whatever a server reported as usage: fractions, texts, negative numbers.
-_MEND_COUNTS: Final = "UPDATE spending SET " + ", ".join(
-    f"{name} = min(max(CAST({name} AS INTEGER), 0), 1000000000000)" for name in _COUNTS
-)
-# The first version counted from the uses, so answers could not be pruned without losing the count.
-_COUNT_USES: Final = """
-INSERT INTO spending (run, kind, endpoint, model, paid, reused, input_tokens, output_tokens)
-SELECT u.run, a.kind, a.endpoint, a.model, sum(u.paid), sum(NOT u.paid),
-    sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)
-FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4;
-"""
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None, factory=TextConnection)
+    db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
     try:
         db.text_factory = _text
-        write_ahead(db, LOCK_PATIENCE)
+        write_ahead(db, LOCK_TIMEOUT)
         db.execute("PRAGMA synchronous = FULL")
         if _version(db) != SCHEMA_VERSION:
             _make_tables(db)
@@ -222,10 +210,6 @@ def _make_tables(db: sqlite3.Connection) -> None:
             raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
         for statement in _SCHEMA.split(";\n"):
             db.execute(statement)
-        if version == 1:
-            db.execute(_COUNT_USES)
-        if version:
-            db.execute(_MEND_COUNTS)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
     except BaseException:

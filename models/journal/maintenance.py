@@ -72,7 +72,7 @@ def survey(database: JournalDatabase) -> Survey:
     with _opened(database) as db:
         answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
         spending_table.ANSWERS.read(db.execute(answers))  # sums would count what is wrong as 0
-        spending_table.spent(db)
+        spending_table.load_spending(db)
         models = db.execute(
             "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"
             " ORDER BY 4 DESC, 1, 2, 3"

@@ -31,7 +31,7 @@ class RunScope:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Reservation:
     """The reservation for one request of a run: the request itself and the maximum tokens it can take.
 
     `counted` is the size of its prompt by the tokenizer of the model's name, if available: it is less than
@@ -55,7 +55,7 @@ class CallResult:
     payload: str
     input_tokens: int = 0
     output_tokens: int = 0
-    hold: Hold | None = None
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class CachedAnswer:
 class Spending:
     """The spending of one run on one model.
 
-    `paid` are answered calls (for embeddings: texts), `reused` are answers from the journal; `held_calls` are requests
-    without an answer so far, with the maximum that they may cost.
+    `paid` are answered calls (for embeddings: texts), `reused` are answers from the journal; `reserved_calls` are
+    requests without an answer so far, with the maximum that they may cost.
     """
 
     run: str
@@ -82,9 +82,9 @@ class Spending:
     reused: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    held_calls: int = 0
-    held_input: int = 0
-    held_output: int = 0
+    reserved_calls: int = 0
+    reserved_input: int = 0
+    reserved_output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +119,24 @@ class Usage:
 _MILLION: Final = 1_000_000
 
 
-def cost_of(price: Price, input_tokens: int, output_tokens: int) -> float:
+def call_cost(price: Price, input_tokens: int, output_tokens: int) -> float:
     """The cost of these tokens, in the currency of the price."""
     return (price.input * input_tokens + price.output * output_tokens) / _MILLION
 
 
-def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, held: bool = False) -> float | None:
-    """The total cost over all models, including reservations if `held`; None if a price is unknown.
+def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
+    """The total cost over all models, including reservations if `reserved`; None if a price is unknown.
 
     A model that took no tokens needs no price.
     """
     total = 0.0
     for row in spent:
-        input_tokens = row.input_tokens + (row.held_input if held else 0)
-        output_tokens = row.output_tokens + (row.held_output if held else 0)
+        input_tokens = row.input_tokens + (row.reserved_input if reserved else 0)
+        output_tokens = row.output_tokens + (row.reserved_output if reserved else 0)
         if not input_tokens and not output_tokens and not (row.paid and row.kind == "chat"):
             continue
         price = prices.get(row.model)
         if price is None:
             return None
-        total += cost_of(price, input_tokens, output_tokens)
+        total += call_cost(price, input_tokens, output_tokens)
     return total

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.messages.utils import count_tokens_approximately
 
-from ..http.endpoints import ModelIdentity, canonical_json, key_of
-from ..http.responses import usage_of
+from ..http.endpoints import ModelIdentity, canonical_json, hash_key
+from ..http.responses import read_usage
 
 # Bumped if the same conversation would be sent to a model differently.
 _KEY_VERSION = 1
@@ -40,7 +40,7 @@ def request_key(
     Usage, response metadata and ids are ignored. The id of a tool call is replaced by its position in the
     conversation, so that runs have the same key even if servers generate different ids.
     """
-    return key_of(
+    return hash_key(
         {
             "version": _KEY_VERSION,
             "endpoint": identity.endpoint,
@@ -82,7 +82,7 @@ def _without_ids(content: str | list[Any]) -> object:
     ]
 
 
-def payload_of(message: AIMessage, key: str) -> str:
+def to_payload(message: AIMessage, key: str) -> str:
     """Serialize an answer as JSON: content, tool calls, usage and finish reason, without unprintable characters.
 
     The ids of tool calls are regenerated from the key: some servers omit them or give every call the same one, and a
@@ -106,7 +106,7 @@ def payload_of(message: AIMessage, key: str) -> str:
                 }
                 for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
             ],
-            "usage": usage_of(message.usage_metadata, "input_tokens", "output_tokens"),
+            "usage": read_usage(message.usage_metadata, "input_tokens", "output_tokens"),
             "finish_reason": printable(finish) if isinstance(finish, str) else None,
             "refusal": printable(message.additional_kwargs.get("refusal")),
         }
@@ -127,17 +127,17 @@ def printable(value: Any) -> Any:
     return value
 
 
-def tokens_of(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
+def count_usage(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
     """Tokens of prompt and answer as counted by the server, else estimated, since zero would bypass any budget.
 
     Neither is negative, and a non-empty prompt or answer never counts as zero.
     """
-    usage = usage_of(answer.usage_metadata, "input_tokens", "output_tokens")
+    usage = read_usage(answer.usage_metadata, "input_tokens", "output_tokens")
     read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
     return read or count_tokens_approximately(asked), written or count_tokens_approximately([answer])
 
 
-def message_of(payload: str) -> AIMessage:
+def from_payload(payload: str) -> AIMessage:
     """Deserialize an answer; new and replayed answers both pass through here, so that they are equal.
 
     Raises `UnreadableAnswerError`.
@@ -154,7 +154,7 @@ def _message_of(data: Any) -> AIMessage:
         content=data["content"],
         tool_calls=[tool_call(**call) for call in data["tool_calls"]],
         invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
-        usage_metadata=usage_of(data["usage"], "input_tokens", "output_tokens"),
+        usage_metadata=read_usage(data["usage"], "input_tokens", "output_tokens"),
         response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
         additional_kwargs={"refusal": refusal} if refusal else {},
     )

@@ -16,35 +16,18 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol, Self
 
+from ..concurrency import ThreadSafeEvent
+
 try:
     import fcntl
 except ImportError:  # Windows: does not wait for calls of other processes
     fcntl = None  # type: ignore[assignment]
 
 # Another process may hang without ending. After waiting this long, the call is made anyway.
-PATIENCE = 300.0  # seconds
-_FIRST_LOOK: Final = 0.01
-_LONGEST_LOOK: Final = 0.2
-_HELD: Final = frozenset({errno.EACCES, errno.EAGAIN})
-
-
-class CrossLoopEvent:
-    """A one-time event that tasks in several event loops can await."""
-
-    def __init__(self) -> None:
-        self._waiting: list[asyncio.Future[None]] = []
-
-    def join(self) -> asyncio.Future[None]:
-        """A future of the running loop that is done when the event fires."""
-        event = asyncio.get_running_loop().create_future()
-        self._waiting.append(event)
-        return event
-
-    def land(self) -> None:
-        """Fire the event; to be called once, when nobody can join any more."""
-        for event in self._waiting:
-            with suppress(RuntimeError):  # the loop is closed and nobody waits any more
-                event.get_loop().call_soon_threadsafe(_settle, event)
+CALL_TIMEOUT = 300.0  # seconds
+FIRST_POLL_INTERVAL: Final = 0.01
+MAX_POLL_INTERVAL: Final = 0.2
+_LOCKED_ERRORS: Final = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 class CallLocks(Protocol):
@@ -98,7 +81,7 @@ class KeyLocks:
                     os.close(self._file)
                     self._file = None
             except OSError as error:
-                return error.errno not in _HELD  # on a file system without locks every key is free
+                return error.errno not in _LOCKED_ERRORS  # on a file system without locks every key is free
         return True
 
     def give_back(self, key: str) -> None:
@@ -141,7 +124,7 @@ class SingleFlight:
     _opening: Final = threading.Lock()
 
     def __init__(self, locks: CallLocks) -> None:
-        self._in_flight: dict[str, CrossLoopEvent] = {}
+        self._in_flight: dict[str, ThreadSafeEvent] = {}
         self._guard = threading.Lock()
         self._locks = locks
         self._users = 0
@@ -172,7 +155,7 @@ class SingleFlight:
 
     @asynccontextmanager
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the exclusive right to request `keys` for the block.
+        """Reservation the exclusive right to request `keys` for the block.
 
         Waits for equal calls in flight; afterwards the caller finds their answers in the journal, or makes the call
         itself if the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping
@@ -190,40 +173,28 @@ class SingleFlight:
                 self._locks.give_back(key)
                 with self._guard:
                     event = self._in_flight.pop(key)
-                event.land()
-
-    def waiting_for(self, key: str) -> int:
-        """The number of waiters for `key` in this process."""
-        with self._guard:
-            event = self._in_flight.get(key)
-            return len(event._waiting) if event else 0
+                event.set()
 
     async def _claim_in_process(self, key: str) -> None:
         while True:
             with self._guard:
                 other = self._in_flight.get(key)
                 if other is None:
-                    self._in_flight[key] = CrossLoopEvent()
+                    self._in_flight[key] = ThreadSafeEvent()
                     return
-                event = other.join()
-            await event
+            await other.wait()
 
     async def _claim_across_processes(self, key: str) -> None:
         if await self._take(key):
             return
         now = asyncio.get_running_loop().time
-        until, look = now() + PATIENCE, _FIRST_LOOK
-        while now() < until:
-            await asyncio.sleep(look)
+        deadline, interval = now() + CALL_TIMEOUT, FIRST_POLL_INTERVAL
+        while now() < deadline:
+            await asyncio.sleep(interval)
             if await self._take(key):
                 return
-            look = min(2 * look, _LONGEST_LOOK)
+            interval = min(2 * interval, MAX_POLL_INTERVAL)
 
     async def _take(self, key: str) -> bool:
         taken = self._locks.take(key)
         return await taken if isinstance(taken, Awaitable) else taken
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

@@ -1,8 +1,8 @@
 """Tracks the spending of runs by model, in the journal's own transactions.
 
 Spending is counted as it happens, not derived from answers: those may be pruned, and a budget needs it before every
-call. *Held* amounts are reserved for requests whose answer has not been committed: they are in flight, their process
-was killed, or the answer was lost. Such requests may have been paid for, so they count against a budget.
+call. *Reserved* amounts are for requests whose answer has not been committed: they are in flight, their process was
+killed, or the answer was lost. Such requests may have been paid for, so they count against a budget.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ from typing import Final, get_args
 
 from ...table_columns import FLAG, MOMENT, TEXT, TypedTable, choice, integer
 from .journal_database import JournalConnection
-from .records import CallKind, CallRecord, CallResult, Hold, Spending
+from .records import CallKind, CallRecord, CallResult, Reservation, Spending
 
 _ROW: Final = (
     "INSERT INTO spending (run, kind, endpoint, model) VALUES (?, ?, ?, ?) ON CONFLICT (run, kind, endpoint, model)"
 )
 _QUARTER: Final = 900  # seconds
-_COLUMNS: Final = (
-    "run, kind, endpoint, model, paid, reused, input_tokens, output_tokens, held_calls, held_input, held_output"
-)
-
-_COUNTS: Final = "paid reused input_tokens output_tokens held_calls held_input held_output".split()
+_COUNTS: Final = "paid reused input_tokens output_tokens reserved_calls reserved_input reserved_output".split()
+_COLUMNS: Final = f"run, kind, endpoint, model, {', '.join(_COUNTS)}"
 _KIND: Final = choice(*get_args(CallKind))
 _SPENDING: Final = TypedTable(
     "spending",
@@ -46,8 +43,8 @@ BEGINNINGS: Final = TypedTable("beginnings", ("run",), {"run": TEXT, "after": in
 def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
     """Count an answer committed in this transaction, and release its reservation."""
     _add(db, run, record, paid=1, input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
-    if outcome.hold is not None:
-        release(db, outcome.hold)
+    if outcome.reservation is not None:
+        release(db, outcome.reservation)
 
 
 def note_reused(db: JournalConnection, run: str, record: CallRecord) -> None:
@@ -55,31 +52,31 @@ def note_reused(db: JournalConnection, run: str, record: CallRecord) -> None:
     _add(db, run, record, reused=1)
 
 
-def hold(db: JournalConnection, held: Hold) -> None:
+def reserve(db: JournalConnection, reservation: Reservation) -> None:
     """Reserve a request."""
     _add(
         db,
-        held.run,
-        held.record,
-        held_calls=held.calls,
-        held_input=held.input_tokens,
-        held_output=held.output_tokens,
+        reservation.run,
+        reservation.record,
+        reserved_calls=reservation.calls,
+        reserved_input=reservation.input_tokens,
+        reserved_output=reservation.output_tokens,
     )
 
 
-def release(db: JournalConnection, held: Hold) -> None:
-    """Release a reservation, or the part of it in `held`."""
+def release(db: JournalConnection, reservation: Reservation) -> None:
+    """Release a reservation, or the part of it in `reservation`."""
     _add(
         db,
-        held.run,
-        held.record,
-        held_calls=-held.calls,
-        held_input=-held.input_tokens,
-        held_output=-held.output_tokens,
+        reservation.run,
+        reservation.record,
+        reserved_calls=-reservation.calls,
+        reserved_input=-reservation.input_tokens,
+        reserved_output=-reservation.output_tokens,
     )
 
 
-def spent(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spending]:
+def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spending]:
     """The spending of runs so far, with reservations; of all runs if none are named."""
     if runs is not None and not runs:
         return []
@@ -88,7 +85,7 @@ def spent(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spen
     return [Spending(*row) for row in _SPENDING.read(rows)]
 
 
-def spent_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
+def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
     """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
     USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count what is wrong as 0
     ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))
@@ -125,13 +122,13 @@ def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> No
         )
 
 
-def kept_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
+def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
     """The context sizes of a run's models, by endpoint and model; None if unknown."""
     rows = _CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
     return {(endpoint, model): size or None for _, endpoint, model, size in rows}
 
 
-def keep_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
+def save_context_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
     """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
     db.executemany(

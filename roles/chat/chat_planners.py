@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import Any, Final, get_args
 
@@ -14,9 +15,8 @@ from pydantic import Field, field_validator
 
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, WHOLE, Room
-from ...prompts import PromptLibrary
 from ...text.normalize import plain_wording
-from ..extractive.follow_ups import stand_alone_after
+from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
@@ -31,7 +31,7 @@ from .prompt_format import (
     shortened,
     tokens_of,
 )
-from .structured_output import Note, StructuredAnswer, ask, log_note, repaired_json
+from .structured_output import ChatRole, StructuredAnswer, repaired_json
 
 # Shares of the context size left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6
@@ -39,29 +39,14 @@ _EXPERIMENT_SHARE: Final = 0.25
 _LEAST_ANSWER_TOKENS: Final = 40
 
 
-class _ToolPlanner:
-    """What planners of searches share.
+@dataclass(frozen=True)
+class _ToolPlanner(ChatRole):
+    """What planners of searches share; `tool_specs` are OpenAI function specifications of the graph's tools."""
 
-    Args:
-        tool_specs: OpenAI function specifications of the tools, which belong to the graph.
-        max_tokens: limit for one answer, in tokens of the model.
-        room: the server's context size.
-    """
+    tool_specs: Sequence[Mapping[str, Any]]
 
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        tool_specs: Sequence[Mapping[str, Any]],
-        *,
-        max_tokens: int,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._tool_specs = tuple(tool_specs)
-        self._max_tokens = max_tokens
-        self._room = room
+    async def _next_turn(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        return await next_turn(self.caller, messages, self.tool_specs, self.max_tokens, self.room)
 
 
 class ChatPlanner(_ToolPlanner):
@@ -69,11 +54,11 @@ class ChatPlanner(_ToolPlanner):
 
     def open(self, brief: SectionBrief) -> list[BaseMessage]:
         """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
-        system = self._prompts["planner_system"].render()
-        wants = self._prompts[f"planner_needs_{brief.kind}"].render()
+        system = self.prompts["planner_system"].render()
+        wants = self.prompts[f"planner_needs_{brief.kind}"].render()
 
         def task(experiment: str = "", evidence: str = "") -> str:
-            return self._prompts["planner_task"].render(
+            return self.prompts["planner_task"].render(
                 kind=brief.kind,
                 needs=wants,
                 experiment=experiment,
@@ -82,10 +67,10 @@ class ChatPlanner(_ToolPlanner):
                 searches_left=brief.searches_left,
             )
 
-        beside = (system, json.dumps(self._tool_specs), task())
-        total = self._room.left(WHOLE, *beside, share=_EXPERIMENT_SHARE)
+        beside = (system, json.dumps(self.tool_specs), task())
+        total = self.room.left(WHOLE, *beside, share=_EXPERIMENT_SHARE)
         experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
-        total = self._room.left(WHOLE, *beside, experiment, share=EVIDENCE_SHARE)
+        total = self.room.left(WHOLE, *beside, experiment, share=EVIDENCE_SHARE)
         return [
             SystemMessage(system),
             HumanMessage(task(experiment, present_evidence(brief.needs, brief.sources, total))),
@@ -97,7 +82,7 @@ class ChatPlanner(_ToolPlanner):
         The tools stay on offer when the budget is spent: removing them would change the prefix, and `guard` answers
         calls beyond the budget.
         """
-        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)
+        return await self._next_turn(messages)
 
 
 async def next_turn(
@@ -175,22 +160,22 @@ class ChatQuestionPlanner(_ToolPlanner):
 
     def open(self, brief: AnswerBrief) -> list[BaseMessage]:
         """The opening messages; later turns only append."""
-        system = self._prompts["question_planner_system"].render()
+        system = self.prompts["question_planner_system"].render()
 
         def task(evidence: str = "") -> str:
-            return self._prompts["question_planner_task"].render(
+            return self.prompts["question_planner_task"].render(
                 question=fenced(brief.sought, "question"),
                 library=brief.library,
                 evidence=evidence,
                 searches_left=brief.searches_left,
             )
 
-        total = self._room.left(WHOLE, system, json.dumps(self._tool_specs), task(), share=EVIDENCE_SHARE)
+        total = self.room.left(WHOLE, system, json.dumps(self.tool_specs), task(), share=EVIDENCE_SHARE)
         return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
 
     async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
         """The next turn, with tool calls while something is missing."""
-        return await next_turn(self._caller, messages, self._tool_specs, self._max_tokens, self._room)
+        return await self._next_turn(messages)
 
 
 MOST_NEEDS: Final = 7
@@ -225,59 +210,34 @@ class NeedsPlan(StructuredAnswer):
     needs: list[PlannedNeed] = Field(min_length=1, description="What has to be known.")
 
 
-class ChatNeedsPlanner:
-    """Implements `NeedsPlanner`.
+@dataclass(frozen=True)
+class ChatNeedsPlanner(ChatRole):
+    """Implements `NeedsPlanner`; `fallback` plans when two attempts of the model gave no valid plan."""
 
-    Args:
-        fallback: plans when two attempts of the model gave no valid plan.
-        max_tokens: limit for one answer, in tokens of the model.
-        note: receives one line when no plan was valid.
-        room: the server's context size.
-    """
-
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        fallback: NeedsPlanner,
-        *,
-        max_tokens: int,
-        note: Note = log_note,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._fallback = fallback
-        self._max_tokens = max_tokens
-        self._note = note
-        self._room = room
+    fallback: NeedsPlanner
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """Three to seven needs; those of the fallback when no valid plan was given."""
-        instructions = self._prompts["needs_system"].render(most=MOST_NEEDS)
+        instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
-        plan = await ask(
-            self._caller,
-            self._prompts,
+        plan = await self.ask(
             [system, HumanMessage(task)],
             NeedsPlan,
-            max_tokens=self._max_tokens,
             # The same question typed differently, or asked after unrelated papers were added, gets the cached plan, so
             # that nothing is read again for it.
             cache_messages=[
                 system,
                 HumanMessage(plain_wording(self._task(brief, _titles(papers), str(system.content)))),
             ],
-            room=self._room,
         )
         planned = () if plan is None else numbered_needs(plan.needs)
         if planned:
             return planned
-        self._note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
-        return await self._fallback.needs(brief, papers)
+        self.note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
+        return await self.fallback.needs(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
-        near = present_lines(first_lines(papers, self._room.left(WHOLE, system, share=0.25)), "papers")
+        near = present_lines(first_lines(papers, self.room.left(WHOLE, system, share=0.25)), "papers")
         return self._task_of(brief, near, system)
 
     @singledispatchmethod
@@ -286,15 +246,15 @@ class ChatNeedsPlanner:
 
     @_task_of.register
     def _(self, brief: AnswerBrief, near: str, system: str) -> str:
-        prompt, question = self._prompts["needs_question_task"], fenced(brief.sought, "question")
+        prompt, question = self.prompts["needs_question_task"], fenced(brief.sought, "question")
         bare = prompt.render(turns="", question=question, papers=near)
-        turns = present_turns(brief.turns, self._room.left(WHOLE, system, bare))
+        turns = present_turns(brief.turns, self.room.left(WHOLE, system, bare))
         return prompt.render(turns=turns, question=question, papers=near)
 
     @_task_of.register
     def _(self, brief: SectionBrief, near: str, system: str) -> str:
-        room = self._room
-        prompt, wants = self._prompts["needs_section_task"], self._prompts[f"planner_needs_{brief.kind}"].render()
+        room = self.room
+        prompt, wants = self.prompts["needs_section_task"], self.prompts[f"planner_needs_{brief.kind}"].render()
         queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
         bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)
         total = room.left(WHOLE, system, bare)
@@ -329,29 +289,17 @@ class Rewritten(StructuredAnswer):
     question: str = Field(min_length=3, description="The question as it stands alone.")
 
 
-class ChatRewriter:
+class ChatRewriter(ChatRole):
     """Implements `QuestionRewriter`; falls back to rules when two attempts give nothing usable."""
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """See `QuestionRewriter`; the first question of a conversation needs no model."""
         if not earlier:
             return question
-        task = self._prompts["rewriter_task"].render(turns=_shown(earlier), question=fenced(question, "question"))
-        messages = [SystemMessage(self._prompts["rewriter_system"].render()), HumanMessage(task)]
-        answer = await ask(
-            self._caller,
-            self._prompts,
-            messages,
-            Rewritten,
-            max_tokens=self._max_tokens,
-            check=_no_longer_than_one_asks,
-        )
-        return one_line(answer.question) if answer is not None else stand_alone_after(question, earlier)
+        task = self.prompts["rewriter_task"].render(turns=_shown(earlier), question=fenced(question, "question"))
+        messages = [SystemMessage(self.prompts["rewriter_system"].render()), HumanMessage(task)]
+        answer = await self.ask(messages, Rewritten, check=_no_longer_than_one_asks)
+        return one_line(answer.question) if answer is not None else condense_question(question, earlier)
 
 
 def _no_longer_than_one_asks(answer: Rewritten) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -17,10 +18,8 @@ from pydantic import Field, field_validator, model_validator
 from ...documents import Chunk
 from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
-from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
-from ...models.context_size import UNLIMITED, WHOLE, Room
-from ...prompts import PromptLibrary
+from ...models.context_size import WHOLE
 from ...text.normalize import plain_wording
 from ..protocols import Findings, PassageFinding, Purpose
 from .prompt_format import (
@@ -33,7 +32,7 @@ from .prompt_format import (
     shortened,
     tokens_of,
 )
-from .structured_output import Note, StructuredAnswer, ask, log_note
+from .structured_output import ChatRole, StructuredAnswer
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2
@@ -42,43 +41,29 @@ _TELLING: Final = 2  # characters of a number that is more than a count
 _PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
-class ChatReader:
-    """Reads windows with a chat model.
+@dataclass(frozen=True)
+class ChatReader(ChatRole):
+    """Reads windows with a chat model; windows that exceed the context size are read in several calls.
 
     Args:
         statement_words: requested length of a finding; one more than twice as long is cut.
-        max_tokens: limit for one answer, in tokens of the model.
-        note: receives one line about each reading without a valid answer.
-        room: the server's context size; windows that exceed it are read in several calls.
     """
 
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        *,
-        statement_words: int,
-        max_tokens: int,
-        note: Note = log_note,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._statement_words = statement_words
-        self._max_tokens = max_tokens
-        self._note = note
-        self._room = room
-        self._system = SystemMessage(prompts["reader_system"].render(words=statement_words))
+    statement_words: int = field(kw_only=True)
+
+    @cached_property
+    def _system(self) -> SystemMessage:
+        return SystemMessage(self.prompts["reader_system"].render(words=self.statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
         """The findings, best first; none when nothing helps.
 
         Chunks without a valid answer after one retry are unreadable.
         """
-        if self._room.size is None:
+        if self.room.size is None:
             return await self._read(purpose, windows)
         beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
-        parts = list(_parts(windows, self._room.left(WHOLE, *beside)))
+        parts = list(_parts(windows, self.room.left(WHOLE, *beside)))
         readings = await gather_all(self._read(purpose, part) for part in parts)
         found = sorted((item for reading in readings for item in reading), key=lambda item: -item.score)
         return Findings(found, (name for reading in readings for name in reading.unreadable))
@@ -89,20 +74,16 @@ class ChatReader:
             return Findings()
         passages = present_windows(windows)
         plain = plain_wording(purpose.text)
-        answer = await ask(
-            self._caller,
-            self._prompts,
+        answer = await self.ask(
             self._messages(purpose, purpose.text, passages, len(windows)),
             PassageReading,
-            max_tokens=self._max_tokens,
             check=lambda reading: _check_sentences(reading, len(sentences)),
             # The same question typed differently gets the cached reading.
             cache_messages=None if plain == purpose.text else self._messages(purpose, plain, passages, len(windows)),
-            room=self._room,
         )
         if answer is None:
             left_out = ", ".join(window.id for window in windows)
-            self._note(f"{left_out}: left out, since the reader gave no valid answer in two attempts.")
+            self.note(f"{left_out}: left out, since the reader gave no valid answer in two attempts.")
             return Findings(unreadable=(chunk.id for window in windows for chunk in window.chunks))
         findings = [self._finding(item, sentences, purpose) for item in answer.findings[: most_findings(len(windows))]]
         return Findings(sorted((item for item in findings if item), key=lambda item: -item.score))
@@ -126,7 +107,7 @@ class ChatReader:
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
             paper=window.paper,
-            statement=beginning(item.statement, 2 * self._statement_words),
+            statement=beginning(item.statement, 2 * self.statement_words),
             score=item.score,
             need=served or (known[0] if known else ""),
             spans=runs_of(words),
@@ -134,9 +115,9 @@ class ChatReader:
         )
 
     def _messages(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
-        text = shortened(text, self._room.left(WHOLE, share=_PURPOSE_SHARE))
+        text = shortened(text, self.room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
-        task = self._prompts["reader_task"].render(
+        task = self.prompts["reader_task"].render(
             purpose=fenced(text, "purpose"),
             needs=present_lines(needs, "needs"),
             passages=passages,

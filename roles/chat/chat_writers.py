@@ -12,7 +12,7 @@ from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
-from ...prompts import Prompt, PromptLibrary
+from ...prompts import Prompt
 from ..protocols import AnswerBrief, Draft, FailingSentence, SectionBrief
 from .clean_output import AnswerFilter, StreamedProse, answer_alone, cut_off, prose
 from .prompt_format import (
@@ -36,6 +36,7 @@ from .prompt_format import (
     shortened,
 )
 from .sentence_repair import repaired_sentences
+from .structured_output import ChatRole
 
 # Shares of a prompt.
 _DRAFT_SHARE: Final = 0.2
@@ -115,79 +116,73 @@ _EXPERIMENT_SHARE: Final = 0.3
 _EARLIER_SHARE: Final = 0.25
 
 
-class ChatWriter:
-    """Implements `SectionWriter`; `max_tokens` limits one answer, `room` is the server's context size."""
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
-        self._room = room
+class ChatWriter(ChatRole):
+    """Implements `SectionWriter`."""
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; its text is empty when two attempts gave none."""
         task, sources = self._task(brief)
-        return await self._answer(task, left_out(sources, self._room), listener)
+        return await self._answer(task, left_out(sources, self.room), listener)
 
     async def repair(
         self, brief: SectionBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
         """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
-        request = repair_request(self._prompts["writer_repair"], draft, problems, self._room)
+        request = repair_request(self.prompts["writer_repair"], draft, problems, self.room)
         task, sources = self._task(brief, request)
         # One message that starts like the first request: chat templates of some local models refuse two user
         # messages in a row, and the server has the common prefix in its cache.
-        mended = await self._answer(f"{task}\n\n{request}", left_out(sources, self._room))
+        mended = await self._answer(f"{task}\n\n{request}", left_out(sources, self.room))
         return repaired_or_original(draft, mended)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """See `SectionWriter`; the experiment is shown when a number was not found, which may be one of its own."""
         numbers = any(item.of_number for item in failing)
-        total = self._room.left(WHOLE, self._prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)
+        total = self.room.left(WHOLE, self.prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)
         shown = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
         experiment = shown if numbers else ""
         return await repaired_sentences(
-            self._caller,
-            self._prompts,
+            self.caller,
+            self.prompts,
             failing,
-            max_tokens=self._max_tokens,
+            max_tokens=self.max_tokens,
             experiment=experiment,
-            room=self._room,
+            room=self.room,
         )
 
     def _task(self, brief: SectionBrief, *beside: str) -> tuple[str, PresentedSources]:
         """The task and its sources: as many as fit into the context together with the rest and with `beside`."""
-        plan = self._prompts[f"writer_plan_{brief.kind}"].render()
+        plan = self.prompts[f"writer_plan_{brief.kind}"].render()
 
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
-            return self._prompts["writer_task"].render(
+            return self.prompts["writer_task"].render(
                 kind=brief.kind,
-                words=self._room.words(brief.words),
+                words=self.room.words(brief.words),
                 plan=plan,
                 experiment=experiment,
                 sources=sources,
                 earlier=earlier,
             )
 
-        known = (self._prompts["writer_system"].render(), task(), *beside)
-        total = self._room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
+        known = (self.prompts["writer_system"].render(), task(), *beside)
+        total = self.room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
         experiment = present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS, total)
-        earlier = self._earlier(brief, self._room.left(EARLIER_TOKENS, *known, share=_EARLIER_SHARE))
+        earlier = self._earlier(brief, self.room.left(EARLIER_TOKENS, *known, share=_EARLIER_SHARE))
         framed = frame_of(brief.needs)
-        total = self._room.left(SOURCES_TOKENS, *known, experiment, earlier, framed)
+        total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, framed)
         sources = present_findings(brief.needs, brief.sources, total)
         return task(experiment, sources.text, earlier), sources
 
     def _earlier(self, brief: SectionBrief, tokens: int) -> str:
         """The finished sections of a paper that this one sums up; empty when it sums none up."""
         sections = present_earlier(brief.earlier or (), brief.kind, tokens)
-        return self._prompts["writer_earlier"].render(sections=sections) if sections else ""
+        return self.prompts["writer_earlier"].render(sections=sections) if sections else ""
 
     async def _answer(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
-        again = self._prompts["writer_again"].render()
-        system = self._prompts["writer_system"].render()
+        again = self.prompts["writer_again"].render()
+        system = self.prompts["writer_system"].render()
         return await generate_draft(
-            self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes, listener=listener
+            self.caller, system, task, again, max_tokens=self.max_tokens, notes=notes, listener=listener
         )
 
 
@@ -196,14 +191,8 @@ _TURNS_SHARE: Final = 0.2
 _RECALLED_SHARE: Final = 0.35
 
 
-class ChatAnswerer:
-    """Implements `AnswerWriter`; `max_tokens` limits one answer, `room` is the server's context size."""
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
-        self._room = room
+class ChatAnswerer(ChatRole):
+    """Implements `AnswerWriter`."""
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""
@@ -218,46 +207,44 @@ class ChatAnswerer:
         self, brief: AnswerBrief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
         """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
-        request = repair_request(self._prompts["answer_repair"], draft, problems, self._room)
+        request = repair_request(self.prompts["answer_repair"], draft, problems, self.room)
         task, notes = self._task(brief, request)
         return repaired_or_original(draft, answer_alone(await self._generate(f"{task}\n\n{request}", notes)))
 
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """See `SectionWriter`."""
-        return await repaired_sentences(
-            self._caller, self._prompts, failing, max_tokens=self._max_tokens, room=self._room
-        )
+        return await repaired_sentences(self.caller, self.prompts, failing, max_tokens=self.max_tokens, room=self.room)
 
     def _task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
         """The task, and notes on what was left out so that it fits into the context together with `beside`."""
 
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
-            shown = self._prompts["answer_task"].render(
+            shown = self.prompts["answer_task"].render(
                 turns=turns,
                 recalled=recalled,
                 sources=sources,
                 question=fenced(brief.question, "question"),
-                words=self._room.words(brief.words),
+                words=self.room.words(brief.words),
             )
             if not brief.feedback:
                 return shown
-            again = self._prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
+            again = self.prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
             return f"{shown}\n\n{again}"
 
-        known = (self._prompts["answer_system"].render(), task(), *beside)
-        turns = present_turns(brief.turns, self._room.left(WHOLE, *known, share=_TURNS_SHARE))
+        known = (self.prompts["answer_system"].render(), task(), *beside)
+        turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
         recalled = present_recalled(
-            brief.recalled, self._room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
+            brief.recalled, self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
         )
-        total = self._room.left(FRESH_TOKENS, *known, turns, recalled.text, frame_of(brief.needs))
+        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, frame_of(brief.needs))
         sources = present_fresh(brief, total)
         unseen = sources
-        if self._room.size is not None:
+        if self.room.size is not None:
             unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
-        return task(turns, recalled.text, sources.text), left_out(unseen, self._room)
+        return task(turns, recalled.text, sources.text), left_out(unseen, self.room)
 
     async def _generate(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
-        system, again = self._prompts["answer_system"].render(), self._prompts["answer_again"].render()
+        system, again = self.prompts["answer_system"].render(), self.prompts["answer_again"].render()
         return await generate_draft(
-            self._caller, system, task, again, max_tokens=self._max_tokens, notes=notes, listener=listener
+            self.caller, system, task, again, max_tokens=self.max_tokens, notes=notes, listener=listener
         )

@@ -15,10 +15,7 @@ from typing import Any, Final, Literal
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, ValidationError, create_model, field_validator, model_validator
 
-from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
-from ...models.context_size import UNLIMITED, Room
-from ...prompts import PromptLibrary
 from ..protocols import CitedClaim, Comparison, DecidingSpan, PassageSentence, Source, Statement, Verdict
 from .clean_output import answer_text
 from .prompt_format import (
@@ -32,7 +29,7 @@ from .prompt_format import (
     tokens_of,
     without_markers,
 )
-from .structured_output import StructuredAnswer, ask, json_objects, lowercase, schema_of
+from .structured_output import ChatRole, StructuredAnswer, json_objects, lowercase, schema_of
 
 CLAIMS_AT_ONCE: Final = 16
 # Approximate number of tokens of passages and sentences in one call.
@@ -75,22 +72,16 @@ class _PreparedClaim:
 _Batch = Sequence[_PreparedClaim]
 
 
-class ChatJudge:
-    """Judges support with a chat model; `max_tokens` limits one answer, `room` is the server's context size."""
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int, room: Room = UNLIMITED) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
-        self._room = room
+class ChatJudge(ChatRole):
+    """Judges support with a chat model."""
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """A verdict for each source of each claim; "unjudged" when three attempts gave no valid answer."""
-        system, task = self._prompts["judge_system"].render(), self._prompts["judge_task"]
-        tokens = self._room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
+        system, task = self.prompts["judge_system"].render(), self.prompts["judge_task"]
+        tokens = self.room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
         asked = _prepared(claims, tokens)
         found: dict[int, tuple[Verdict, ...]] = {}
-        for verdicts in await gather_all(self._judged(batch) for batch in _batches(asked, self._max_tokens, tokens)):
+        for verdicts in await gather_all(self._judged(batch) for batch in _batches(asked, self.max_tokens, tokens)):
             found.update(verdicts)
         return [found[place] for place in range(len(claims))]
 
@@ -108,11 +99,11 @@ class ChatJudge:
         """The usable verdicts of one answer to a batch, by index."""
         letters = _letters(batch)
         schema = schema_of(_model(batch, letters))
-        answer = await self._caller.call(self._messages(batch, letters), schema=schema, max_tokens=self._max_tokens)
+        answer = await self.caller.call(self._messages(batch, letters), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):
             if found := _usable(data, batch, letters):
                 return found
-        await self._caller.reject(answer)
+        await self.caller.reject(answer)
         return {}
 
     async def _alone(self, item: _PreparedClaim) -> tuple[Verdict, ...]:
@@ -120,7 +111,7 @@ class ChatJudge:
         passages = item.by_letter(letters)
 
         messages = self._messages([item], letters)
-        if not self._room.holds(*(str(message.content) for message in messages)):
+        if not self.room.holds(*(str(message.content) for message in messages)):
             return (_TOO_LONG,) * len(item.ids)
 
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
@@ -130,15 +121,7 @@ class ChatJudge:
         def check(answer: SupportVerdicts) -> None:
             verdicts(answer)
 
-        answer = await ask(
-            self._caller,
-            self._prompts,
-            messages,
-            _model([item], letters),
-            max_tokens=self._max_tokens,
-            check=check,
-            room=self._room,
-        )
+        answer = await self.ask(messages, _model([item], letters), check=check)
         return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
 
     def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
@@ -149,11 +132,11 @@ class ChatJudge:
             source, name = passages[letter].source, f"passage {letter}"
             same = first.setdefault((source.paper.title, source.paper.year), name)
             shown.append(present_numbered(source, passages[letter].sentences, name, "" if same == name else same))
-        task = self._prompts["judge_task"].render(
+        task = self.prompts["judge_task"].render(
             passages="\n\n".join(shown),
             sentences=present_lines(list(_lines(batch, letters)), "sentences"),
         )
-        return [SystemMessage(self._prompts["judge_system"].render()), HumanMessage(task)]
+        return [SystemMessage(self.prompts["judge_system"].render()), HumanMessage(task)]
 
 
 def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
@@ -455,13 +438,8 @@ class PassageComparison(StructuredAnswer):
     _lowercase = field_validator("verdict", mode="before")(lowercase)
 
 
-class ChatContradictionJudge:
-    """Implements `ContradictionJudge`; `max_tokens` limits one answer."""
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
+class ChatContradictionJudge(ChatRole):
+    """Implements `ContradictionJudge`."""
 
     async def compare(self, first: Statement, second: Statement) -> Comparison:
         """Whether the statements contradict, and where; "unjudged" when two attempts gave no valid answer."""
@@ -473,11 +451,9 @@ class ChatContradictionJudge:
                 if not answer.claim:
                     raise ValueError("field claim: it is empty, though the passages contradict")
 
-        task = self._prompts["contradiction_task"].render(first=_shown(first, "A"), second=_shown(second, "B"))
-        messages = [SystemMessage(self._prompts["contradiction_system"].render()), HumanMessage(task)]
-        answer = await ask(
-            self._caller, self._prompts, messages, PassageComparison, max_tokens=self._max_tokens, check=check
-        )
+        task = self.prompts["contradiction_task"].render(first=_shown(first, "A"), second=_shown(second, "B"))
+        messages = [SystemMessage(self.prompts["contradiction_system"].render()), HumanMessage(task)]
+        answer = await self.ask(messages, PassageComparison, check=check)
         if answer is None:
             return Comparison("unjudged", reason="the judge gave no valid answer, twice")
         claim, reason = (one_line(text)[:_LONGEST_LINE] for text in (answer.claim, answer.reason))

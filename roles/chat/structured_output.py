@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -81,43 +82,55 @@ def _strict(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
     }
 
 
-async def ask(
-    caller: ChatCaller,
-    prompts: PromptLibrary,
-    messages: Sequence[BaseMessage],
-    model: type[AnswerT],
-    *,
-    max_tokens: int,
-    check: Callable[[AnswerT], None] = lambda answer: None,
-    cache_messages: Sequence[BaseMessage] | None = None,
-    room: Room = UNLIMITED,
-) -> AnswerT | None:
-    """The answer as a `model`, or None when two attempts gave no valid one.
+@dataclass(frozen=True)
+class ChatRole:
+    """What roles on a chat model share.
 
     Args:
-        check: what pydantic cannot know, such as how many sentences were shown; raises ValueError with
-            one line for the model.
-        max_tokens: limit for each answer, in tokens of the model.
-        cache_messages: see `ChatCaller.call`.
-        room: the server's context size; the second attempt shows as much of the first answer as fits.
+        caller: calls the model.
+        max_tokens: limit for one answer, in tokens of the model.
+        room: the server's context size.
+        note: receives one line about each task for which the model gave no valid answer.
     """
-    schema = schema_of(model)
-    more: list[BaseMessage] = []
-    for _ in range(2):
-        alias: dict[str, Any] = {} if cache_messages is None else {"cache_messages": [*cache_messages, *more]}
-        answer = await caller.call([*messages, *more], schema=schema, max_tokens=max_tokens, **alias)
-        text = answer_text(answer.message)
-        try:
-            return parse(text, model, check)
-        except ValueError as problem:
-            await caller.reject(answer)
-            ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
-            complaint = prompts["json_again"].render(problem=f"{problem}{ending}")
-        # Some servers refuse an answer without text when it is sent back.
-        asked = [str(message.content) for message in messages]
-        shown = text[: room.left(_READ_CHARACTERS, complaint, *asked)]
-        more = [AIMessage(shown or "(empty)"), HumanMessage(room.shortened(complaint))]
-    return None
+
+    caller: ChatCaller
+    prompts: PromptLibrary
+    max_tokens: int = field(kw_only=True)
+    room: Room = field(default=UNLIMITED, kw_only=True)
+    note: Note = field(default=log_note, kw_only=True)
+
+    async def ask(
+        self,
+        messages: Sequence[BaseMessage],
+        model: type[AnswerT],
+        *,
+        check: Callable[[AnswerT], None] = lambda answer: None,
+        cache_messages: Sequence[BaseMessage] | None = None,
+    ) -> AnswerT | None:
+        """The answer as a `model`, or None when two attempts gave no valid one.
+
+        Args:
+            check: what pydantic cannot know, such as how many sentences were shown; raises ValueError with
+                one line for the model.
+            cache_messages: see `ChatCaller.call`.
+        """
+        schema = schema_of(model)
+        more: list[BaseMessage] = []
+        for _ in range(2):
+            alias: dict[str, Any] = {} if cache_messages is None else {"cache_messages": [*cache_messages, *more]}
+            answer = await self.caller.call([*messages, *more], schema=schema, max_tokens=self.max_tokens, **alias)
+            text = answer_text(answer.message)
+            try:
+                return parse(text, model, check)
+            except ValueError as problem:
+                await self.caller.reject(answer)
+                ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
+                complaint = self.prompts["json_again"].render(problem=f"{problem}{ending}")
+            # The second attempt shows as much of the first answer as fits; some servers refuse an empty message.
+            asked = [str(message.content) for message in messages]
+            shown = text[: self.room.left(_READ_CHARACTERS, complaint, *asked)]
+            more = [AIMessage(shown or "(empty)"), HumanMessage(self.room.shortened(complaint))]
+        return None
 
 
 def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:

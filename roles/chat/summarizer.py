@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -11,53 +13,33 @@ from langchain_core.messages.content import create_image_block
 from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
-from ...models.chat_caller import ChatCaller
-from ...models.context_size import UNLIMITED, Room
-from ...prompts import PromptLibrary
 from ...text.normalize import one_line
 from .clean_output import cut_off, prose
 from .prompt_format import PAPER_TOKENS, beginning, fenced, present_paper, shortened
-from .structured_output import Note, log_note
+from .structured_output import ChatRole
 
 
-class ChatSummarizer:
-    """Summarizes papers with a chat model.
+@dataclass(frozen=True)
+class ChatSummarizer(ChatRole):
+    """Summarizes papers with a chat model; `words` is the requested length of a summary."""
 
-    Args:
-        words: requested length of a summary.
-        max_tokens: limit for one answer, in tokens of the model.
-        room: the server's context size.
-        note: receives one line for each paper without a summary by the model.
-    """
+    words: int = field(kw_only=True)
 
-    def __init__(
-        self,
-        caller: ChatCaller,
-        prompts: PromptLibrary,
-        *,
-        words: int,
-        max_tokens: int,
-        note: Note = log_note,
-        room: Room = UNLIMITED,
-    ) -> None:
-        self._caller = caller
-        self._prompts = prompts
-        self._max_tokens = max_tokens
-        self._note = note
-        self._room = room
-        self._system = SystemMessage(prompts["summarizer_system"].render(words=words))
+    @cached_property
+    def _system(self) -> SystemMessage:
+        return SystemMessage(self.prompts["summarizer_system"].render(words=self.words))
 
     async def summarize(self, paper: Paper, text: str) -> str:
         """One paragraph from the beginning of the paper's `text`; the abstract when the model gave none."""
-        prompt = self._prompts["summarizer_task"]
-        tokens = self._room.left(PAPER_TOKENS, str(self._system.content), prompt.render(paper=""), paper.abstract)
+        prompt = self.prompts["summarizer_task"]
+        tokens = self.room.left(PAPER_TOKENS, str(self._system.content), prompt.render(paper=""), paper.abstract)
         task = prompt.render(paper=present_paper(paper, text, tokens))
-        answer = await self._caller.call([self._system, HumanMessage(task)], max_tokens=self._max_tokens)
+        answer = await self.caller.call([self._system, HumanMessage(task)], max_tokens=self.max_tokens)
         summary = one_line(prose(answer.message))
         if summary and not cut_off(answer.message):
             return summary
-        await self._caller.reject(answer)
-        self._note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
+        await self.caller.reject(answer)
+        self.note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
         return one_line(paper.abstract)
 
 
@@ -68,34 +50,30 @@ _READ: Final = 40_000  # characters of an answer that are looked at
 _CAPTION_TOKENS: Final = 600
 
 
-class FigureDescriber:
-    """Describes one figure at a time.
+@dataclass(frozen=True)
+class FigureDescriber(ChatRole):
+    """Describes one figure at a time."""
 
-    Args:
-        caller: calls the vision model.
-        max_tokens: limit for one answer, in tokens of the model.
-    """
-
-    def __init__(self, caller: ChatCaller, prompts: PromptLibrary, *, max_tokens: int) -> None:
-        self._caller = caller
-        self._task = prompts["describer_task"]
-        self._max_tokens = max_tokens
-        self._system = SystemMessage(prompts["describer_system"].render(words=DESCRIPTION_WORDS))
+    @cached_property
+    def _system(self) -> SystemMessage:
+        return SystemMessage(self.prompts["describer_system"].render(words=DESCRIPTION_WORDS))
 
     async def describe(self, figure: PaperFigure, image: bytes) -> str:
         """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
 
         An answer without text is asked for again by later runs only: a run keeps to the answers that it once received.
         """
-        task = self._task.render(caption=fenced(shortened(figure.caption or figure.name, _CAPTION_TOKENS), "caption"))
+        task = self.prompts["describer_task"].render(
+            caption=fenced(shortened(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
+        )
         # The key has the hash of the image instead of a megabyte of base64.
         key: list[BaseMessage] = [self._system, HumanMessage([_text(task), _text(f"image {figure.image_hash}")])]
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
         messages: list[BaseMessage] = [self._system, HumanMessage([_text(task), dict(image_block)])]
-        answer = await self._caller.call(messages, max_tokens=self._max_tokens, cache_messages=key)
+        answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
         said = described_in(prose(answer.message))
         if not said:
-            await self._caller.reject(answer)
+            await self.caller.reject(answer)
         return said
 
 

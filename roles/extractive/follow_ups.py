@@ -54,10 +54,10 @@ class ExtractiveRewriter:
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """See `QuestionRewriter`."""
-        return stand_alone_after(question, earlier)
+        return condense_question(question, earlier)
 
 
-def stand_alone_after(question: str, earlier: Sequence[Turn]) -> str:
+def condense_question(question: str, earlier: Sequence[Turn]) -> str:
     """`question` completed from earlier turns.
 
     A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...ingestion.sources import ENDINGS
-from ...stores.backends import backend_of
+from ...api.library_health import alibrary_counts
+from ...api.library_papers import PaperOrder, acitations_of, afigure, afigures, apaper, asection_text
+from ...api.uploading import PAPER_SUFFIXES
 from ..problems import ServerError
 from ..request_models import Offset, Year
-from ..routes.paper_figures import figure_of
-from ..routes.papers import Order, get_paper, list_papers
+from ..routes.papers import get_paper, list_papers
 from ..routes.status import doctor
-from ..server_state import ServerState, StateOf
-from .html import page
-from .paper_text import shown_sections
+from ..server_state import StateOf
+from .html import markdown, page
 
 router = APIRouter(include_in_schema=False)
 _PAGE: Final = 50  # papers
+_MAX_TEXT: Final = 40_000  # characters of a paper shown at once
 SORTS: Final = {
     "title": "Title",
     "authors": "Authors",
@@ -43,20 +42,21 @@ async def library(
 ) -> Response:
     """All papers, searched, filtered and sorted."""
     chosen = sort if sort in SORTS else "title"
-    order: Order = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
+    order: PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
     years = (_year(from_year), _year(to_year))
     found = await list_papers(state, q, order, chosen.startswith("-"), *years, _PAGE, offset)
+    counts = await alibrary_counts(state.session)
     query = {"q": q, "sort": chosen, "from_year": from_year, "to_year": to_year}
     context = {
         "query": query,
         "filtered": bool(q or from_year or to_year),
         "sorts": SORTS,
-        "endings": [*ENDINGS, ".bib"],
+        "endings": [*PAPER_SUFFIXES, ".bib"],
         "papers": found.papers,
         "found": found.total,
         "in_text": found.in_text,
-        "all": len(state.session.library.records()),
-        "passages": state.session.library.chunk_count(),
+        "all": counts["papers"],
+        "passages": counts["chunks"],
         "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
@@ -78,23 +78,18 @@ async def library_check(request: Request, state: StateOf) -> Response:
 @router.get("/library/{key:path}/pages/{number}")
 async def paper_page(key: str, number: int, request: Request, state: StateOf) -> Response:
     """One page of a PDF, for the side panel."""
-    paper = await asyncio.to_thread(state.session.library.paper, key)
+    paper = await apaper(state.session, key)
     if not 1 <= number <= (paper.pages or 0):
         raise ServerError(404, f"{key} has no page {number}.")
-    alone = "x-part" not in request.headers
-    context = {"paper": paper, "number": number, "total": paper.pages, "part": "paper_page.html"}
-    return page(request, "part_alone.html" if alone else "paper_page.html", context)
+    return _part(request, "paper_page.html", {"paper": paper, "number": number, "total": paper.pages})
 
 
 @router.get("/library/{key:path}/figures/{number}")
 async def paper_figure(key: str, number: int, request: Request, state: StateOf) -> Response:
     """One figure with its caption, for the side panel."""
-    library = state.session.library
-    figure = await asyncio.to_thread(figure_of, library, key, number)
-    total = len(await asyncio.to_thread(library.figures, key))
-    context = {"paper": await asyncio.to_thread(library.paper, key), "figure": figure, "total": total}
-    alone = "x-part" not in request.headers
-    return page(request, "part_alone.html" if alone else "figure.html", {**context, "part": "figure.html"})
+    figure = await afigure(state.session, key, number)
+    total = len(await afigures(state.session, key))
+    return _part(request, "figure.html", {"paper": await apaper(state.session, key), "figure": figure, "total": total})
 
 
 @router.get("/library/{key:path}")
@@ -103,17 +98,22 @@ async def paper(
 ) -> Response:
     """One paper: its data, section tree, text and note, and where it was cited."""
     record = (await get_paper(key, state)).model_dump()
-    shown = await asyncio.to_thread(shown_sections, state.session.library, key, section)
-    cited = await asyncio.to_thread(_cited, state, key)
-    services = state.session.settings.metadata_services
-    figures = await asyncio.to_thread(state.session.library.figures, key)
-    content = {"paper": record, "text": shown, "services": services, "figures": figures, **cited}
+    text = await asection_text(state.session, key, section, _MAX_TEXT)
+    content = {
+        "paper": record,
+        "text": text,
+        "passages": [(passage, markdown(passage.text[: 4 * _MAX_TEXT])) for passage in text.passages],
+        "services": state.session.settings.metadata_services,
+        "figures": record["figures"],
+        **await acitations_of(state.session, key),
+    }
     return page(request, "paper.html", content)
 
 
-def _cited(state: ServerState, key: str) -> dict[str, Any]:
-    backend = backend_of(state.session.home)
-    return {"turns": backend.conversations().citing(key), "runs": backend.runs().citing(key)}
+def _part(request: Request, template: str, context: dict[str, Any]) -> Response:
+    """A part of a page for a script that asks for it, else a page of its own."""
+    alone = "x-part" not in request.headers
+    return page(request, "part_alone.html" if alone else template, {**context, "part": template})
 
 
 def _year(given: str) -> Year:

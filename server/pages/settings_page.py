@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from ...api.doctor_record import library_counts, settings_in_force
+from ...api.library_health import alibrary_counts, settings_in_force
 from ...settings.config import Settings
 from ...settings.key_trust import DEFAULT
 from ..server_state import StateOf
@@ -78,7 +77,7 @@ async def settings(request: Request, state: StateOf) -> Response:
     context = {
         "groups": grouped(session.settings),
         "home": str(session.home.name),
-        "library": await asyncio.to_thread(library_counts, session.library),
+        "library": await alibrary_counts(session),
         "notice": session.notice,
         "options": state.options,
     }

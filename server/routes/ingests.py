@@ -1,22 +1,27 @@
-"""Uploads of papers, and the ingests that index them."""
+"""Papers added by upload or identifier and looked up at metadata services, and the jobs that do it."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
+from ...api.library_papers import apaper
+from ...api.paper_lookup import parse_identifiers
 from ...stores.server_jobs import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
+from ..ingest_jobs import require_services
 from ..job import Job
 from ..job_requests import event_stream, job_reference
 from ..problems import ServerError
+from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import reason_to_refuse, refusal, safe_name, store_file
+from ..uploaded_files import reason_to_refuse, refusal, require_space, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -45,6 +50,42 @@ async def add_papers(
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
     mark = request_mark(request, [replace, content])
     job = await state.keys.get_or_call(idempotency_key, mark, find=state.ingests.find, start=start)
+    return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
+
+
+@router.post("/papers/by-identifier", status_code=202, response_class=Response, responses=reference_answers(507))
+async def add_by_identifier(
+    body: IdentifierBody, request: Request, state: StateOf, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Add papers by DOI or arXiv id in the background: metadata, entry, and the free PDF or the abstract.
+
+    The identifiers are sent to the metadata services of the server's settings.
+    """
+    parse_identifiers(body.identifiers)
+    await asyncio.to_thread(require_space, state.session, {"": 1})
+    return await _start_lookup(body.model_dump(), request, state, idempotency_key)
+
+
+@router.post("/papers/enrich", status_code=202, response_class=Response, responses=reference_answers(404))
+async def enrich_papers(
+    body: EnrichBody, request: Request, state: StateOf, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Look papers up in the background: DOIs, what their entries lack, retractions and other versions.
+
+    Titles, authors, years and DOIs are sent to the metadata services of the server's settings.
+    """
+    for key in body.keys:
+        await apaper(state.session, key)
+    return await _start_lookup(body.model_dump(), request, state, idempotency_key)
+
+
+async def _start_lookup(content: Mapping[str, Any], request: Request, state: ServerState, key: str | None) -> Response:
+    require_services(state.session)
+
+    async def start() -> Job:
+        return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
+
+    job = await state.keys.get_or_call(key, request_mark(request, content), find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 

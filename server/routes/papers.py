@@ -1,31 +1,95 @@
-"""Papers: listed, shown and removed."""
+"""Papers: searched, listed, shown, corrected and removed, with their PDFs, pages and figures.
+
+Only files that the catalog names are read, and only images that were encoded here are served.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query, Response
+from fastapi import Path as InPath
+from fastapi.responses import FileResponse
 
-from ...ingestion.ingest import remove
-from ...ingestion.paper_matching import parse_entry, update_metadata
-from ...tools.outline import indexed_text
-from ...tools.paper_records import listed_papers, paper_details, text_records
-from ...tools.paper_search import keys_with_words
+from ...api.library_papers import (
+    MAX_WORDS,
+    MissingFigureError,
+    PageRefusedError,
+    PaperOrder,
+    acorrect_entry,
+    afigure,
+    afigure_image,
+    afigures,
+    apage_image,
+    apaper_details,
+    apaper_pdf,
+    apaper_text,
+    aremove_papers,
+    aselect_papers,
+)
+from ...api.library_search import afind_papers, asearch, year_range
+from ...documents.figures import IMAGE_TYPES, image_type
+from ...settings.config import RetrievalMode
 from ..orders import paper_removed
-from ..request_models import EntryBody, Limit, Offset, Year
-from ..response_models import PaperDetails, PaperList, PaperText, problems
+from ..problems import ServerError
+from ..request_models import EntryBody, Limit, Offset, PaperKey, Year
+from ..response_models import FoundPapers, PaperDetails, PaperFigures, PaperList, PaperText, Passages, problems
 from ..server_state import StateOf
 
+search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
-Order = Literal["key", "title", "authors", "year", "venue", "chunks"]
+Words = Annotated[str, Query(min_length=1, max_length=4000, description="What to look for.")]
+# A browser's viewer is a page of its own, in frames; scripts in a PDF do not run in ours.
+_VIEWER: Final = {
+    "Content-Security-Policy": "default-src 'none'; object-src 'self'; frame-ancestors 'self'",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Cache-Control": "private, no-cache",
+}
+# An address keeps its image only until the paper is ingested again.
+_FIGURE_CACHE: Final = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+_PDF: Final = {"description": "The file.", "content": {"application/pdf": {}}}
+_PNG: Final = {"description": "The image.", "content": {"image/png": {}}}
+_IMAGE: Final = {"description": "The image.", "content": {kind: {} for kind in sorted(IMAGE_TYPES.values())}}
+_UNCHANGED: Final = {"description": "The image is that of `If-None-Match`."}
+
+
+@search_router.get("", responses=problems(404))
+async def search_passages(
+    state: StateOf,
+    q: Words,
+    limit: Annotated[int, Query(ge=1, le=200)] = 10,
+    mode: RetrievalMode | None = None,
+    paper: Annotated[list[PaperKey], Query(max_length=200, description="Keys to search within.")] = [],  # noqa: B006
+    category: Annotated[list[str], Query(max_length=20, description="Kinds of section.")] = [],  # noqa: B006
+    from_year: Year = None,
+    to_year: Year = None,
+    venue: Annotated[str, Query(max_length=200)] = "",
+) -> Passages:
+    """Find passages by meaning, by words, or both."""
+    settings, years = state.session.settings, year_range(from_year, to_year)
+    mode = mode or settings.retrieval_mode
+    found = await asearch(state.session, q, limit, mode, paper, category, years, venue, settings.rerank)
+    return Passages(passages=found)
+
+
+@search_router.get("/papers", responses=problems())
+async def search_papers(
+    state: StateOf,
+    q: Words,
+    by: Annotated[Literal["summary", "text"], Query(description="Summaries and notes, or the full text.")] = "summary",
+    from_year: Year = None,
+    to_year: Year = None,
+    page: Annotated[int, Query(ge=1, le=10**6, description="Ten papers each.")] = 1,
+) -> FoundPapers:
+    """Find papers by summary and note, or by full text."""
+    return FoundPapers.model_validate(await afind_papers(state.session, q, by, from_year, to_year, page))
 
 
 @router.get("", responses=problems())
 async def list_papers(
     state: StateOf,
     q: Annotated[str, Query(max_length=200, description="Words of key, title, authors, venue or year.")] = "",
-    sort: Order = "key",
+    sort: PaperOrder = "key",
     descending: bool = False,
     from_year: Year = None,
     to_year: Year = None,
@@ -33,77 +97,100 @@ async def list_papers(
     offset: Offset = 0,
 ) -> PaperList:
     """The papers whose data contain all given words, in the given order; if none do, those whose text does."""
-    library = state.session.library
-    papers = [paper for paper in await asyncio.to_thread(listed_papers, library) if _within(paper, from_year, to_year)]
-    words = q.casefold().split()
-    found = [paper for paper in papers if _has(paper, words)]
-    in_text = bool(words) and not found
-    if in_text:
-        keys = await asyncio.to_thread(keys_with_words, library, words)
-        found = [paper for paper in papers if paper["key"] in keys]
-    found.sort(key=lambda paper: _rank(paper, sort), reverse=descending)
-    return PaperList(
-        papers=[_shown(paper) for paper in found[offset : offset + limit]], total=len(found), in_text=in_text
+    found, in_text = await aselect_papers(
+        state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
+    papers = [_without_path(paper) for paper in found[offset : offset + limit]]
+    return PaperList(papers=papers, total=len(found), in_text=in_text)
 
 
 @router.get("/{key:path}/text", responses=problems(404))
 async def get_text(key: str, state: StateOf) -> PaperText:
     """The searchable text of a paper, by section and page."""
-    passages = await asyncio.to_thread(indexed_text, state.session.library, key)
-    return PaperText(key=key, text=text_records(passages))
+    return PaperText(key=key, text=await apaper_text(state.session, key))
+
+
+@router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
+async def paper_file(key: str, state: StateOf) -> Response:
+    """The PDF of a paper, as it was added; 404 for papers in other formats."""
+    path = await apaper_pdf(state.session, key)
+    return FileResponse(
+        path, media_type="application/pdf", filename=path.name, content_disposition_type="inline", headers=_VIEWER
+    )
+
+
+@router.get("/{key:path}/pages/{number}.png", response_class=Response, responses={200: _PNG, **problems(404)})
+async def page_image(
+    key: str,
+    number: Annotated[int, InPath(ge=1, le=100_000)],
+    state: StateOf,
+    quote: Annotated[str, Query(max_length=MAX_WORDS, description="Words to mark on the page.")] = "",
+    width: Annotated[int, Query(ge=200, le=2000, description="Width in pixels.")] = 1000,
+) -> Response:
+    """A page of a paper's PDF as an image; what of the words is found on it is marked."""
+    try:
+        async with state.renderers:
+            image = await apage_image(state.session, key, number, words=quote, width=width)
+    except PageRefusedError as error:
+        raise ServerError(422, f"Page {number} of {key}: {error}.") from error
+    return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+
+
+@router.get("/{key:path}/figures", responses=problems(404))
+async def list_figures(key: str, state: StateOf) -> PaperFigures:
+    """The figures and tables of a paper in reading order, with captions, and descriptions marked as their model's."""
+    return PaperFigures.model_validate({"key": key, "figures": await afigures(state.session, key)})
+
+
+@router.get(
+    "/{key:path}/figures/{number}/image",
+    response_class=Response,
+    responses={200: _IMAGE, 304: _UNCHANGED, **problems(404)},
+)
+async def figure_image(
+    key: str,
+    number: Annotated[int, InPath(ge=0, le=100_000, description="Its `number` in the list of figures.")],
+    state: StateOf,
+    if_none_match: Annotated[str, Header(max_length=1000)] = "",
+) -> Response:
+    """The image of a figure."""
+    figure = await afigure(state.session, key, number)
+    headers = {**_FIGURE_CACHE, "ETag": f'"{figure.image_hash}"'}
+    if figure.image_hash and f'"{figure.image_hash}"' in if_none_match:
+        return Response(status_code=304, headers=headers)
+    content = await afigure_image(state.session, figure)
+    if content is None or not image_type(content):
+        reason = figure.no_image or "add the paper again"
+        raise MissingFigureError(f"{figure.name} of {key} has no image.", help=f"{reason[:1].upper()}{reason[1:]}.")
+    return Response(content, media_type=image_type(content), headers=headers)
 
 
 @router.get("/{key:path}", responses=problems(404))
 async def get_paper(key: str, state: StateOf) -> PaperDetails:
     """A paper with its metadata, summary, note and section tree."""
-    library = state.session.library
-    record = await asyncio.to_thread(paper_details, library, key)
-    added_here = state.uploads.place_of(library.paper(key).source) is not None
-    bibtex = library.paper(key).bibtex
-    return PaperDetails.model_validate({**_shown(record), "added_here": added_here, "bibtex": bibtex})
+    record = await apaper_details(state.session, key)
+    added_here = state.uploads.place_of(record["source"]) is not None
+    return PaperDetails.model_validate({**_without_path(record), "added_here": added_here})
 
 
 @router.put("/{key:path}/entry", responses=problems(404))
 async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperDetails:
     """Give a paper the metadata of a BibTeX entry; what the entry lacks stays."""
-    entry = await asyncio.to_thread(parse_entry, body.bibtex)
-    await update_metadata(state.session.library, {key: entry})
+    await acorrect_entry(state.session, key, body.bibtex)
     return await get_paper(key, state)
 
 
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))
 async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
-    library, removed = state.session.library, paper_removed(key)
-    await state.orders.find(lambda: library.paper(key), removed)
+    removed = paper_removed(key)
+    await state.orders.find(lambda: state.session.library.paper(key), removed)
     async with state.orders.on(removed, removed):
-        await remove(library, key)
+        await aremove_papers(state.session, [key])
         await state.orders.end(removed)
 
 
-def _shown(record: dict[str, Any]) -> dict[str, Any]:
+def _without_path(record: dict[str, Any]) -> dict[str, Any]:
     """The record with the name of its file instead of its path."""
     source = str(record["source"])
     return {**record, "source": source.replace("\\", "/").rsplit("/", 1)[-1]}
-
-
-def _within(paper: dict[str, Any], first: int | None, last: int | None) -> bool:
-    year = paper["year"]
-    if first is None and last is None:
-        return True
-    return year is not None and (first is None or first <= year) and (last is None or year <= last)
-
-
-def _has(paper: dict[str, Any], words: list[str]) -> bool:
-    fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
-    text = " ".join(fields).casefold()
-    return all(word in text for word in words)
-
-
-def _rank(paper: dict[str, Any], sort: Order) -> tuple[Any, ...]:
-    value = paper[sort]
-    if isinstance(value, int):
-        return (value, paper["key"])
-    text = " ".join(value) if isinstance(value, list) else value or ""
-    return (0 if sort in ("year", "chunks") else text.casefold(), paper["key"])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ...api.doctor_record import findings, library_counts, settings_in_force
+from ...api.library_health import acheck_library, alibrary_counts, settings_in_force
 from ...api.spending import spending_record, usage_by_day, usage_total
 from ..metrics import TEXT_FORMAT, metrics_text
 from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
@@ -25,7 +24,7 @@ async def health() -> Health:
 @router.get("/ready", responses=problems(503))
 async def ready(state: StateOf) -> Readiness:
     """Whether library, journal and registers can be read."""
-    counts = await asyncio.to_thread(library_counts, state.session.library)
+    counts = await alibrary_counts(state.session)
     await state.session.journal.spending([])
     await state.jobs.known()
     return Readiness(status="ready", papers=counts["papers"])
@@ -60,10 +59,7 @@ async def settings(state: StateOf) -> dict[str, SettingRecord]:
 @router.get("/doctor", responses=problems())
 async def doctor(state: StateOf) -> DoctorRecord:
     """What is fine with the library, and what is not; changes nothing."""
-    library = state.session.library
-
-    def examined() -> dict[str, Any]:
-        checked = findings(library, state.session.settings)
-        return {"home": str(library.home.name), "library": library_counts(library), "findings": checked}
-
-    return DoctorRecord.model_validate(await asyncio.to_thread(examined))
+    session = state.session
+    return DoctorRecord(
+        home=str(session.home.name), library=await alibrary_counts(session), findings=await acheck_library(session)
+    )

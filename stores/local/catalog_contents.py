@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
-from ...models.embeddings.protocol import Vector, Vectors, normalised
+from ...models.embeddings.protocol import Vector, Vectors, normalise
 from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
 from ..paper_change import CHUNKS, SECTIONS, Change
 from ..search_records import StoredChunk, VectorStoreError
@@ -107,7 +107,7 @@ def _blob(rows: Vectors) -> bytes:
     import numpy as np
 
     unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # then it stays the same to the last bit
-    return (rows if unit else normalised(rows)).astype("<f4").tobytes()
+    return (rows if unit else normalise(rows)).astype("<f4").tobytes()
 
 
 def _places(collection: Collection, ids: Iterable[str]) -> Places:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
+from ...models.concurrency import LoopLocal
 from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 from ...table_columns import text_or_bytes
 from ..safe_msgpack import NEWEST, continue_after
@@ -30,7 +30,7 @@ class _Shared:
         self.stack = AsyncExitStack()
 
 
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Shared]] = WeakKeyDictionary()
+_shared: LoopLocal[dict[Path, _Shared]] = LoopLocal(dict)
 
 
 @asynccontextmanager
@@ -42,7 +42,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     for SQLite's lock get it in no order, and some never. Raises `DamagedFileError`, now or on a later read, for what
     cannot be read.
     """
-    of_loop = _shared.setdefault(asyncio.get_running_loop(), {})
+    of_loop = _shared.get()
     shared = of_loop.setdefault(path, _Shared())
     shared.users += 1
     try:

@@ -144,9 +144,9 @@ CREATE TABLE spending (
     reused bigint NOT NULL DEFAULT 0,
     input_tokens bigint NOT NULL DEFAULT 0,
     output_tokens bigint NOT NULL DEFAULT 0,
-    held_calls bigint NOT NULL DEFAULT 0,
-    held_input bigint NOT NULL DEFAULT 0,
-    held_output bigint NOT NULL DEFAULT 0,
+    reserved_calls bigint NOT NULL DEFAULT 0,
+    reserved_input bigint NOT NULL DEFAULT 0,
+    reserved_output bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (run, kind, endpoint, model)
 );
 CREATE TABLE beginnings (run text PRIMARY KEY, after bigint NOT NULL);

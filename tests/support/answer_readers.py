@@ -69,7 +69,7 @@ def _whole_answer(text: str) -> None:
     message = {"content": text, "refusal": text, "tool_calls": [call] * 3}
     usage = {"prompt_tokens": text, "completion_tokens": text}
     _refusable(
-        lambda: response_validation.answer_of(
+        lambda: response_validation.read_answer(
             {"choices": [{"message": message, "finish_reason": text}], "usage": usage}
         )
     )
@@ -150,8 +150,8 @@ ANSWERS: Final[Mapping[str, Reader]] = {
     "a stream, in lines of data": lambda text: _streamed(f"data: {text}\n\ndata:{text}"),
     "a stream, of text": lambda text: _streamed(_events(text, lambda piece: {"content": piece})),
     "a stream, of a call": lambda text: _streamed(_events(text, _a_call)),
-    "json_of": lambda text: _refusable(lambda: response_body.json_of(text.encode("utf-8", "replace"))),
-    "answer_of": _whole_answer,
+    "parse_json": lambda text: _refusable(lambda: response_body.parse_json(text.encode("utf-8", "replace"))),
+    "read_answer": _whole_answer,
     "token_count": response_validation.token_count,
     "what a judge is shown": _judged,
     "verdicts_from": _verdict,

@@ -16,5 +16,5 @@ async def once(
     async def only(_: Sequence[int]) -> list[CallResult]:
         return [await call()]
 
-    (answer,) = await journal.once_each([record], scope, only)
+    (answer,) = await journal.get_or_call([record], scope, only)
     return answer

@@ -20,7 +20,7 @@ from typing import Any
 
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.settings.config import Price
 from tests.support.cli_process import ROOT
 from tests.support.journal_calls import once
@@ -34,14 +34,14 @@ async def write(journal: Journal, name: str, thread: int, calls: int) -> None:
     budget = Budget(BudgetLimits(tokens=10**12), {"m": Price(input=1.0)}, journal, name)
     for number in range(calls):
         record = CallRecord(f"{name}-{thread}-{number}", "chat", "http://host/v1", "m")
-        hold = Hold(name, record, 1, 1000, 500)
+        hold = Reservation(name, record, 1, 1000, 500)
 
-        async def answer(hold: Hold = hold) -> CallResult:
-            async with budget.reserved(hold):
+        async def answer(hold: Reservation = hold) -> CallResult:
+            async with budget.reserve(hold):
                 return CallResult(PAYLOAD, 100, 40, hold)
 
         replay = await once(journal, record, scope, answer)
-        budget.settle(hold, (100, 40))
+        budget.finish(hold, (100, 40))
         assert replay.paid
 
 

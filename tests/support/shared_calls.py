@@ -15,7 +15,7 @@ from typing import TextIO
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.records import CachedAnswer, CallRecord, CallResult, Hold, RunScope
+from citeloom.models.journal.records import CachedAnswer, CallRecord, CallResult, Reservation, RunScope
 from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
@@ -58,11 +58,11 @@ class Worker:
 
     async def _once(self, key: str) -> CachedAnswer:
         record = CallRecord(key, "chat", "http://host/v1", "m")
-        held: Hold | None = None
+        held: Reservation | None = None
 
         async def pay() -> CallResult:
             nonlocal held
-            async with self._budget.reserved(Hold(self._run, record, 1, 10, 5)) as hold:
+            async with self._budget.reserve(Reservation(self._run, record, 1, 10, 5)) as hold:
                 self._out.write(f"{key}\n")
                 await asyncio.sleep(0)
             held = hold
@@ -72,7 +72,7 @@ class Worker:
             return await once(self._journal, record, RunScope(self._run), pay)
         finally:
             if held is not None:
-                self._budget.settle(held, (10, 5))
+                self._budget.finish(held, (10, 5))
 
 
 def main(address: str, seed: int, calls: int, out: Path, most: int | None) -> bool:

@@ -58,7 +58,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "as_written": marker_escaping.as_written,
     "without_stand_ins": marker_escaping.without_stand_ins,
     "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
-    "refused_size": context_size.refused_size,
+    "find_refused_size": context_size.find_refused_size,
     "reading_answer": _refusable,
     "chat_question": lambda text: chat_messages.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]

@@ -6,10 +6,9 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
-from citeloom.commands.paper_view import paper_lines
-from citeloom.documents import Category, Paper, Section
-from citeloom.tools.outline import OutlinedSection
+from citeloom.commands.paper_view import section_lines
 from tests.integration.commands.conftest import Citeloom
 from tests.support.sample_library import SAMPLES, THREE
 
@@ -37,17 +36,17 @@ def test_the_text_is_the_papers_own_without_repeats(citeloom: Citeloom, home: Pa
 
 
 def test_pages_are_shown_where_they_are_known() -> None:
-    def section(title: str, level: int) -> Section:
-        return Section(0, title, "", level, Category.METHOD, 0, 1)
+    def section(title: str, level: int, chunks: list[int] | None, pages: list[int] | None) -> dict[str, Any]:
+        ranges = {"chunk_range": chunks, "page_range": pages}
+        return {"title": title, "level": level, "category": "method", "searchable": True, **ranges}
 
     sections = [
-        OutlinedSection(section("Methods", 1), (0, 3), (2, 3)),
-        OutlinedSection(section("Setup", 2), (4, 4), (3, 3)),
-        OutlinedSection(section("", 2), None, None),
-        OutlinedSection(Section(3, "References", "", 1, Category.OTHER, 1, 2, searchable=False), None, None),
+        section("Methods", 1, [0, 3], [2, 3]),
+        section("Setup", 2, [4, 4], [3, 3]),
+        section("", 2, None, None),
+        {**section("References", 1, None, None), "category": "other", "searchable": False},
     ]
-    lines = list(paper_lines(Paper("key", "Title"), "Summary.", "", sections))
-    assert lines[-4:] == [
+    assert list(section_lines(sections)) == [
         "Methods [method, chunks 0-3, pp. 2-3]",
         "  Setup [method, chunk 4, p. 3]",
         "  (untitled) [method, no chunks]",

@@ -98,7 +98,7 @@ def test_a_zotero_that_does_not_allow_its_api(citeloom: Citeloom, home: Path, ap
     api.faults = [ApiFault(403, b"Local API is not enabled")]
     done = citeloom("sync", "zotero", "--home", home, ZOTERO=api.url)
     assert (
-        done.code == 1 and "does not allow its local API (403). In Zotero's settings, under Advanced" in done.errors[0]
+        done.code == 2 and "does not allow its local API (403). In Zotero's settings, under Advanced" in done.errors[0]
     )
 
 

@@ -168,28 +168,6 @@ def test_pruning_requires_a_selection(citeloom: Citeloom, home: Path) -> None:
     assert done.code == 2 and "--older-than" in done.errors[0]
 
 
-def test_a_journal_of_the_first_version_keeps_its_count(citeloom: Citeloom, home: Path) -> None:
-    journal = home / "journal.sqlite"
-    for file in home.glob("journal.sqlite*"):
-        file.unlink()
-    with closing(sqlite3.connect(journal)) as db, db:
-        db.executescript(
-            """
-            CREATE TABLE answers (id INTEGER PRIMARY KEY, key TEXT NOT NULL, kind TEXT NOT NULL, endpoint TEXT NOT NULL,
-                model TEXT NOT NULL, made_at REAL NOT NULL, rejected INTEGER NOT NULL DEFAULT 0,
-                input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, payload TEXT NOT NULL);
-            CREATE TABLE uses (id INTEGER PRIMARY KEY, run TEXT NOT NULL, key TEXT NOT NULL,
-                answer INTEGER NOT NULL REFERENCES answers (id), paid INTEGER NOT NULL, used_at REAL NOT NULL);
-            INSERT INTO answers VALUES (1, 'k', 'chat', 'e', 'm', 1.0, 0, 100, 40, '{}');
-            INSERT INTO uses VALUES (1, 'old-run', 'k', 1, 1, 1.0), (2, 'old-run', 'k', 1, 0, 2.0);
-            PRAGMA user_version = 1;
-            """
-        )
-    (row,) = citeloom("usage", "--json", "--home", home).json["runs"]
-    assert (row["run"], row["llm_calls"], row["journal_hits"]) == ("old-run", 1, 1)
-    assert (row["input_tokens"], row["output_tokens"]) == (100, 40)
-
-
 def test_an_empty_journal_says_that_it_is_empty(citeloom: Citeloom, home: Path) -> None:
     stats = citeloom("journal", "stats", "--home", home)
     assert stats.code == 0 and "empty" in stats.out and "0 answers" not in stats.out

@@ -16,8 +16,9 @@ import pexpect
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import TypeAdapter
 
-from citeloom.server.agent_requests import EvidenceQuery
+from citeloom.server.mcp_server import Categories, Keys, YearSpan
 from tests.support.cli_process import CLI, environment, start
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
@@ -134,8 +135,8 @@ async def test_an_unknown_tool_is_named(url: str) -> None:
 
 
 def test_the_models_strings_for_lists_are_read() -> None:
-    given = EvidenceQuery.model_validate({"query": "seeds", "papers": "a", "categories": "method", "years": 2020})
-    assert (given.papers, given.categories, given.years) == (["a"], ["method"], [2020, 2020])
+    for kind, given, read in ((Keys, "a", ["a"]), (Categories, "method", ["method"]), (YearSpan, 2020, [2020, 2020])):
+        assert TypeAdapter(kind).validate_python(given) == read
 
 
 @pytest.mark.parametrize(

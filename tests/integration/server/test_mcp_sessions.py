@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
 from citeloom.errors import InputError
-from citeloom.server.agent_tools import AgentLibrary
+from citeloom.graph.session import Session
+from citeloom.server import mcp_server
 from tests.support.served_app import Served, served_app
 
 pytestmark = pytest.mark.attack
@@ -68,12 +69,12 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Semaphore, threadin
     """Have calls of `library_status` release the semaphore and wait for the event."""
     began, release = threading.Semaphore(0), threading.Event()
 
-    def held(_: AgentLibrary) -> None:
+    async def held(_: Session) -> None:
         began.release()
-        assert release.wait(60)
+        assert await asyncio.to_thread(release.wait, 60)
         raise InputError("released")
 
-    monkeypatch.setattr(AgentLibrary, "_status", held)
+    monkeypatch.setattr(mcp_server, "alibrary_status", held)
     return began, release
 
 

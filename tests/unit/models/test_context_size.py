@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from citeloom.models.context_size import UNLIMITED, WHOLE, ContextSize, Room, refused_size, shown_size, stated_size
-from citeloom.models.http.failures import ServerRefusalError, failure_of, server_message
+from citeloom.models.context_size import (
+    UNLIMITED,
+    WHOLE,
+    ContextSize,
+    Room,
+    find_refused_size,
+    find_stated_size,
+    infer_context_size,
+)
+from citeloom.models.http.failures import ServerRefusalError, classify_failure, server_message
 
 
 @pytest.mark.parametrize(
@@ -25,13 +33,13 @@ from citeloom.models.http.failures import ServerRefusalError, failure_of, server
 )
 def test_the_size_is_read_from_what_a_server_lists(entry: dict[str, Any]) -> None:
     others = [{"id": "other", "max_model_len": 9999}]
-    assert stated_size({"object": "list", "data": [*others, {"id": "mine", **entry}]}, "mine") == 4096
+    assert find_stated_size({"object": "list", "data": [*others, {"id": "mine", **entry}]}, "mine") == 4096
 
 
 def test_a_single_model_answers_to_any_name() -> None:
-    assert stated_size({"data": [{"id": "/models/some.gguf", "meta": {"n_ctx": 8192}}]}, "local") == 8192
+    assert find_stated_size({"data": [{"id": "/models/some.gguf", "meta": {"n_ctx": 8192}}]}, "local") == 8192
     listed = [{"id": "a", "max_model_len": 8192}, {"id": "b", "max_model_len": 4096}]
-    assert stated_size({"data": listed}, "local") is None
+    assert find_stated_size({"data": listed}, "local") is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,7 @@ def test_a_single_model_answers_to_any_name() -> None:
     ],
 )
 def test_an_answer_that_states_no_usable_size_states_none(models: object) -> None:
-    assert stated_size(models, "mine") is None
+    assert find_stated_size(models, "mine") is None
 
 
 REFUSALS = [
@@ -75,37 +83,37 @@ REFUSALS = [
 
 @pytest.mark.parametrize("said", REFUSALS)
 def test_the_size_is_read_from_a_refusal(said: str) -> None:
-    failure = failure_of(ServerRefusalError(400, said))
+    failure = classify_failure(ServerRefusalError(400, said))
     assert failure is not None and failure.kind == "context"
-    assert refused_size(failure.reason) == 4096
+    assert find_refused_size(failure.reason) == 4096
 
 
 def test_a_size_beside_the_message_of_a_refusal_is_read_too() -> None:
     body = '{"error": {"code": 400, "message": "the request exceeds the available context size.", "n_ctx": 4096}}'
-    assert refused_size(server_message(body)) == 4096
+    assert find_refused_size(server_message(body)) == 4096
 
 
 def test_the_size_is_read_from_the_whole_of_a_refusal_of_llama_cpp() -> None:
     error = {"code": 400, "message": "the request exceeds the available context size. try increasing the context size"}
     body = {"error": {**error, "type": "exceed_context_size_error", "n_prompt_tokens": 5426, "n_ctx": 4096}}
-    failure = failure_of(ServerRefusalError(400, server_message(json.dumps(body))))
-    assert failure is not None and failure.kind == "context" and refused_size(failure.reason) == 4096
+    failure = classify_failure(ServerRefusalError(400, server_message(json.dumps(body))))
+    assert failure is not None and failure.kind == "context" and find_refused_size(failure.reason) == 4096
 
 
 def test_the_end_of_a_context_is_distinguished_from_other_limits() -> None:
-    assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=True) == 4_096
-    assert shown_size(3_400, 695, sent=12_000, most=4_000, cut=True) == 4_096, "the last place stays empty"
-    assert shown_size(3_400, 696, sent=12_000, most=4_000, cut=False) is None
-    assert shown_size(3_400, 696, sent=12_000, most=696, cut=True) is None, "its own limit"
-    assert shown_size(3_400, 2_000, sent=12_000, most=4_000, cut=True) is None, "a limit of the model's"
-    assert shown_size(600, 424, sent=2_000, most=4_000, cut=True) is None, "no room for any source"
+    assert infer_context_size(3_400, 696, sent=12_000, most=4_000, cut=True) == 4_096
+    assert infer_context_size(3_400, 695, sent=12_000, most=4_000, cut=True) == 4_096, "the last place stays empty"
+    assert infer_context_size(3_400, 696, sent=12_000, most=4_000, cut=False) is None
+    assert infer_context_size(3_400, 696, sent=12_000, most=696, cut=True) is None, "its own limit"
+    assert infer_context_size(3_400, 2_000, sent=12_000, most=4_000, cut=True) is None, "a limit of the model's"
+    assert infer_context_size(600, 424, sent=2_000, most=4_000, cut=True) is None, "no room for any source"
 
 
 def test_a_prompt_of_which_only_as_much_was_read_as_fits_shows_the_size() -> None:
-    assert shown_size(4_096, 300, sent=40_000, most=4_000, cut=False) == 4_096
-    assert shown_size(4_096, 300, sent=17_000, most=4_000, cut=False) is None, "it may have had so many"
-    assert shown_size(4_095, 300, sent=40_000, most=4_000, cut=False) is None, "the rest was in a cache"
-    assert shown_size(0, 0, sent=40_000, most=4_000, cut=True) is None, "it counts nothing"
+    assert infer_context_size(4_096, 300, sent=40_000, most=4_000, cut=False) == 4_096
+    assert infer_context_size(4_096, 300, sent=17_000, most=4_000, cut=False) is None, "it may have had so many"
+    assert infer_context_size(4_095, 300, sent=40_000, most=4_000, cut=False) is None, "the rest was in a cache"
+    assert infer_context_size(0, 0, sent=40_000, most=4_000, cut=True) is None, "it counts nothing"
 
 
 def test_a_refusal_without_a_size_teaches_a_smaller_one_until_it_is_too_small() -> None:

@@ -13,8 +13,8 @@ import tiktoken
 import tiktoken_ext.openai_public
 
 from citeloom.models import paid_call as prompt_tokens
-from citeloom.models.journal.records import CallRecord, Hold
-from citeloom.models.paid_call import DATA, count_tokens, counts_as_openai, sized
+from citeloom.models.journal.records import CallRecord, Reservation
+from citeloom.models.paid_call import DATA, count_tokens, counts_as_openai, size_reservation
 
 
 def words_encoding() -> tiktoken.Encoding:
@@ -78,7 +78,9 @@ def test_a_server_of_another_house_is_trusted_less(
     endpoint: str, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prompt_tokens, "_encoding_of", lambda _: words_encoding())
-    hold = sized(Hold("run", CallRecord("key", "chat", endpoint, "gpt-4o"), 1, 0, 50), " word" * 100, 200)
+    hold = size_reservation(
+        Reservation("run", CallRecord("key", "chat", endpoint, "gpt-4o"), 1, 0, 50), " word" * 100, 200
+    )
     assert (hold.input_tokens, hold.trusted) == (700, trusted)
     assert hold.counted is not None and (310 if trusted else 350) <= hold.counted <= (315 if trusted else 360)
     assert not counts_as_openai("https://api.openai.com.evil.example/v1")

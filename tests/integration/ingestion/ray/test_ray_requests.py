@@ -10,7 +10,7 @@ import pytest
 
 import citeloom
 from citeloom.api.arguments import ArgumentError
-from citeloom.commands.ray_option import _with_address
+from citeloom.commands.adding_papers import with_ray_address
 from citeloom.errors import InputError
 from citeloom.ingestion.ray_cluster import RayRequest
 from tests.support.cli_process import run_here
@@ -31,7 +31,7 @@ from tests.support.ray_processes import free_ports
     ],
 )
 def test_the_option_may_lack_its_address(given: list[str], whole: list[str]) -> None:
-    assert _with_address(given) == whole
+    assert with_ray_address(given) == whole
 
 
 @pytest.mark.parametrize("address", ["papers", "ray://", "ray://host", "host:port", "http://host:1", "a b:1", ""])

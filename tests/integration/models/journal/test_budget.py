@@ -130,13 +130,13 @@ async def test_what_is_refused_costs_no_tokens_and_what_was_lost_may_have(journa
         chat = caller(server, journal, BudgetLimits(tokens=10**9))
         await ask_many(chat, 1)
         [row] = await journal.spending(["run"])
-        assert (row.held_calls, row.held_input, row.held_output) == (1, 0, 0)
+        assert (row.reserved_calls, row.reserved_input, row.reserved_output) == (1, 0, 0)
         server.failures = ["truncated"]
         await ask_many(chat, 1)
         [row] = await journal.spending(["run"])
     assert row.paid == 1
-    assert row.held_calls == 2
-    assert row.held_output == 50 and row.held_input > 20
+    assert row.reserved_calls == 2
+    assert row.reserved_output == 50 and row.reserved_input > 20
 
 
 async def test_calls_in_flight_at_a_kill_stay_counted(journal: Journal) -> None:
@@ -162,7 +162,7 @@ async def test_a_server_that_was_never_reached_costs_nothing(journal: Journal) -
     chat = caller(server, journal, BudgetLimits(calls=2))
     await ask_many(chat, 6)
     [row] = await journal.spending(["run"])
-    assert (row.paid, row.held_calls, row.held_input) == (0, 0, 0)
+    assert (row.paid, row.reserved_calls, row.reserved_input) == (0, 0, 0)
 
 
 async def test_a_learned_dialect_counts_every_request(journal: Journal) -> None:

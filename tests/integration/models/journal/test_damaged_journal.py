@@ -16,7 +16,6 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from citeloom.models.embeddings.remote import endpoint_embedding
-from citeloom.models.journal import journal_database as schema
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.journal_database import JournalFile
 from citeloom.models.journal.maintenance import Selection, prune
@@ -117,26 +116,6 @@ async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Pa
                 again = await endpoint_embedding(settings, journal=journal, scope=RUN).embed_documents(texts)
                 assert again.tolist() == first.tolist()
         assert [len(body["input"]) for body in server.requests] == [3, 1]
-
-
-async def test_counts_of_an_old_journal_are_repaired(tmp_path: Path) -> None:
-    """Spending below zero, in halves or as text, as the first versions kept it, lowers no cost and breaks no sum."""
-    path = tmp_path / "journal.sqlite"
-    with Journal.open(path) as journal:
-        for run in ("negative", "half", "text", "huge", "good"):
-            await once(journal, CallRecord(run, "chat", "e", "m"), RunScope(run), _answer)
-    for run, count in (("negative", -500), ("half", 1.5), ("text", "many"), ("huge", 1e24)):
-        change(path, "UPDATE spending SET input_tokens = ?, held_output = ? WHERE run = ?", count, count, run)
-    change(path, "DROP TABLE beginnings")
-    change(path, "PRAGMA user_version = 2")
-    with Journal.open(path) as journal:
-        spent = {row.run: row.input_tokens for row in await journal.spending()}
-        held = {row.run: row.held_output for row in await journal.spending()}
-        assert not (await once(journal, CallRecord("good", "chat", "e", "m"), RUN, _answer)).paid
-    assert spent == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 10}
-    assert held == {"negative": 0, "half": 1, "text": 0, "huge": 10**12, "good": 0}
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone()[0] == schema.SCHEMA_VERSION
 
 
 async def _answer() -> CallResult:
@@ -262,7 +241,7 @@ def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
 async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citeloom.models.journal.single_flight.PATIENCE", 0.05)
+    monkeypatch.setattr("citeloom.models.journal.single_flight.CALL_TIMEOUT", 0.05)
     path = tmp_path / "journal.sqlite"
     holding = (
         "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import SingleFlight\n"

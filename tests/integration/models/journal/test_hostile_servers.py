@@ -69,8 +69,8 @@ COUNTS = {
 
 @pytest.fixture(autouse=True)
 def _bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(responses, "PATIENCE_AFTER_REASON", 0.3)
-    monkeypatch.setattr(responses, "PATIENCE_AFTER_DONE", 0.1)
+    monkeypatch.setattr(responses, "TIMEOUT_AFTER_REASON", 0.3)
+    monkeypatch.setattr(responses, "TIMEOUT_AFTER_DONE", 0.1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY

@@ -156,7 +156,7 @@ def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
             owner = asyncio.create_task(once(journal, record("a"), RUN, slow))
             await inside.wait()
             waiter = asyncio.create_task(asyncio.to_thread(other_thread))
-            while not journal._flights.waiting_for("a"):
+            while not journal._flights._in_flight["a"].waiters:
                 await asyncio.sleep(0)
             outside.set()
             return [(await owner).payload, await waiter]
@@ -222,10 +222,10 @@ async def test_a_batch_asks_for_what_is_missing_once(journal: Journal) -> None:
 
     keys = ["c", "a", "b", "a"]
     await once(journal, record("b"), RUN, Model())
-    replays = await journal.once_each([record(key) for key in keys], RUN, call)
+    replays = await journal.get_or_call([record(key) for key in keys], RUN, call)
     assert asked == [[0, 1]]
     assert [replay.payload for replay in replays] == ['"0"', '"1"', '"answer 1"', '"1"']
-    assert await journal.once_each([], RUN, call) == []
+    assert await journal.get_or_call([], RUN, call) == []
 
 
 async def test_overlapping_batches_do_not_wait_for_each_other_for_ever(journal: Journal) -> None:
@@ -237,7 +237,7 @@ async def test_overlapping_batches_do_not_wait_for_each_other_for_ever(journal: 
             asked.extend(keys[position] for position in positions)
             return [CallResult(f'"{keys[position]}"') for position in positions]
 
-        return journal.once_each([record(key) for key in keys], RUN, call)
+        return journal.get_or_call([record(key) for key in keys], RUN, call)
 
     busy = Model(asyncio.Event())
     owner = asyncio.create_task(once(journal, record("m"), RUN, busy))
@@ -258,7 +258,7 @@ async def test_a_failed_batch_leaves_nothing_behind(journal: Journal) -> None:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError):
-        await journal.once_each([record("a"), record("b")], RUN, fail)
+        await journal.get_or_call([record("a"), record("b")], RUN, fail)
     assert (await once(journal, record("b"), RUN, Model())).paid
 
 
@@ -313,7 +313,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
 
 
 async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citeloom.models.journal.journal_database.LOCK_PATIENCE", 0.01)
+    monkeypatch.setattr("citeloom.models.journal.journal_database.LOCK_TIMEOUT", 0.01)
     path = tmp_path / "journal.sqlite"
     with Journal.open(path) as journal:
         other = sqlite3.connect(path, isolation_level=None)

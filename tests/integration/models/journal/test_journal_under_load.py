@@ -27,7 +27,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     with Journal.open(path) as journal:
         spent = await journal.spending()
     # What was reserved before each answer is counted once, as what it cost.
-    assert [(row.run, row.paid, row.input_tokens, row.held_calls, row.held_input) for row in spent] == [
+    assert [(row.run, row.paid, row.input_tokens, row.reserved_calls, row.reserved_input) for row in spent] == [
         (f"p{number}", each, 100 * each, 0, 0) for number in range(processes)
     ]
 

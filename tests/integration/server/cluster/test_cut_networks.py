@@ -67,4 +67,4 @@ def test_a_server_whose_link_is_cut_loses_its_run_and_writes_nothing_once_it_is_
 
 def rejoined(machine: Machine) -> bool:
     """Whether a server has learnt that others took it for dead."""
-    return "joins them again" in "".join(machine.said)
+    return "joins the others again" in "".join(machine.said)

@@ -16,7 +16,7 @@ from citeloom.ingestion import home_copy
 from citeloom.ingestion.home_copy import CopyError, copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
-from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
+from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.home_tables import HOME_TABLES
@@ -76,7 +76,7 @@ async def fill(home: Home, library: Library) -> None:
             await once(journal, record(f"k{number}"), RunScope("research-2"), pay)
         await once(journal, record("k0"), RunScope("research-1", fresh=True), pay)
         async with Budget(BudgetLimits(calls=9), {}, journal, "research-1").reserved(
-            Hold("research-1", record("lost"), 1, 10, 5)
+            Reservation("research-1", record("lost"), 1, 10, 5)
         ):
             pass  # in flight when the home was left
     library.metadata.keep_answer("Crossref", "/works/x", Answer(200, {"title": "Looms"}, 1.0))
@@ -137,7 +137,9 @@ async def same_as_filled(library: Library) -> None:
     with backend.open_journal() as journal:
         for number in range(5):
             assert not (await once(journal, record(f"k{number}"), RunScope("another"), fail)).paid
-        spent = {row.run: (row.paid, row.held_calls) for row in await journal.spending(["research-1", "research-2"])}
+        spent = {
+            row.run: (row.paid, row.reserved_calls) for row in await journal.spending(["research-1", "research-2"])
+        }
         assert spent == {"research-1": (1, 1), "research-2": (5, 0)}
         assert (await once(journal, record("new"), RunScope("another"), pay)).paid, "new answers get ids of their own"
         await journal.forget("another")

@@ -11,8 +11,8 @@ import pytest
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.maintenance import Selection, prune, survey
-from citeloom.models.journal.records import CallRecord, CallResult, Hold, RunScope
-from citeloom.models.journal.spending_table import keep_sizes, kept_sizes
+from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
+from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
 from citeloom.stores.backends import Backend
 from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once
@@ -114,7 +114,7 @@ async def test_one_request_answers_several_records(journal: Journal) -> None:
         return [CallResult(f"{position}") for position in positions]
 
     await once(journal, record("b"), RUN, Model().answer)
-    answers = await journal.once_each([record(key) for key in "abca"], RUN, batch)
+    answers = await journal.get_or_call([record(key) for key in "abca"], RUN, batch)
     assert asked == [[0, 2]]
     assert [answer.paid for answer in answers] == [True, False, True, True]
 
@@ -122,12 +122,12 @@ async def test_one_request_answers_several_records(journal: Journal) -> None:
 async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
     await once(journal, record("a"), RUN, Model().answer)
     sizes: dict[tuple[str, str], int | None] = {("http://host/v1", "some-model"): 4096, ("http://host/v1", "m"): None}
-    await journal.submit(lambda db: keep_sizes(db, "run", sizes))
-    await journal.submit(lambda db: keep_sizes(db, "run", sizes))
-    assert await journal.submit(lambda db: kept_sizes(db, "run")) == sizes
+    await journal.submit(lambda db: save_context_sizes(db, "run", sizes))
+    await journal.submit(lambda db: save_context_sizes(db, "run", sizes))
+    assert await journal.submit(lambda db: load_context_sizes(db, "run")) == sizes
     await journal.forget("run")
     assert await journal.spending(["run"]) == await journal.spending([]) == []
-    assert await journal.submit(lambda db: kept_sizes(db, "run")) == {}
+    assert await journal.submit(lambda db: load_context_sizes(db, "run")) == {}
     assert not (await once(journal, record("a"), OTHER, Model().answer)).paid
 
 
@@ -174,7 +174,7 @@ async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backen
 
     async def call(place: int, number: int) -> None:
         nonlocal sent
-        hold = Hold("run", record(f"{place}-{number}"), 1, 10, 5)
+        hold = Reservation("run", record(f"{place}-{number}"), 1, 10, 5)
 
         async def answer() -> CallResult:
             nonlocal sent
@@ -191,4 +191,4 @@ async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backen
         journal.close()
     assert sent == sum(row.paid for row in spent) == 7
     assert sum(isinstance(outcome, BudgetReachedError) for outcome in outcomes) == 23
-    assert [row.held_calls for row in spent] == [0]
+    assert [row.reserved_calls for row in spent] == [0]

@@ -52,7 +52,7 @@ async def test_twenty_thousand_calls_over_a_link_that_is_cut_are_paid_once_each(
     assert all(paid), "every worker did a part"
     spent = await spending(url)
     assert sum(row.paid for row in spent) == calls and sum(row.reused for row in spent) == 3 * calls
-    assert sum(row.held_calls for row in spent) == 0
+    assert sum(row.reserved_calls for row in spent) == 0
 
 
 async def test_a_computer_that_the_database_gave_up_pays_again_at_most_for_what_was_in_flight(

@@ -11,7 +11,7 @@ from citeloom.models.http.failures import (
     BrokenAnswerError,
     Failure,
     ServerRefusalError,
-    failure_of,
+    classify_failure,
     retry_after,
     server_message,
 )
@@ -78,7 +78,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ids=str,
 )
 def test_kind_of_failure(error: Exception, kind: str) -> None:
-    failure = failure_of(error)
+    failure = classify_failure(error)
     assert failure is not None
     assert failure.kind == kind
     assert failure.reason
@@ -86,11 +86,11 @@ def test_kind_of_failure(error: Exception, kind: str) -> None:
 
 @pytest.mark.parametrize("fault", [KeyError("x"), TypeError("our own"), RuntimeError("no"), ValueError("v")])
 def test_a_fault_of_the_program_is_no_failed_call(fault: Exception) -> None:
-    assert failure_of(fault) is None
+    assert classify_failure(fault) is None
 
 
 def test_the_wait_that_was_asked_for_is_kept() -> None:
-    assert failure_of(ServerRefusalError(429, "slow", 7.0)) == Failure("busy", "429: slow", 7.0)
+    assert classify_failure(ServerRefusalError(429, "slow", 7.0)) == Failure("busy", "429: slow", 7.0)
 
 
 @pytest.mark.parametrize(

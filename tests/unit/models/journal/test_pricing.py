@@ -33,9 +33,9 @@ def test_a_model_without_a_price_leaves_the_whole_unknown_unless_it_was_only_reu
 
 
 def test_what_is_held_counts_where_a_budget_asks_for_it() -> None:
-    row = spent("big", paid=1, input_tokens=100, held_calls=1, held_input=1_000_000, held_output=1_000_000)
+    row = spent("big", paid=1, input_tokens=100, reserved_calls=1, reserved_input=1_000_000, reserved_output=1_000_000)
     assert total_cost([row], PRICES) == pytest.approx(0.001)
-    assert total_cost([row], PRICES, held=True) == pytest.approx(40.001)
+    assert total_cost([row], PRICES, reserved=True) == pytest.approx(40.001)
 
 
 def test_prices_are_read_from_the_file_as_the_readme_shows_them(

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import SecretStr
 
 from citeloom.models.http.endpoints import ModelIdentity, canonical_json, endpoint_name
-from citeloom.models.journal.serialization import message_of, payload_of, request_key
+from citeloom.models.journal.serialization import from_payload, request_key, to_payload
 
 IDENTITY = ModelIdentity("http://host/v1", "m", {"temperature": 0.2})
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
@@ -110,7 +110,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: str(answer.content)[:12])
 def test_an_answer_comes_back_from_its_payload(answer: AIMessage) -> None:
-    back = message_of(payload_of(answer, "f" * 64))
+    back = from_payload(to_payload(answer, "f" * 64))
     assert back.content == answer.content
     assert back.usage_metadata == answer.usage_metadata
     assert back.response_metadata == answer.response_metadata
@@ -119,12 +119,12 @@ def test_an_answer_comes_back_from_its_payload(answer: AIMessage) -> None:
         (call["name"], call["args"]) for call in answer.tool_calls
     ]
     assert [call["args"] for call in back.invalid_tool_calls] == [call["args"] for call in answer.invalid_tool_calls]
-    assert message_of(payload_of(back, "f" * 64)) == back
+    assert from_payload(to_payload(back, "f" * 64)) == back
 
 
 def test_every_call_of_an_answer_gets_an_id_of_its_own() -> None:
     calls = [{"name": "s", "args": {}, "id": "call_0"} for _ in range(3)]
-    back = message_of(payload_of(AIMessage("", tool_calls=calls), "0123456789"))
+    back = from_payload(to_payload(AIMessage("", tool_calls=calls), "0123456789"))
     assert [call["id"] for call in back.tool_calls] == ["012345600", "012345601", "012345602"]
 
 

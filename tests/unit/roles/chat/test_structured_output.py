@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import Field
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.structured_output import StructuredAnswer, ask, parse, schema_of
+from citeloom.roles.chat.structured_output import ChatRole, StructuredAnswer, parse, schema_of
 
 
 class Mood(StructuredAnswer):
@@ -80,7 +80,7 @@ def test_the_schema_is_what_strict_mode_takes() -> None:
 
 async def test_a_valid_answer_takes_one_call(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted(GOOD)
-    answer = await ask(caller, prompts, [HumanMessage("How is it?")], Mood, max_tokens=99)
+    answer = await ChatRole(caller, prompts, max_tokens=99).ask([HumanMessage("How is it?")], Mood)
     assert answer == Mood(label="good", score=0.5)
     assert caller.options == [{"tools": (), "schema": schema_of(Mood), "max_tokens": 99}]
     assert caller.rejected == []
@@ -89,7 +89,7 @@ async def test_a_valid_answer_takes_one_call(scripted: Any, prompts: PromptLibra
 async def test_the_retry_shows_the_answer_and_its_error(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted('{"label": "great", "score": 0.5}', GOOD)
     first = [HumanMessage("How is it?")]
-    assert await ask(caller, prompts, first, Mood, max_tokens=99) == Mood(label="good", score=0.5)
+    assert await ChatRole(caller, prompts, max_tokens=99).ask(first, Mood) == Mood(label="good", score=0.5)
     assert caller.asked[1][:2] == [*first, AIMessage('{"label": "great", "score": 0.5}')]
     assert "field label: Input should be 'good' or 'bad'" in caller.asked[1][2].text
     assert caller.rejected == ["call-1"]
@@ -97,19 +97,19 @@ async def test_the_retry_shows_the_answer_and_its_error(scripted: Any, prompts: 
 
 async def test_two_bad_answers_are_both_rejected(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted("", "no")
-    assert await ask(caller, prompts, [HumanMessage("How is it?")], Mood, max_tokens=99) is None
+    assert await ChatRole(caller, prompts, max_tokens=99).ask([HumanMessage("How is it?")], Mood) is None
     assert caller.rejected == ["call-1", "call-2"]
     assert caller.asked[1][1].text, "an assistant message without text would be refused by some servers"
 
 
 async def test_an_answer_that_was_cut_off_is_asked_for_more_briefly(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted(AIMessage('{"label": "go', response_metadata={"finish_reason": "length"}), GOOD)
-    assert await ask(caller, prompts, [HumanMessage("How is it?")], Mood, max_tokens=9)
+    assert await ChatRole(caller, prompts, max_tokens=9).ask([HumanMessage("How is it?")], Mood)
     assert "cut off" in caller.asked[1][-1].text
 
 
 async def test_thinking_in_the_answer_is_no_answer(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted('<think>maybe {"label": "bad", "score": 0.1}</think>{"label": "good", "score": 0.5}')
-    answer = await ask(caller, prompts, [HumanMessage("How is it?")], Mood, max_tokens=9)
+    answer = await ChatRole(caller, prompts, max_tokens=9).ask([HumanMessage("How is it?")], Mood)
     assert answer is not None
     assert answer.label == "good"

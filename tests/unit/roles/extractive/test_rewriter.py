@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, stand_alone, stand_alone_after
+from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, condense_question, stand_alone
 from citeloom.roles.protocols import Turn
 from citeloom.text.question_subject import subject_words
 
@@ -25,8 +25,8 @@ KNOWN_TO_FAIL = {"Do their words change as well?"}
 def rewritten(case: dict[str, Any]) -> str:
     earlier: list[Turn] = []
     for question in case["after"]:
-        earlier.append(Turn(stand_alone_after(question, earlier), "", question))
-    return stand_alone_after(case["asked"], earlier)
+        earlier.append(Turn(condense_question(question, earlier), "", question))
+    return condense_question(case["asked"], earlier)
 
 
 def right(case: dict[str, Any]) -> bool:
@@ -90,7 +90,7 @@ def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
         "How are they trained?",
         "in biology?",
     ):
-        read.append(stand_alone_after(asked, earlier))
+        read.append(condense_question(asked, earlier))
         earlier.append(Turn(read[-1], "", asked))
     assert read[1:] == [
         "What about graph neural networks' limits?",

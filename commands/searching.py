@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ..api.messages import counted
 from ..errors import InputError
-from ..models.concurrency import run_async
-from ..plurals import counted
 from .completion import complete_keys
-from .options import HomeOption, JsonOption, command_session, resolve
+from .options import HomeOption, JsonOption, home_session
 from .output import notice, result_json
 from .search_view import show_papers, show_passages
 
@@ -67,17 +66,16 @@ def search(
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.library import asearch
-    from ..tools.paper_search import year_range
-    from ..tools.scope import require_words
+    from ..api.library_search import require_words, year_range
+    from ..api.library_search import search as search_passages
 
     require_words(query)
     keys, kinds = names_given("--papers", papers), names_given("--category", categories)
-    settings, found = resolve(home, retrieval_mode=mode)
-    with command_session(settings, found, create=False, reading=True) as session:
-        part = settings.rerank or (_RERANK if rerank else 0.0)
+    with home_session(home, reading=True, retrieval_mode=mode) as session:
+        settings = session.settings
+        weight = settings.rerank or (_RERANK if rerank else 0.0)
         years = year_range(from_year, to_year)
-        records = run_async(asearch(session, query, limit, settings.retrieval_mode, keys, kinds, years, venue, part))
+        records = search_passages(session, query, limit, settings.retrieval_mode, keys, kinds, years, venue, weight)
     if as_json:
         result_json(records)
     elif records:
@@ -101,16 +99,11 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from ..tools.paper_search import papers_by_summary, papers_by_text
-    from ..tools.scope import require_words
+    from ..api.library_search import find_papers, require_words
 
     require_words(query)
-    settings, found = resolve(home)
-    with command_session(settings, found, create=False, reading=True) as session:
-        if fulltext:
-            record = papers_by_text(session.library, query, from_year, to_year, page)
-        else:
-            record = run_async(papers_by_summary(session.library, query, from_year, to_year, page))
+    with home_session(home, reading=True) as session:
+        record = find_papers(session, query, "text" if fulltext else "summary", from_year, to_year, page)
     if as_json:
         result_json(record)
     elif record["papers"]:

@@ -1,7 +1,8 @@
-"""What the tools that other agents call give back."""
+"""What the tools of the MCP server return; the schemas show agents what the fields mean."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -73,7 +74,7 @@ class FoundPaper(BaseModel):
     notices: list[str] = Field(default_factory=list, description="What says so, and other versions of the paper.")
 
 
-class FoundPapers(BaseModel):
+class FoundPaperPage(BaseModel):
     """A page of papers, best first."""
 
     papers: list[FoundPaper]
@@ -81,7 +82,7 @@ class FoundPapers(BaseModel):
     next_page: int | None = Field(description="Null on the last page.")
 
 
-class WindowPassage(BaseModel):
+class NeighbourPassage(BaseModel):
     """A passage in reading order."""
 
     chunk_id: str
@@ -95,7 +96,7 @@ class PassageWindow(BaseModel):
 
     key: str
     title: str
-    passages: list[WindowPassage]
+    passages: list[NeighbourPassage]
 
 
 class CitedSource(BaseModel):
@@ -138,11 +139,11 @@ class ResearchAnswer(BaseModel):
     cost: dict[str, Any] = Field(description="What the run has cost; asking again costs nothing.")
 
     @classmethod
-    def of_record(cls, record: dict[str, Any]) -> ResearchAnswer:
+    def from_record(cls, record: Mapping[str, Any]) -> ResearchAnswer:
         """The answer of a finished run."""
-        places = [{**entry, "places": entry.get("places", [])} for entry in record["references"]]
-        named = {name: record[name] for name in ("question", "answered", "outcome", "text", "citations", "warnings")}
-        return cls.model_validate({**named, "run_id": record["thread_id"], "sources": places, "cost": record["usage"]})
+        sources = [{**entry, "places": entry.get("places", [])} for entry in record["references"]]
+        same = {name: record[name] for name in ("question", "answered", "outcome", "text", "citations", "warnings")}
+        return cls.model_validate({**same, "run_id": record["thread_id"], "sources": sources, "cost": record["usage"]})
 
 
 class LibraryStatus(BaseModel):

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS, InputError
-from ..models.concurrency import run_async
-from ..plurals import counted
 from .escaping import one_line
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 
 if TYPE_CHECKING:
+    from ..api.opening import Home
+    from ..api.zotero_sync import SyncReport, ZoteroReading, ZoteroRequest
     from ..settings.config import Settings
-    from ..stores.home import Home
-    from ..zotero.sync import SyncReport
-    from ..zotero.zotero_source import ZoteroReading, ZoteroRequest
 
 sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
-_SHOWN: Final = 5  # titles of items without a file
+_MAX_TITLES: Final = 5  # of items without a file
 
 
 def register(app: typer.Typer) -> None:
@@ -69,89 +66,71 @@ def sync_zotero(
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
-    from ..zotero.zotero_source import ZoteroRequest
+    from ..api.blocking import run_async
+    from ..api.zotero_sync import ZoteroRequest
 
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
     settings, found = resolve(home)
     request = ZoteroRequest(group, tuple(collection or ()), prune)
-    shown = _Shown(settings, found, request, as_json=as_json, dry_run=dry_run)
-    if watch:
-        _watch(shown)
+    syncing = _PrintedSync(settings, found, request, as_json=as_json, dry_run=dry_run)
+    if not watch:
+        report = run_async(syncing.run_once())
+        if report.refused:
+            raise typer.Exit(DONE_WITH_REFUSALS)
         return
-    report = run_async(shown.once())
-    if report.refused:
-        raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _watch(shown: _Shown) -> None:
-    """Sync until Ctrl-C, which ends the command well unless a sync is in progress."""
-    notice(f"Watching Zotero every {shown.settings.zotero_seconds:g} s; stop with Ctrl-C.")
+    notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        run_async(shown.watched())
-    except KeyboardInterrupt:
-        if shown.syncing:
+        run_async(syncing.watch())
+    except KeyboardInterrupt:  # ends the command well unless a sync is in progress
+        if syncing.in_progress:
             raise
         notice("Stopped watching.")
 
 
-class _Shown:
-    """Syncs, and prints what each did; `syncing` while one is in progress."""
+class _PrintedSync:
+    """Syncs, and prints what each sync did."""
 
     def __init__(self, settings: Settings, home: Home, request: ZoteroRequest, *, as_json: bool, dry_run: bool) -> None:
-        self.settings = settings
-        self.syncing = False
+        self.in_progress = False
+        self._settings = settings
         self._home = home
         self._request = request
         self._json = as_json
         self._dry_run = dry_run
 
-    async def once(self) -> SyncReport:
+    async def run_once(self) -> SyncReport:
         """Read Zotero and sync."""
-        from ..zotero.zotero_source import read_zotero
+        from ..api.zotero_sync import aread_zotero
 
-        reading = await read_zotero(self.settings, self._request, on_notice=notice)
-        assert reading is not None  # no version was given that it could be equal to
-        return await self._sync(reading)
+        return await self._sync(await aread_zotero(self._settings, self._request, notice))
 
-    async def watched(self) -> None:
+    async def watch(self) -> None:
         """Sync whenever something changed, without an end."""
-        from ..models.http.limiter import SystemClock
-        from ..zotero.watching import watch_zotero
+        from ..api.zotero_sync import awatch_zotero
 
-        await watch_zotero(self.settings, self._home, self._request, self._sync, SystemClock(), notice)
+        await awatch_zotero(self._settings, self._home, self._request, self._sync, notice)
 
     async def _sync(self, reading: ZoteroReading) -> SyncReport:
-        from ..models.journal.budget import bill_to
-        from ..zotero.sync import sync_reading
+        from ..api.zotero_sync import async_reading
 
-        run = f"sync-{secrets.token_hex(6)}"
-        self.syncing = True
-        with (
-            command_session(self.settings, self._home) as session,
-            ingest_progress() as show,
-            bill_to(run, session.budget(run)),
-        ):
-            report = await sync_reading(
-                session.library,
-                self.settings,
-                reading,
-                self._request,
-                dry_run=self._dry_run,
-                on_event=show,
-                on_wait=lambda _: notice("Another process is syncing with Zotero; waiting for it."),
+        self.in_progress = True
+        with command_session(self._settings, self._home) as session, ingest_progress() as show:
+            report = await async_reading(
+                session, reading, self._request, dry_run=self._dry_run, on_event=show, on_notice=notice
             )
-        self.syncing = False
-        warnings_and_refusals(report)
+        self.in_progress = False
+        record = report.as_dict()
+        warnings_and_refusals(record)
         if self._json:
-            result_json(report.as_dict())
+            result_json(record)
         else:
-            for line in _lines(report.as_dict()):
+            for line in _sync_lines(record):
                 result(one_line(line))
         return report
 
 
-def _lines(record: dict[str, Any]) -> Iterator[str]:
+def _sync_lines(record: dict[str, Any]) -> Iterator[str]:
     would = " would be" if record["dry_run"] else ""
     for paper in record["renamed"]:
         yield f"Renamed {paper['from']} to {paper['to']}."
@@ -160,8 +139,8 @@ def _lines(record: dict[str, Any]) -> Iterator[str]:
     if record["abstract_only"]:
         yield f"{counted(len(record['abstract_only']), 'paper')} without a readable file: only the abstract is indexed."
     if lacking := record["without_file"]:
-        named = "; ".join(f"{item['title'] or 'untitled'} ({item['item']})" for item in lacking[:_SHOWN])
-        more = f"; and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        named = "; ".join(f"{item['title'] or 'untitled'} ({item['item']})" for item in lacking[:_MAX_TITLES])
+        more = f"; and {len(lacking) - _MAX_TITLES} more" if len(lacking) > _MAX_TITLES else ""
         yield f"{counted(len(lacking), 'item')} with neither a file nor an abstract left out: {named}{more}."
     yield (
         f"{record['library']}, {counted(record['items'], 'item')}:{would} {counted(len(record['added']), 'paper')} "

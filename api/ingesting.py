@@ -1,0 +1,271 @@
+"""Brings papers into a library: files, documents and uploads, and what a vision model says about their figures."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..documents.bibliography import read_bibliography
+from ..documents.sandbox import in_thread
+from ..errors import CiteloomError, ConfigurationError
+from ..graph.session import Session
+from ..ingestion.ingest_events import Described, Embedded, IngestEvent, IngestReport, Planned, Staged, Stored, Waiting
+from ..models.journal.budget import bill_to
+from ..settings.config import Settings
+from ..stores.home import Home
+from .arguments import ArgumentError, at_least_one, library_first, one_or_more, require_writable
+from .blocking import blocking
+
+if TYPE_CHECKING:
+    from langchain_core.document_loaders import BaseLoader
+    from langchain_core.documents import Document
+
+    from ..ingestion.describing import DescribeReport
+    from ..ingestion.ray_cluster import RayRequest
+    from ..ingestion.sources import Sources
+
+    Given = Path | str | Document | BaseLoader
+
+__all__ = [
+    "Described",
+    "Embedded",
+    "IngestEvent",
+    "IngestOutcome",
+    "IngestRequest",
+    "Planned",
+    "Staged",
+    "Stored",
+    "Waiting",
+    "adescribe_figures",
+    "aingest",
+    "aingest_papers",
+    "aread_for_new_home",
+    "describe_figures",
+    "event_record",
+    "ingest",
+    "ingest_papers",
+    "ray_request",
+    "read_for_new_home",
+    "refused_record",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """What an ingest reads and does, as `aingest` says; `describe` does nothing without a configured vision model."""
+
+    paths: Sequence[Path]
+    documents: Sequence[Document] = ()
+    bib: Path | None = None
+    prune: bool = False
+    follow_links: bool = False
+    ocr: bool = False
+    summarize: bool = False
+    describe: bool = False
+    ray: RayRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOutcome:
+    """The report of an ingest, that on figures if they were described, and the error that stopped describing them."""
+
+    report: IngestReport
+    figures: DescribeReport | None = None
+    stopped: CiteloomError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of `ingest --json`."""
+        return {**self.report.as_dict(), **({"figures": self.figures.as_dict()} if self.figures else {})}
+
+
+@library_first
+async def aingest(
+    library: Session,
+    paths: Given | Sequence[Given],
+    bib: Path | str | None = None,
+    *,
+    prune: bool = False,
+    follow_links: bool = False,
+    ray: bool | str = False,
+    ray_workers: int | None = None,
+) -> dict[str, Any]:
+    """Ingest papers; returns the JSON of `ingest --json`.
+
+    Args:
+        library: an open library.
+        paths: files and folders, and LangChain documents or loaders; one or several. Documents with the same `key`,
+            else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
+        bib: the BibTeX file; the only one in a given folder if omitted.
+        prune: remove papers whose file is gone from a given folder.
+        follow_links: also ingest what links inside a folder point to outside of it.
+        ray: read, chunk and embed on the Ray cluster at this address; True uses the one that the program is connected
+            to, else starts one on this computer.
+        ray_workers: Ray tasks at once; as many as the cluster has CPUs if omitted.
+
+    Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
+    """
+    from langchain_core.documents import Document  # which has a length of its own
+
+    require_writable(library)
+    cluster = ray_request(ray, ray_workers)
+    given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)
+    files = [Path(item) for item in given if isinstance(item, Path | str)]
+    request = IngestRequest(
+        files,
+        await asyncio.to_thread(_load_documents, given) if len(files) < len(given) else (),
+        None if bib is None else Path(bib),
+        prune,
+        follow_links,
+        ray=cluster,
+    )
+    return (await aingest_papers(library, request)).as_dict()
+
+
+def ray_request(ray: object, workers: int | None) -> RayRequest | None:
+    """Validate a requested cluster; raises `ArgumentError` and `InputError`."""
+    from ..ingestion.ray_cluster import RayRequest
+
+    if not isinstance(ray, bool | str):
+        raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
+    if workers is not None:
+        at_least_one("ray_workers", workers)
+    if ray is False:
+        return None
+    return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
+
+
+def _load_documents(given: Sequence[Given]) -> list[Document]:
+    """The documents among `given`, with those of loaders; raises `ConfigurationError` for anything else but paths."""
+    from langchain_core.document_loaders import BaseLoader
+    from langchain_core.documents import Document
+
+    found: list[Document] = []
+    for item in given:
+        if isinstance(item, BaseLoader):
+            found.extend(item.lazy_load())
+        elif isinstance(item, Document):
+            found.append(item)
+        elif not isinstance(item, Path | str):
+            raise ConfigurationError(
+                f"Cannot ingest a {type(item).__name__}.", help="Give paths, LangChain documents or loaders."
+            )
+    return found
+
+
+async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:
+    """Read the papers for a home that does not exist yet, so that none is made for nothing.
+
+    Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, and for a place where no
+    home can be made.
+    """
+    from ..ingestion.reading import ConvertedFiles, PdfReading
+    from ..ingestion.sources import read_sources, require_paths
+
+    home.require_place()
+    if request.ray is not None:
+        require_paths(request.paths)
+        if request.bib is not None:
+            await asyncio.to_thread(read_bibliography, request.bib)
+        return None
+    converted, pdf = ConvertedFiles(home.converted), PdfReading.of(settings, ocr=request.ocr)
+    return await in_thread(
+        read_sources, request.paths, request.bib, (), converted, pdf, follow_links=request.follow_links
+    )
+
+
+def refused_record(sources: Sources) -> dict[str, Any]:
+    """The JSON of `ingest --json` for sources of which no paper could be read."""
+    from ..ingestion.ingest import refused_report
+
+    return refused_report(sources).as_dict()
+
+
+async def aingest_papers(
+    library: Session,
+    request: IngestRequest,
+    *,
+    sources: Sources | None = None,
+    on_event: Callable[[IngestEvent], None] = lambda _: None,
+    on_report: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> IngestOutcome:
+    """Ingest papers, then describe the figures of new ones if asked for; an error there leaves the papers ingested.
+
+    `sources` is what `aread_for_new_home` read; `on_report` is called with the report before figures are described.
+    All calls are billed to one run of their own. Raises as `aingest` does.
+    """
+    from ..graph.figure_descriptions import describe_papers
+    from ..graph.prompt_fitting import summarized
+    from ..ingestion.ingest import ingest as ingest_files
+    from ..ingestion.reading import PdfReading
+
+    settings, run = library.settings, f"ingest-{secrets.token_hex(6)}"
+    with bill_to(run, library.budget(run)):
+        report = await ingest_files(
+            library.library,
+            request.paths,
+            documents=request.documents,
+            sources=sources,
+            bib=request.bib,
+            prune=request.prune,
+            summarize=partial(summarized, library, run) if request.summarize else None,
+            on_event=on_event,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            pdf=PdfReading.of(settings, ocr=request.ocr),
+            follow_links=request.follow_links,
+            ray=request.ray,
+        )
+        on_report(report.as_dict())
+        if not (request.describe and settings.describes_figures):
+            return IngestOutcome(report)
+        try:
+            figures = await describe_papers(library, run, [*report.added, *report.updated], on_event=on_event)
+        except CiteloomError as error:
+            return IngestOutcome(report, stopped=error)
+    return IngestOutcome(report, figures)
+
+
+@library_first
+async def adescribe_figures(
+    library: Session,
+    papers: Sequence[str] | str = (),
+    *,
+    refresh: bool = False,
+    on_event: Callable[[IngestEvent], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
+
+    Args:
+        library: an open library.
+        papers: keys, all papers if omitted.
+        refresh: also figures that have a description, by another model or prompt.
+        on_event: called with the progress.
+
+    Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
+    descriptions are kept, and repeating the call continues.
+    """
+    from ..graph.figure_descriptions import describe_papers
+
+    require_writable(library)
+    keys: tuple[str, ...] = one_or_more(papers)
+    for key in keys:
+        await asyncio.to_thread(library.library.paper, key)
+    run = f"describe-{secrets.token_hex(6)}"
+    report = await describe_papers(library, run, keys or None, refresh=refresh, on_event=on_event)
+    return report.as_dict()
+
+
+def event_record(event: IngestEvent) -> dict[str, Any]:
+    """An event as plain data, with its `kind`."""
+    return {"kind": type(event).__name__.lower(), **asdict(event)}
+
+
+ingest = library_first(blocking(aingest))
+ingest_papers = blocking(aingest_papers)
+read_for_new_home = blocking(aread_for_new_home)
+describe_figures = library_first(blocking(adescribe_figures))

@@ -1,0 +1,352 @@
+"""The papers of a library: listed, shown, corrected and removed, with their texts, figures and PDFs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from ..documents import Paper
+from ..documents.figures import PaperFigure
+from ..documents.pdf.drawing import MAX_BYTES
+from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.sandbox import in_thread
+from ..errors import InputError
+from ..graph.session import Session
+from ..ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
+from ..stores.backends import backend_of
+from ..stores.library import Library, UnknownPaperError
+from ..tools.context_windows import Passage, merge_chunks
+from ..tools.figure_records import counted_kinds, listed_figures
+from ..tools.outline import OutlinedSection, indexed_text, outline
+from ..tools.paper_records import listed_papers, text_records
+from ..tools.paper_records import paper_details as paper_record
+from ..tools.paper_search import keys_with_words
+from .arguments import library_first
+from .blocking import blocking
+
+__all__ = [
+    "MAX_WORDS",
+    "ImageNotWrittenError",
+    "MissingFigureError",
+    "MissingPdfError",
+    "PageRefusedError",
+    "PaperOrder",
+    "SectionText",
+    "UnknownPaperError",
+    "acitations_of",
+    "acorrect_entry",
+    "afigure",
+    "afigure_image",
+    "afigures",
+    "ahas_read_figures",
+    "alist_papers",
+    "apage_image",
+    "apaper",
+    "apaper_details",
+    "apaper_markdown",
+    "apaper_pdf",
+    "apaper_text",
+    "aremove_papers",
+    "asave_figures",
+    "asection_text",
+    "aselect_papers",
+    "counted_kinds",
+    "figures",
+    "has_read_figures",
+    "list_papers",
+    "paper",
+    "paper_details",
+    "remove_papers",
+    "save_figures",
+]
+
+PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
+_PDF_HEAD: Final = 1024  # bytes in which a PDF names its format
+_IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
+
+
+class ImageNotWrittenError(InputError):
+    """An image cannot be written where it should be."""
+
+
+class MissingFigureError(InputError):
+    """A paper has no figure of this number, or the figure has no image."""
+
+
+class MissingPdfError(InputError):
+    """A paper has no PDF, or none that can be read."""
+
+    default_help = "Add the paper again."
+
+
+async def alist_papers(library: Session) -> list[dict[str, Any]]:
+    """Return all papers, as the JSON of `papers list --json`."""
+    return await asyncio.to_thread(listed_papers, library.library)
+
+
+async def aselect_papers(
+    library: Session,
+    words: Sequence[str] = (),
+    *,
+    order: PaperOrder = "key",
+    descending: bool = False,
+    from_year: int | None = None,
+    to_year: int | None = None,
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the papers whose data contain all words, in order; if none do, those whose text does, and True.
+
+    Args:
+        library: an open library.
+        words: parts of key, title, authors, venue or year, in any case.
+        order: the field to sort by.
+        descending: from the last to the first.
+        from_year: first year of publication.
+        to_year: last year of publication.
+    """
+    folded = [word.casefold() for word in words]
+    papers = [paper for paper in await alist_papers(library) if _in_years(paper, from_year, to_year)]
+    found = [paper for paper in papers if _has_words(paper, folded)]
+    in_text = bool(folded) and not found
+    if in_text:
+        keys = await asyncio.to_thread(keys_with_words, library.library, folded)
+        found = [paper for paper in papers if paper["key"] in keys]
+    return sorted(found, key=lambda paper: _rank(paper, order), reverse=descending), in_text
+
+
+def _in_years(paper: dict[str, Any], first: int | None, last: int | None) -> bool:
+    year = paper["year"]
+    if first is None and last is None:
+        return True
+    return year is not None and (first is None or first <= year) and (last is None or year <= last)
+
+
+def _has_words(paper: dict[str, Any], words: list[str]) -> bool:
+    fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
+    text = " ".join(fields).casefold()
+    return all(word in text for word in words)
+
+
+def _rank(paper: dict[str, Any], order: PaperOrder) -> tuple[Any, ...]:
+    value = paper[order]
+    if isinstance(value, int):
+        return (value, paper["key"])
+    text = " ".join(value) if isinstance(value, list) else value or ""
+    return (0 if order in ("year", "chunks") else text.casefold(), paper["key"])
+
+
+async def apaper(library: Session, key: str) -> Paper:
+    """Return a paper's own data; raises `UnknownPaperError`."""
+    return await asyncio.to_thread(library.library.paper, key)
+
+
+async def apaper_details(library: Session, key: str, *, text: bool = False) -> dict[str, Any]:
+    """Return a paper, with its searchable text if asked for, as the JSON of `papers show --json`.
+
+    Raises `UnknownPaperError`.
+    """
+    return await asyncio.to_thread(paper_record, library.library, key, text=text)
+
+
+async def apaper_text(library: Session, key: str) -> list[dict[str, Any]]:
+    """Return the searchable text of a paper by section and page; raises `UnknownPaperError`."""
+    return text_records(await asyncio.to_thread(indexed_text, library.library, key))
+
+
+async def apaper_markdown(library: Session, key: str) -> str:
+    """Return the searchable text of a paper under the titles of its sections; raises `UnknownPaperError`."""
+    paper = await apaper(library, key)
+    lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
+    section = ""
+    for passage in await asyncio.to_thread(indexed_text, library.library, key):
+        if passage.section != section:
+            section = passage.section
+            page = f" (p. {passage.page})" if passage.page is not None else ""
+            lines.append(f"## {section.strip() or '(untitled)'}{page}")
+        lines.append(passage.text)
+    return "\n\n".join(line.strip() for line in lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """The section tree of a paper, and the text of the section at `current` with its subsections."""
+
+    tree: list[OutlinedSection]
+    current: int | None
+    passages: list[Passage]
+    earlier: int | None
+    later: int | None
+
+
+async def asection_text(library: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
+    """Return the text of a section by its place in the tree, else of the first with text; raises `UnknownPaperError`.
+
+    The text ends before the subsection that would exceed `max_characters`.
+    """
+    return await asyncio.to_thread(_section_text, library.library, key, chosen, max_characters)
+
+
+def _section_text(library: Library, key: str, chosen: int | None, max_characters: int) -> SectionText:
+    tree = outline(library, key)
+    with_text = [place for place, item in enumerate(tree) if item.chunks]
+    first = next((place for place in with_text if chosen is None or place >= chosen), None)
+    if first is None:
+        return SectionText(tree, None, [], with_text[-1] if with_text and chosen is not None else None, None)
+    top = first if chosen is None else min(chosen, len(tree) - 1)
+    level = tree[top].section.level
+    last = next((at for at in range(top + 1, len(tree)) if tree[at].section.level <= level), len(tree)) - 1
+    spans = [item.chunks for item in tree[first : last + 1] if item.chunks]
+    chunks = [chunk for chunk in library.paper_chunks(key) if any(start <= chunk.index <= end for start, end in spans)]
+    passages, used = [], 0
+    for passage in merge_chunks(chunks):
+        if used and used + len(passage.text) > max_characters:
+            last = next(place for place in with_text if tree[place].section.title == passage.section) - 1
+            break
+        used += len(passage.text)
+        passages.append(passage)
+    earlier = next((place for place in reversed(with_text) if place < first), None)
+    later = next((place for place in with_text if place > max(last, first)), None)
+    return SectionText(tree, first if chosen is None else chosen, passages, earlier, later)
+
+
+async def acitations_of(library: Session, key: str) -> dict[str, Any]:
+    """Return the `turns` of conversations and the `runs` that cite a paper."""
+    backend = backend_of(library.home)
+    turns = await asyncio.to_thread(lambda: backend.conversations().citing(key))
+    return {"turns": turns, "runs": await asyncio.to_thread(lambda: backend.runs().citing(key))}
+
+
+async def acorrect_entry(library: Session, key: str, bibtex: str) -> None:
+    """Give a paper the metadata of a BibTeX entry; what the entry lacks stays.
+
+    Raises `UnknownPaperError`, and `InputError` for a text that is not one entry.
+    """
+    from ..ingestion.paper_matching import parse_entry, update_metadata  # a list does without what writes
+
+    await update_metadata(library.library, {key: parse_entry(bibtex)})
+
+
+async def aremove_papers(library: Session, keys: Sequence[str]) -> None:
+    """Remove papers, and the files that Citeloom stored of them; raises `UnknownPaperError` before any change."""
+    from ..ingestion.ingest import remove_all
+
+    await remove_all(library.library, list(dict.fromkeys(keys)))
+
+
+@library_first
+async def afigures(library: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
+    """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
+
+    Args:
+        library: an open library.
+        key: the paper's citation key.
+        images: also return the `image` of each as bytes, PNG or JPEG, None where there is none.
+
+    Raises `InputError` for an unknown key.
+    """
+    records = await asyncio.to_thread(listed_figures, library.library, key)
+    if images:
+        found = await asyncio.to_thread(library.library.figures, key)
+        for record, figure in zip(records, found, strict=True):
+            record["image"] = await asyncio.to_thread(library.library.figure_image, figure)
+    return records
+
+
+async def ahas_read_figures(library: Session, key: str) -> bool:
+    """Return whether the figures of a paper were ever read; raises `UnknownPaperError`."""
+    await apaper(library, key)
+    records = await asyncio.to_thread(library.library.records)
+    return bool(records[key].figures_version)
+
+
+async def afigure(library: Session, key: str, number: int) -> PaperFigure:
+    """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
+    figures = await asyncio.to_thread(library.library.figures, key)
+    found = next((figure for figure in figures if figure.number == number), None)
+    if found is None:
+        raise MissingFigureError(f"{key} has no figure {number}.", help="The paper may have changed: list them again.")
+    return found
+
+
+async def afigure_image(library: Session, figure: PaperFigure) -> bytes | None:
+    """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
+    return await asyncio.to_thread(library.library.figure_image, figure)
+
+
+async def asave_figures(library: Session, key: str, folder: Path) -> dict[int, Path]:
+    """Write the images of a paper's figures into a folder, and return the files by the figures' numbers.
+
+    A file that holds something else is never replaced. Raises `UnknownPaperError` and `ImageNotWrittenError`.
+    """
+    return await asyncio.to_thread(_save_figures, library.library, key, folder)
+
+
+def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
+    from pathvalidate import sanitize_filename
+
+    from ..documents.safe_files import replace_file
+
+    written: dict[int, Path] = {}
+    for figure in library.figures(key):
+        content = library.figure_image(figure)
+        if content is None:
+            continue
+        name = (figure.label or f"{figure.kind} {figure.number + 1}").lower().replace(" ", "-")
+        path = (
+            folder / f"{sanitize_filename(f'{key}-{name}', replacement_text='-')}{_IMAGE_SUFFIXES[figure.media_type]}"
+        )
+        if folder.exists() and not folder.is_dir():
+            raise ImageNotWrittenError(f"{folder}: is a file, not a folder.", help="Choose another --out.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink() or (path.exists() and path.read_bytes() != content):
+                raise ImageNotWrittenError(f"{path}: exists and holds something else.", help="Choose another --out.")
+            replace_file(path, content)
+        except OSError as error:
+            raise ImageNotWrittenError(
+                f"{path}: cannot be written ({error.strerror}).", help="Choose a writable folder with --out."
+            ) from error
+        written[figure.number] = path
+    return written
+
+
+async def apaper_pdf(library: Session, key: str) -> Path:
+    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
+    return await asyncio.to_thread(_paper_pdf, library, key)
+
+
+def _paper_pdf(library: Session, key: str) -> Path:
+    source = library.library.paper(key).source
+    if Path(source).suffix.lower() != ".pdf":
+        raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
+    path = backend_of(library.home).uploads().file(source)
+    try:
+        require_regular(path, MAX_BYTES)
+        with path.open("rb") as file:
+            is_pdf = b"%PDF-" in file.read(_PDF_HEAD)
+    except (OSError, FileRefusedError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingPdfError(f"The PDF of {key} cannot be read ({reason}).") from error
+    if not is_pdf:
+        raise MissingPdfError(f"The file of {key} is not a PDF any more.")
+    return path
+
+
+async def apage_image(library: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
+    """Return a page of a paper's PDF as a PNG with these words marked where they are found.
+
+    Raises `UnknownPaperError`, `MissingPdfError`, and `PageRefusedError` with the reason why it cannot be drawn.
+    """
+    path = await apaper_pdf(library, key)
+    return await in_thread(draw_page_apart, path, number, words=words, width=width)
+
+
+list_papers = blocking(alist_papers)
+paper = blocking(apaper)
+paper_details = blocking(apaper_details)
+remove_papers = blocking(aremove_papers)
+figures = library_first(blocking(afigures))
+has_read_figures = blocking(ahas_read_figures)
+save_figures = blocking(asave_figures)

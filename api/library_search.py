@@ -1,0 +1,123 @@
+"""Searches a library: passages, papers, the passages around one, and passages that disagree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ..errors import InputError
+from ..graph.session import Session
+from ..settings.config import RetrievalMode
+from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
+from ..tools.retrieval import Retrieval, as_records, retrieve
+from ..tools.scope import Scope, require_words
+from ..tools.tool_schemas import CategoryName, as_list, as_years
+from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
+from .blocking import blocking
+
+__all__ = [
+    "CategoryName",
+    "afind_papers",
+    "apassage_window",
+    "as_list",
+    "as_years",
+    "asearch",
+    "find_papers",
+    "require_words",
+    "search",
+    "year_range",
+]
+
+
+@library_first
+async def asearch(
+    library: Session,
+    query: str,
+    k: int = 10,
+    mode: RetrievalMode = "hybrid",
+    papers: Sequence[str] | str | None = None,
+    categories: Sequence[str] | str | None = None,
+    years: tuple[int, int] | None = None,
+    venue: str = "",
+    rerank: float = 0.0,
+) -> list[dict[str, Any]]:
+    """Return the `k` best passages for a query, as the JSON of `search --json`.
+
+    Args:
+        library: an open library.
+        query: what to look for.
+        k: how many passages.
+        mode: by vectors and words together, by vectors ("dense"), or by words ("bm25").
+        papers: keys to search within.
+        categories: kinds of section, such as "method".
+        years: first and last year of publication, both included.
+        venue: a part of the journal's or book's name, in any case.
+        rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
+
+    Raises `InputError` for a query without words, an unknown key, category or venue, and when
+    there is no full-text index that can be read.
+    """
+    require_words(query)
+    at_least_one("k", k)
+    choice_of("mode", mode, RetrievalMode)
+    scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
+    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
+    return await asyncio.to_thread(as_records, library.library, query, hits)
+
+
+async def afind_papers(
+    library: Session,
+    query: str,
+    by: Literal["summary", "text"] = "summary",
+    from_year: int | None = None,
+    to_year: int | None = None,
+    page: int = 1,
+) -> dict[str, Any]:
+    """Return a page of ten papers for a query, as the JSON of `find --json`.
+
+    Args:
+        library: an open library.
+        query: what the papers are about, or words of their text.
+        by: by summaries and notes, or by the full text.
+        from_year: first year of publication.
+        to_year: last year of publication.
+        page: which ten papers, counted from 1.
+
+    Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
+    """
+    require_words(query)
+    if by == "summary":
+        return await papers_by_summary(library.library, query, from_year, to_year, page)
+    return await asyncio.to_thread(papers_by_text, library.library, query, from_year, to_year, page)
+
+
+async def apassage_window(library: Session, chunk_id: str, size: int) -> dict[str, Any]:
+    """Return a passage with `size` neighbours on either side, in reading order.
+
+    Raises `InputError` for an unknown id.
+    """
+    try:
+        chunks = await asyncio.to_thread(library.library.window, chunk_id, size)
+    except ValueError:
+        chunks = []
+    if not chunks:
+        raise InputError(
+            f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that search_evidence gave."
+        )
+    paper = await asyncio.to_thread(library.library.paper, chunks[0].key)
+    passages = [{"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks]
+    return {"key": paper.key, "title": paper.title, "passages": passages}
+
+
+def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
+    """First and last year; raises `ArgumentError` for anything else."""
+    if years is not None and not (
+        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
+    ):
+        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
+    return years and year_range(*years)
+
+
+search = library_first(blocking(asearch))
+find_papers = blocking(afind_papers)

@@ -1,0 +1,162 @@
+"""Brings uploaded files into a library, and deletes those that belong to no paper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..documents import Paper
+from ..documents.bibliography import Refusal, read_bibliography
+from ..documents.paper_metadata import has_own_entry
+from ..documents.sandbox import in_thread
+from ..errors import CiteloomError
+from ..graph.figure_descriptions import describe_papers
+from ..graph.session import Session
+from ..ingestion.ingest import ingest_sources
+from ..ingestion.ingest_events import IngestEvent, IngestReport
+from ..ingestion.langchain_documents import SourcePaper
+from ..ingestion.orphaned_files import remove_orphans
+from ..ingestion.paper_matching import matching_entries, update_metadata
+from ..ingestion.reading import ConvertedFiles, PdfReading
+from ..ingestion.sources import ENDINGS, Sources, as_one, read_as, read_sources
+from ..models.journal.budget import bill_to
+from ..stores.backends import Uploads, backend_of
+from ..stores.library import Library
+from ..stores.uploads import UPLOAD
+
+__all__ = [
+    "PAPER_SUFFIXES",
+    "UPLOAD_ID",
+    "IngestReport",
+    "Uploads",
+    "aingest_upload",
+    "apaper_sources",
+    "aremove_orphans",
+    "stored_bytes",
+]
+
+PAPER_SUFFIXES = tuple(ENDINGS)
+UPLOAD_ID = UPLOAD
+
+
+async def aingest_upload(
+    library: Session,
+    upload_id: str,
+    files: Sequence[Path],
+    bib: Path | None,
+    uploads: Uploads,
+    *,
+    replaces: bool,
+    on_event: Callable[[IngestEvent], None],
+) -> IngestReport:
+    """Ingest uploaded files, billed to their upload; papers that are there get the metadata of the `.bib`.
+
+    A file of a key that the library has for another paper is refused unless it `replaces` that paper. New papers have
+    their figures described if a vision model is configured. Raises as `aingest` does.
+    """
+    settings = library.settings
+    sources = Sources((), (), (), ())
+    if files or bib is None:
+        converted = ConvertedFiles(library.home.converted)
+        sources = await in_thread(read_sources, files, bib, (), converted, PdfReading.of(settings))
+    sources, known = await asyncio.to_thread(_select_new, sources, library, uploads, replaces=replaces)
+    with bill_to(upload_id, library.budget(upload_id)):
+        chunking = (settings.chunk_tokens, settings.chunk_overlap)
+        report = await ingest_sources(library.library, sources, on_event=on_event, chunking=chunking)
+    updated, problems = await _update_entries(library.library, bib, known, report) if bib else ([], [])
+    undescribed = await _describe_new(library, upload_id, [*report.added, *report.updated], on_event)
+    return replace(
+        report,
+        updated=(*report.updated, *updated),
+        unchanged=tuple(key for key in (*report.unchanged, *known) if key not in updated),
+        warnings=(*report.warnings, *problems, *undescribed),
+    )
+
+
+def _select_new(
+    sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
+) -> tuple[Sources, dict[str, Paper]]:
+    """The sources that are new, and those that the library has, by the keys that they have there.
+
+    On the command line a file of the same name is the same paper, edited; an upload may come from anybody, so other
+    papers of the same keys are refused unless it `replaces` them.
+    """
+    records = session.library.records()
+    present = {
+        record.paper.content_hash: key
+        for key, record in records.items()
+        if uploads.place_of(record.paper.source) or Path(record.paper.source).is_file()
+    }
+    found, refused = [], list(sources.refused)
+    known: dict[str, Paper] = {}
+    for source in sources.found:
+        key = source.paper.key
+        same = present.get(source.paper.content_hash)
+        if same is not None and not (replaces and same == key):
+            known[same] = source.paper
+        elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
+            both = _join_with_stored(source, records[key].paper, session)
+            if both is None:
+                refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            else:
+                found.append(both)
+        else:
+            found.append(source)
+    return replace(sources, found=tuple(found), refused=tuple(refused)), known
+
+
+def _join_with_stored(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
+    """An uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
+    converted = ConvertedFiles(session.home.converted)
+    read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
+    return None if isinstance(read, Refusal) else as_one(read[0], source)
+
+
+async def _update_entries(
+    library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
+) -> tuple[list[str], list[str]]:
+    """Give papers that were there the metadata of the `.bib`; the keys of those that changed, and warnings.
+
+    `known` are the papers of uploaded files whose text the library has.
+    """
+    bibliography = await asyncio.to_thread(read_bibliography, bib)
+    entries = await asyncio.to_thread(matching_entries, library, bibliography)
+    entries |= {key: paper for key, paper in known.items() if has_own_entry(paper)}
+    updated = await update_metadata(library, {key: entry for key, entry in entries.items() if key not in report.added})
+    problems = [f"{item.path}: {item.reason}." for item in bibliography.refused if item not in report.refused]
+    if not entries and not report.added:
+        problems.append(f"{bib}: none of its entries is of a paper in the library.")
+    return [key for key in updated if key not in report.updated], problems
+
+
+async def _describe_new(
+    session: Session, upload_id: str, keys: Sequence[str], on_event: Callable[[IngestEvent], None]
+) -> list[str]:
+    """Describe the figures of new papers if a vision model is configured; one line on each that it did not."""
+    if not session.settings.describes_figures or not keys:
+        return []
+    try:
+        report = await describe_papers(session, upload_id, keys, on_event=on_event)
+    except CiteloomError as error:
+        return [f"Not all figures are described: {error}"]
+    return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
+
+
+async def apaper_sources(library: Session) -> dict[str, str]:
+    """Return the file of each paper by its key."""
+    return {paper.key: paper.source for paper in await asyncio.to_thread(library.library.papers)}
+
+
+async def aremove_orphans(library: Session, uploads: Uploads, among: Collection[str]) -> None:
+    """Delete the files of these uploads that belong to no paper."""
+    await asyncio.to_thread(remove_orphans, library.library, uploads, among)
+
+
+def stored_bytes(library: Session, *, without: Collection[str] = ()) -> int:
+    """Sum up the sizes of uploaded and fetched files, but for the uploads `without`; blocks."""
+    backend = backend_of(library.home)
+    stored = {**backend.uploads().files(), **backend.plots().files()}
+    uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)
+    return uploaded + sum(file.stat().st_size for file in library.home.added.rglob("*") if file.is_file())

@@ -1,0 +1,263 @@
+"""ingest and add: papers from files, from a Ray cluster's readers, and by DOI or arXiv id."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from ..api.messages import command, counted
+from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
+from .escaping import one_line
+from .options import (
+    HomeOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    command_here,
+    command_session,
+    resolve,
+)
+from .output import (
+    ingest_progress,
+    name_refused_figures,
+    notice,
+    notice_command,
+    result,
+    result_json,
+    warnings_and_refusals,
+)
+
+if TYPE_CHECKING:
+    from ..api.paper_lookup import NewPaper
+
+_LOCAL: Final = "local"
+# What may follow --ray as its address; anything else is the next argument.
+_ADDRESS: Final = re.compile(r"local|auto|ray://\S*|[^/\s]*:\d+")
+_OUTCOMES: Final = {
+    "added": "added with its PDF",
+    "abstract": "added; only its abstract is indexed",
+    "entry": "its entry was made, but there is nothing to index",
+    "duplicate": "is in the library already",
+    "similar": "not added",
+    "refused": "not added",
+}
+
+OfflineOption = Annotated[
+    bool, typer.Option("--offline", help="Send nothing: use only answers that are in the cache, of any age.")
+]
+
+
+class _RayCommand(TyperCommand):
+    """A command whose option `--ray` may lack its value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, with the address of a local cluster after each `--ray` that has none."""
+        if "" in args:  # as a path it would be the current folder
+            raise InputError("An empty path was given.", help="Name the folder that holds your papers.")
+        return super().parse_args(ctx, with_ray_address(args))
+
+
+def with_ray_address(arguments: list[str]) -> list[str]:
+    """The arguments with the address of a local cluster after each `--ray` that has none."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    whole: list[str] = []
+    for place, argument in enumerate(options):
+        whole.append(argument)
+        following = options[place + 1] if place + 1 < len(options) else ""
+        if argument == "--ray" and not _ADDRESS.fullmatch(following):
+            whole.append(_LOCAL)
+    return [*whole, *arguments[len(options) :]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("ingest", cls=_RayCommand, rich_help_panel="Library")(ingest)
+    app.command("add", rich_help_panel="Library")(add)
+
+
+def ingest(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
+        ),
+    ],
+    bib: Annotated[
+        Path | None,
+        typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove papers whose files are gone.")] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also ingest what links inside a folder point to outside of it.")
+    ] = False,
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Read pages of PDFs that hold no text by OCR; needs tesseract.")
+    ] = False,
+    summarize: Annotated[
+        bool,
+        typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
+    ] = False,
+    describe: Annotated[
+        bool,
+        typer.Option(
+            "--describe/--no-describe",
+            help="Have the vision model, if one is configured, describe the figures of new papers (costs calls).",
+        ),
+    ] = True,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Read, chunk and embed on a Ray cluster: host:port, ray://host:port, 'auto' for the one of this "
+            "computer; without ADDRESS, on a Ray started here. Needs the extra 'ray'.",
+            show_default=False,
+        ),
+    ] = None,
+    ray_workers: Annotated[
+        int | None,
+        typer.Option("--ray-workers", min=1, help="Ray tasks at once.", show_default="the CPUs of the cluster"),
+    ] = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Index papers and embed what is new.
+
+    A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
+    file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
+    that some files or entries were refused, each named with its reason; the others are indexed.
+    KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
+    --ocr reads scanned pages by tesseract, in the languages of CITELOOM_OCR_LANGUAGES; what it read is marked so.
+    The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
+    With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
+    'papers describe' continues.
+    --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.
+
+    Example: citeloom ingest my-library/ --bib my-library/library.bib
+    """
+    from ..api.ingesting import IngestRequest, ingest_papers, ray_request, read_for_new_home, refused_record
+
+    if ray is None and ray_workers is not None:
+        raise InputError("--ray-workers was given without --ray.")
+    request = IngestRequest(
+        paths,
+        bib=bib,
+        prune=prune,
+        follow_links=follow_links,
+        ocr=ocr,
+        summarize=summarize,
+        describe=describe,
+        ray=ray_request(ray or False, ray_workers),
+    )
+    settings, found = resolve(home, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
+    sources = None if found.exists() else read_for_new_home(settings, found, request)
+    if sources is not None and not sources.found:
+        record, stopped = refused_record(sources), None
+        warnings_and_refusals(record)
+    else:
+        with command_session(settings, found) as session, ingest_progress() as show:
+            outcome = ingest_papers(session, request, sources=sources, on_event=show, on_report=warnings_and_refusals)
+        record, stopped = outcome.as_dict(), outcome.stopped
+    figures = record.get("figures", {"refused": []})
+    name_refused_figures(figures)
+    if as_json:
+        result_json(record)
+    else:
+        result(
+            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
+            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
+        )
+        if "described" in figures:
+            result(f"{counted(figures['described'], 'figure')} described.")
+    if stopped is not None:
+        notice(f"The papers are ingested, but not all figures are described: {stopped}")
+        notice_command("Continue with:", command_here("papers describe"))
+    if record["refused"] or stopped is not None or figures["refused"]:
+        raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
+
+
+def add(
+    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.", show_default=False)],
+    download: Annotated[
+        bool | None,
+        typer.Option(
+            "--download/--no-download",
+            help="Download the free PDF where a service names one.",
+            show_default="asked on a terminal, else no",
+        ),
+    ] = None,
+    bib: Annotated[
+        Path | None,
+        typer.Option("--bib", help="Also add the entries at the end of this .bib of yours.", show_default=False),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")
+    ] = False,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Add papers by DOI or arXiv id: metadata, BibTeX entry and, where there is one, the free PDF.
+
+    The entries go into a .bib of Citeloom's own, in the folder 'added' of the home; yours is only touched with --bib.
+    Keys follow CITELOOM_CITATION_KEY, in Better BibTeX's terms. Without a PDF the abstract is indexed, until you ingest
+    the paper's file. Exit code 4 means that some were not added, each named with its reason.
+
+    Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
+    """
+    from ..api.paper_lookup import Adding, add_papers, parse_identifiers
+
+    settings, found = resolve(home)
+    wanted = parse_identifiers(identifiers)
+    with command_session(settings, found) as session, ingest_progress() as show:
+        options = Adding(
+            agreed=lambda work: _agrees_to_download(work, download),
+            wants_file=bool(download),
+            anyway=anyway,
+            offline=offline,
+            bib=bib,
+            on_open=lambda hosts, count: notice(f"Asking {hosts} about {counted(count, 'paper')}."),
+            on_event=show,
+            on_report=warnings_and_refusals,
+            on_notice=notice,
+        )
+        records = add_papers(session, wanted, options)
+    if as_json:
+        result_json({"papers": records})
+    else:
+        for record in records:
+            _show_added(record)
+    if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def _agrees_to_download(found: NewPaper, download: bool | None) -> bool:
+    if download is not None:
+        return download
+    pdf = found.pdfs[0]
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        notice(f"{found.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
+        return False
+    return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
+
+
+def _show_added(record: dict[str, Any]) -> None:
+    named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
+    line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
+    result(line if line.endswith((".", "?")) else f"{line}.")
+    for text in record["notices"]:
+        result(one_line(f"  {text}"))
+    if record["outcome"] == "entry":
+        result(f"  Get its file and add it: {command('ingest FILE --bib')} with the .bib in the folder 'added'.")
+    for failure in record["failures"]:
+        result(one_line(f"  Failed: {failure}"))

@@ -1,0 +1,259 @@
+"""papers: lists, shows, enriches, describes and removes the papers of the library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from textwrap import shorten
+from typing import Annotated, Any, Final
+
+import typer
+
+from ..api.messages import counted
+from ..errors import DONE_WITH_REFUSALS
+from .adding_papers import OfflineOption
+from .completion import complete_keys
+from .escaping import one_line
+from .layout import table
+from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, home_session
+from .output import ingest_progress, name_refused_figures, notice, result, result_json
+
+papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
+
+KeyArgument = Annotated[str, typer.Argument(help="Citation key.", autocompletion=complete_keys)]
+KeysArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Citation keys; all papers if none is given.", show_default=False, autocompletion=complete_keys
+    ),
+]
+_MAX_CAPTION: Final = 240  # characters
+_OUTCOMES: Final = (
+    ("known", "looked up by DOI"),
+    ("found", "found by title and authors"),
+    ("unsure", "unsure"),
+    ("not-found", "not found"),
+    ("failed", "not looked up"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.add_typer(papers_app, name="papers", rich_help_panel="Library")
+
+
+@papers_app.command("list")
+def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the papers with their keys."""
+    from ..api.library_papers import list_papers as list_all
+
+    with home_session(home, reading=True) as session:
+        records = list_all(session)
+    if as_json:
+        result_json(records)
+        return
+    rows = [
+        [
+            one_line(record["key"]),
+            one_line(_first_author(record["authors"])),
+            str(record["year"] or ""),
+            one_line(f"{record['status'].upper()}: {record['title']}" if record["status"] else record["title"]),
+            str(record["chunks"]),
+        ]
+        for record in records
+    ]
+    table(counted(len(rows), "paper"), ["key", "authors", "year", "title", "chunks"], rows, prose=["authors", "title"])
+
+
+def _first_author(authors: list[str]) -> str:
+    return "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} and {len(authors) - 1} more"
+
+
+@papers_app.command("show")
+def show_paper(
+    key: KeyArgument,
+    text: Annotated[bool, typer.Option("--text", help="Print the text that is searched, by section.")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
+
+    What 'papers enrich' found is shown with who said it: retractions and corrections, what your .bib lacks, and what
+    differs from it.
+
+    Example: citeloom papers show smith2024quantum --text
+    """
+    from ..api.library_papers import paper_details
+    from .paper_view import paper_lines, text_lines
+
+    with home_session(home, reading=True) as session:
+        record = paper_details(session, key, text=text)
+    if as_json:
+        result_json(record)
+        return
+    for line in text_lines(record) if text else paper_lines(record):
+        result(line)
+
+
+@papers_app.command("remove")
+def remove_papers(
+    keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
+    home: HomeOption = None,
+) -> None:
+    """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
+    from ..api.library_papers import remove_papers as remove_from
+
+    with home_session(home) as session:
+        remove_from(session, keys)
+    for key in dict.fromkeys(keys):
+        result(one_line(f"Removed {key}."))
+
+
+@papers_app.command("figures")
+def paper_figures(
+    key: KeyArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write the images into this folder.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """List the figures and tables of a paper with label, page and caption.
+
+    A figure without an image says why. Descriptions are a vision model's, not the paper's words.
+
+    Example: citeloom papers figures smith2024quantum --out figures/
+    """
+    from ..api.library_papers import figures, has_read_figures, save_figures
+
+    with home_session(home, reading=True) as session:
+        records = figures(session, key)
+        written = save_figures(session, key, out) if out is not None else {}
+        were_read = has_read_figures(session, key)
+    if as_json:
+        files = {number: str(path) for number, path in written.items()}
+        result_json([{**record, "file": files.get(record["number"])} for record in records] if out else records)
+    elif records:
+        _show_figures(records)
+        if out is not None:
+            result(f"{counted(len(written), 'image')} written to {out}.")
+    elif were_read:
+        notice(f"{key} has no figures or tables.")
+    else:
+        notice(f"The figures of {key} were never read: ingest it again.")
+
+
+def _show_figures(records: list[dict[str, Any]]) -> None:
+    from ..api.library_papers import counted_kinds
+
+    rows = [
+        [
+            one_line(record["name"]),
+            record["kind"],
+            str(record["page"] or ""),
+            f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
+            one_line(_caption(record)),
+        ]
+        for record in records
+    ]
+    title = counted_kinds([record["kind"] for record in records])
+    table(title, ["name", "kind", "page", "image", "caption"], rows, prose=["caption"])
+
+
+def _caption(record: dict[str, Any]) -> str:
+    """The caption without its label, why there is no image, and the description marked as a model's."""
+    parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _MAX_CAPTION, placeholder=" …")]
+    parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
+    parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
+    return " ".join(part for part in parts if part)
+
+
+@papers_app.command("enrich")
+def enrich_papers(
+    keys: KeysArgument = None,
+    offline: OfflineOption = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Ask again for what is in the cache (CITELOOM_METADATA_DAYS).")
+    ] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Look papers up at Crossref, DataCite, OpenAlex and Semantic Scholar.
+
+    Finds the DOI of a paper that has none, by title, authors and year; when it is unsure, it says so and changes
+    nothing. Shows what your .bib lacks (volume, abstract, citations, a free PDF), what differs, and retractions,
+    corrections and other versions. Your .bib and the library stay as they are: what was said, by whom and when, is kept
+    beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
+    CITELOOM_METADATA_MAILTO is set. Exit code 4 means that some services or papers failed, each named.
+
+    Example: citeloom papers enrich smith2024quantum
+    """
+    from ..api.paper_lookup import enrich
+    from .paper_view import enrichment_lines
+
+    named: set[str] = set()
+
+    def show(found: dict[str, Any]) -> None:
+        for line in () if as_json else enrichment_lines(found):
+            result(line)
+        for failure in found["failures"]:
+            if failure not in named:
+                named.add(failure)
+                notice(f"Failed: {failure}")
+
+    with home_session(home) as session:
+        record = enrich(
+            session,
+            keys or (),
+            offline=offline,
+            refresh=refresh,
+            on_open=lambda hosts, count: notice(f"Asking {hosts} about {counted(count, 'paper')}."),
+            on_paper=show,
+        )
+    if as_json:
+        result_json(record)
+    else:
+        counts = Counter(item["outcome"] for item in record["papers"])
+        outcomes = ", ".join(f"{counts[name]} {label}" for name, label in _OUTCOMES if counts[name])
+        answers = f"{counted(record['requests'], 'answer')} from the services, {record['cached']} from the cache"
+        result(f"{counted(len(record['papers']), 'paper')}: {outcomes or 'none'}; {answers}.")
+    if any(item["failures"] for item in record["papers"]):
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+@papers_app.command("describe")
+def describe_papers(
+    keys: KeysArgument = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")
+    ] = False,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
+
+    The image, its label and its caption are sent, one call for each image. A description helps to find a figure; it is
+    marked as the model's wherever it is shown, and is never quoted or cited. Each is stored at once: when a limit is
+    reached, or after a kill, the same command continues. Exit code 4 means that some figures could not be described,
+    each named with its reason.
+
+    Example: citeloom papers describe smith2024quantum --max-calls 50
+    """
+    from ..api.ingesting import describe_figures
+
+    limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+    with home_session(home, **limits) as session, ingest_progress() as show:
+        record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
+    if as_json:
+        result_json(record)
+    else:
+        result(
+            f"{counted(record['described'], 'figure')} described, {len(record['refused'])} not described, "
+            f"{record['already_described']} described before."
+        )
+    name_refused_figures(record)
+    if record["refused"]:
+        raise typer.Exit(DONE_WITH_REFUSALS)

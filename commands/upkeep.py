@@ -1,0 +1,159 @@
+"""doctor, rebuild-index and library copy: check, repair and move a library."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from ..api.messages import command, counted
+from ..errors import DONE_WITH_REFUSALS
+from .escaping import one_line
+from .options import HomeOption, JsonOption, command_session, home_session, resolve
+from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
+
+library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
+
+_FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("doctor", rich_help_panel="Library")(doctor)
+    app.command("rebuild-index", rich_help_panel="Library")(rebuild_index)
+
+
+def register_library(app: typer.Typer) -> None:
+    """Add the group of commands that work on a whole library."""
+    app.add_typer(library_app, name="library", rich_help_panel="Library")
+
+
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what is found; papers that lost their vectors are embedded again.")
+    ] = False,
+    mend: Annotated[bool, typer.Option("--mend", hidden=True, help="The earlier name of --repair.")] = False,
+    all_settings: Annotated[
+        bool, typer.Option("--settings", help="Show every setting in force with its origin.")
+    ] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Check the library, and show the settings that were made.
+
+    The LangGraph server opens the same home when it is started in the
+    same folder with the same environment. Exit code 1 if a problem remains.
+    """
+    from ..api.library_health import check_library, library_counts, repair_index, settings_in_force
+
+    settings, found = resolve(home)
+    record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
+    repairs = repair or mend
+    if found.exists():
+        with command_session(settings, found, create=False, reading=not repairs) as session:
+            record["library"] = library_counts(session)
+            if repairs:
+                with ingest_progress() as show:
+                    record["findings"], refused = repair_index(session, on_event=show)
+                warnings_and_refusals({"warnings": (), "refused": refused})
+            record["findings"] += check_library(session)
+    if as_json:
+        result_json(record)
+    else:
+        _show_findings(record, every_setting=all_settings)
+    if any(finding["level"] == "problem" for finding in record["findings"]):
+        raise typer.Exit(1)
+
+
+def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
+    """Problems, then the library, then the settings; what is fine and what is not set only with `every_setting`."""
+    library = record.get("library")
+    findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
+    for finding in findings:
+        remedy = f" {finding['remedy']}" if finding["remedy"] else ""
+        result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
+    if library is None:
+        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
+    else:
+        held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
+        result(f"Library: {held}, embedding {library['embedding']}")
+    shown = {
+        name: (value, origin)
+        for name, (value, origin) in record["settings"].items()
+        if every_setting or name in _FIRST_SETTINGS or origin != "default"
+    }
+    for name, (value, origin) in shown.items():
+        result(one_line(f"  {name} = {value}  ({origin})"))
+    if len(shown) < len(record["settings"]):
+        result(f"All settings: {command('doctor --settings')}")
+
+
+def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Rebuild the index from the files of the indexed papers.
+
+    Keys and metadata stay as they are, and vectors that are there are used again; to embed everything again, delete the
+    folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
+    Exit code 4 means that some could not be repaired, each named with its reason.
+    """
+    from ..api.library_health import rebuild_index as rebuild
+
+    with home_session(home) as session, ingest_progress() as show:
+        record = rebuild(session, on_event=show)
+    warnings_and_refusals(record)
+    if as_json:
+        result_json(record)
+    else:
+        embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
+        result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
+    if record["refused"]:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+@library_app.callback()
+def _group() -> None:
+    """Move a whole library."""
+
+
+@library_app.command("copy")
+def copy_library(
+    to: Annotated[
+        str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
+    ],
+    papers_only: Annotated[
+        bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
+    ] = False,
+    to_vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--to-vectors",
+            help="The Milvus that searches the other home, if that is in PostgreSQL.",
+            show_default="CITELOOM_VECTORS, if this home is a folder",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Copy a home to another one, without embedding a text or paying for an answer again.
+
+    Papers, runs with their edits and checkpoints, conversations, the journal
+    and what services said of papers are copied, and compared at the end; the
+    papers' own files stay where they are. An interrupted copy continues when
+    the command is given again. A home that holds anything else is refused.
+    """
+    from ..api.library_copying import copy_home_to, target_home
+    from ..api.opening import readable_home
+
+    settings, found = resolve(home, to_copy=True)
+    other = target_home(settings, found, to, to_vectors)
+    readable = readable_home(found, notice, library=True, records=not papers_only)
+    with command_session(settings, readable, create=False, reading=True) as session:
+        record = copy_home_to(session, other, papers_only=papers_only, on_notice=notice)
+    if as_json:
+        result_json(record)
+        return
+    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} there already"
+    result(f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}.")
+    if records := record["records"]:
+        kinds = (("runs", "run"), ("conversations", "conversation"), ("answers", "cached answer"))
+        counts = ", ".join(counted(records[name], word) for name, word in kinds)
+        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} there and compared.")
