@@ -58,9 +58,8 @@ class DatabaseWriterLock:
             try:
                 yield held
             finally:
-                if held and not connection.closed:  # the server learns of a closed connection only later
-                    with self._database.named_errors():
-                        free(connection, _WRITER)
+                with contextlib.suppress(CiteloomError), self._database.named_errors():
+                    free(connection, _WRITER)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
