@@ -10,19 +10,17 @@ if TYPE_CHECKING:
     from .api.contradictions import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
+    from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
-    from .api.opening import aopen_library, open_library
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.questions import aresearch, astream_research, research
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
     from .experiment import load_experiment
-    from .graph.paper_graph import build_paper_graph
-    from .graph.research_graph import build_research_graph
-    from .graph.section_graph import build_section_graph
+    from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
     from .settings.config import Settings
 
 _HOMES = {
@@ -37,7 +35,7 @@ _HOMES = {
     "aexport": "citeloom.api.files",
     "afigures": "citeloom.api.library_papers",
     "aingest": "citeloom.api.ingesting",
-    "aopen_library": "citeloom.api.opening",
+    "aopen_library": "citeloom.api.homes",
     "aresearch": "citeloom.api.questions",
     "asearch": "citeloom.api.library_search",
     "async_zotero": "citeloom.api.zotero_sync",
@@ -47,9 +45,9 @@ _HOMES = {
     "averify": "citeloom.api.files",
     "awrite_paper": "citeloom.api.writing",
     "awrite_section": "citeloom.api.writing",
-    "build_paper_graph": "citeloom.graph.paper_graph",
-    "build_research_graph": "citeloom.graph.research_graph",
-    "build_section_graph": "citeloom.graph.section_graph",
+    "build_paper_graph": "citeloom.graph.graphs",
+    "build_research_graph": "citeloom.graph.graphs",
+    "build_section_graph": "citeloom.graph.graphs",
     "contradictions": "citeloom.api.contradictions",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.ingesting",
@@ -57,7 +55,7 @@ _HOMES = {
     "figures": "citeloom.api.library_papers",
     "ingest": "citeloom.api.ingesting",
     "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api.opening",
+    "open_library": "citeloom.api.homes",
     "research": "citeloom.api.questions",
     "search": "citeloom.api.library_search",
     "sync_zotero": "citeloom.api.zotero_sync",

@@ -18,7 +18,6 @@ try:
         chat,
         contradictions,
         export,
-        mcp,
         papers,
         research,
         runs,
@@ -31,12 +30,9 @@ try:
         verify,
         zotero_command,
     )
-    from citeloom.commands.called_as import name_program
-    from citeloom.commands.full_disk import full_disk
+    from citeloom.commands.failure_hints import full_disk, name_program, repeat_hint, resume_command
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
-    from citeloom.commands.resume_hint import resume_command
-    from citeloom.commands.several_values import repeat_hint
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
     sys.stderr.write(
@@ -76,7 +72,6 @@ chat.register(app)
 runs.register(app)
 usage.register(app)
 serve.register(app)
-mcp.register(app)
 upkeep.register(app)
 setup.register(app)
 

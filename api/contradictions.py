@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph.session import Session
-from ..runs.contradictions import ContradictionRequest, find_contradictions
+from ..runs.contradiction_search import ContradictionRequest, find_contradictions
 from .arguments import at_least_one, library_first, one_or_more, require_writable
 from .blocking import blocking
 

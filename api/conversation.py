@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Self
 
-from ..graph.chat_messages import answer_with_sources, chat_question
-from ..graph.conversation_state import TurnKind, remembered
-from ..graph.events import Event, OnEvent
+from ..graph.conversation_state import TurnKind, answer_with_sources, chat_question, truncate_history
+from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.conversation import (
+from ..runs.conversation_turns import (
     PausedTurn,
     TurnRequest,
     delete_conversation,
@@ -37,8 +36,8 @@ __all__ = [
     "delete_expired",
     "expired_conversations",
     "paused_turn",
-    "remembered",
     "take_turn",
+    "truncate_history",
 ]
 
 

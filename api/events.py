@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
-from ..graph.events import Event, EventRecorder, OnEvent, ProgressEvent
+from ..graph.run_events import Event, EventRecorder, OnEvent, ProgressEvent
 from ..runs.section_request import OnNotice
 
 __all__ = ["Event", "EventRecorder", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]

@@ -14,7 +14,13 @@ from ..documents.bibliography import read_bibliography
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
-from ..ingestion.ingest_events import Described, Embedded, IngestEvent, IngestReport, Planned, Staged, Stored, Waiting
+from ..ingestion.ingest_events import Described as Described
+from ..ingestion.ingest_events import Embedded as Embedded
+from ..ingestion.ingest_events import IngestEvent as IngestEvent
+from ..ingestion.ingest_events import IngestReport
+from ..ingestion.ingest_events import Planned as Planned
+from ..ingestion.ingest_events import Stored as Stored
+from ..ingestion.ingest_events import Waiting as Waiting
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
@@ -30,29 +36,6 @@ if TYPE_CHECKING:
     from ..ingestion.sources import Sources
 
     Given = Path | str | Document | BaseLoader
-
-__all__ = [
-    "Described",
-    "Embedded",
-    "IngestEvent",
-    "IngestOutcome",
-    "IngestRequest",
-    "Planned",
-    "Staged",
-    "Stored",
-    "Waiting",
-    "adescribe_figures",
-    "aingest",
-    "aingest_papers",
-    "aread_for_new_home",
-    "describe_figures",
-    "event_record",
-    "ingest",
-    "ingest_papers",
-    "ray_request",
-    "read_for_new_home",
-    "refused_record",
-]
 
 
 @dataclass(frozen=True, slots=True)

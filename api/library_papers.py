@@ -15,53 +15,20 @@ from ..documents.safe_files import FileRefusedError, require_regular
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.page_images import MAX_WORDS, PageRefusedError, draw_page_apart
+from ..ingestion.page_images import MAX_WORDS as MAX_WORDS
+from ..ingestion.page_images import PageRefusedError as PageRefusedError
+from ..ingestion.page_images import draw_page_apart
 from ..stores.backends import backend_of
-from ..stores.library import Library, UnknownPaperError
+from ..stores.library import Library
 from ..tools.context_windows import Passage, merge_chunks
-from ..tools.figure_records import counted_kinds, listed_figures
+from ..tools.figure_records import counted_kinds as counted_kinds
+from ..tools.figure_records import listed_figures
 from ..tools.outline import OutlinedSection, indexed_text, outline
 from ..tools.paper_records import listed_papers, text_records
 from ..tools.paper_records import paper_details as paper_record
 from ..tools.paper_search import keys_with_words
 from .arguments import library_first
 from .blocking import blocking
-
-__all__ = [
-    "MAX_WORDS",
-    "ImageNotWrittenError",
-    "MissingFigureError",
-    "MissingPdfError",
-    "PageRefusedError",
-    "PaperOrder",
-    "SectionText",
-    "UnknownPaperError",
-    "acitations_of",
-    "acorrect_entry",
-    "afigure",
-    "afigure_image",
-    "afigures",
-    "ahas_read_figures",
-    "alist_papers",
-    "apage_image",
-    "apaper",
-    "apaper_details",
-    "apaper_markdown",
-    "apaper_pdf",
-    "apaper_text",
-    "aremove_papers",
-    "asave_figures",
-    "asection_text",
-    "aselect_papers",
-    "counted_kinds",
-    "figures",
-    "has_read_figures",
-    "list_papers",
-    "paper",
-    "paper_details",
-    "remove_papers",
-    "save_figures",
-]
 
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
 _PDF_HEAD: Final = 1024  # bytes in which a PDF names its format

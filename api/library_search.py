@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..errors import InputError
 from ..graph.session import Session
 from ..settings.config import RetrievalMode
-from ..tools.paper_search import papers_by_summary, papers_by_text, year_range
+from ..stores.library import Library
+from ..stores.search_records import FullTextError
+from ..stores.text_analysis import analyze
+from ..tools.paper_search import papers_by_summary, papers_by_text
+from ..tools.paper_search import year_range as year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
-from ..tools.scope import Scope, require_words
-from ..tools.tool_schemas import CategoryName, as_list, as_years
+from ..tools.scope import Scope
+from ..tools.scope import require_words as require_words
+from ..tools.tool_schemas import CategoryName as CategoryName
+from ..tools.tool_schemas import as_list as as_list
+from ..tools.tool_schemas import as_years as as_years
 from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
 from .blocking import blocking
 
-__all__ = [
-    "CategoryName",
-    "afind_papers",
-    "apassage_window",
-    "as_list",
-    "as_years",
-    "asearch",
-    "find_papers",
-    "require_words",
-    "search",
-    "year_range",
-]
+_WORD: Final = re.compile(r"[^\W_]+")
 
 
 @library_first
@@ -108,6 +105,27 @@ async def apassage_window(library: Session, chunk_id: str, size: int) -> dict[st
     paper = await asyncio.to_thread(library.library.paper, chunks[0].key)
     passages = [{"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks]
     return {"key": paper.key, "title": paper.title, "passages": passages}
+
+
+async def aunknown_words(library: Session, words: Sequence[str]) -> list[str]:
+    """Return those of the words that are in no passage, title, author, year or key."""
+    return await asyncio.to_thread(_unknown_words, library.library, words)
+
+
+def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
+    terms = {word: analyze(word) for word in words}
+    try:
+        rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
+    except FullTextError:
+        return []  # the search says what is wrong with the index
+    missing = [word for word, found in terms.items() if found and all(rarity[term] == 1.0 for term in found)]
+    if not missing:
+        return []
+    known: set[str] = set()
+    for paper in library.papers():
+        metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
+        known.update(_WORD.findall(metadata), [paper.key.casefold()])
+    return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
 
 
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -17,13 +17,15 @@ from ..ingestion.ingest_events import IngestEvent
 from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     KnownPapers,
-    NewPaper,
     fetch_pdf,
     keep_entry,
     keep_file,
     look_up,
     own_bib,
     read_bibs,
+)
+from ..metadata.adding import (
+    NewPaper as NewPaper,
 )
 from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import enrich as enrich_all
@@ -32,18 +34,6 @@ from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
-
-__all__ = [
-    "Adding",
-    "NewPaper",
-    "aadd",
-    "aadd_papers",
-    "add",
-    "add_papers",
-    "aenrich",
-    "enrich",
-    "parse_identifiers",
-]
 
 _IN_TEXT = 100  # characters of a wrong identifier in a message
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from ..citations.export.pandoc_formats import Format
-from ..graph.events import Event, OnEvent
+from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.research import ResearchRequest
 from ..runs.result_record import ResultRecord

@@ -1,7 +1,6 @@
 """Results as people read them: safe text, references and coverage in one line, and the views of evidence."""
 
 from ..citations.export.evidence_report import VERDICTS, commonness, links_of
-from ..citations.export.files import section_title
 from ..citations.export.report_html import (
     Link,
     doi_html,
@@ -12,8 +11,9 @@ from ..citations.export.report_html import (
     zotero_html,
 )
 from ..citations.export.report_model import DOUBTFUL, Card, ReportView, SearchHit, report_view
+from ..citations.export.section_files import section_title
 from ..citations.html_escaping import inert
-from ..citations.numbered_references import numbered_list
+from ..citations.references import numbered_list
 from ..drafts.completeness import all_unreadable, attempts, coverage_line, coverage_warnings
 from ..runs.result_record import ResultRecord, UsageRecord
 from ..stores.library import Library

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ..citations.export.report_images import ReportImages
+from ..citations.export.evidence_report import ReportImages
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..runs.cited_pages import CitedPages, cited_pages

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..graph.events import OnEvent
+from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request

@@ -15,27 +15,18 @@ from ..errors import CiteloomError
 from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.ingest import ingest_sources
-from ..ingestion.ingest_events import IngestEvent, IngestReport
+from ..ingestion.ingest_events import IngestEvent
+from ..ingestion.ingest_events import IngestReport as IngestReport
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import ENDINGS, Sources, as_one, read_as, read_sources
 from ..models.journal.budget import bill_to
-from ..stores.backends import Uploads, backend_of
+from ..stores.backends import Uploads as Uploads
+from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD
-
-__all__ = [
-    "PAPER_SUFFIXES",
-    "UPLOAD_ID",
-    "IngestReport",
-    "Uploads",
-    "aingest_upload",
-    "apaper_sources",
-    "aremove_orphans",
-    "stored_bytes",
-]
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD

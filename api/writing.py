@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..citations.export.figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..citations.export.pandoc_formats import Format
+from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..experiment import (
     SECTION_KINDS,
     Experiment,
@@ -17,7 +17,7 @@ from ..experiment import (
     parse_experiment,
     require_fields,
 )
-from ..graph.events import Event, OnEvent
+from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.fingerprint import RunKind

@@ -12,22 +12,13 @@ from ..models.http.limiter import SystemClock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from ..zotero.sync import SyncReport, sync_reading
-from ..zotero.watching import watch_zotero
-from ..zotero.zotero_source import ZoteroReading, ZoteroRequest, read_zotero
+from ..zotero.syncing import SyncReport as SyncReport
+from ..zotero.syncing import sync_reading, watch_zotero
+from ..zotero.zotero_source import ZoteroReading as ZoteroReading
+from ..zotero.zotero_source import ZoteroRequest as ZoteroRequest
+from ..zotero.zotero_source import read_zotero
 from .arguments import library_first, one_or_more, require_writable
 from .blocking import blocking
-
-__all__ = [
-    "SyncReport",
-    "ZoteroReading",
-    "ZoteroRequest",
-    "aread_zotero",
-    "async_reading",
-    "async_zotero",
-    "awatch_zotero",
-    "sync_zotero",
-]
 
 
 @library_first

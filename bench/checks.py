@@ -16,10 +16,10 @@ from typing import Any
 from bench.papers import ROOT
 from citeloom.citations.checks.author_year_patterns import NamedSource
 from citeloom.citations.checks.citation_coverage import uncited_sentences
-from citeloom.citations.checks.copied_text import copied_runs
-from citeloom.citations.checks.foreign_citations import find_foreign
-from citeloom.citations.checks.injection_patterns import suspicious
+from citeloom.citations.checks.fabricated_citations import find_fabricated
+from citeloom.citations.checks.injection import suspicious
 from citeloom.citations.checks.number_tracing import trace_numbers
+from citeloom.citations.checks.repetition import copied_runs
 from citeloom.citations.markers import sentences
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment
@@ -117,7 +117,7 @@ def score_instructions() -> Score:
 
 
 def score_foreign(table: str) -> Score:
-    """Foreign citations of one of `FOREIGN_TABLES`."""
+    """FabricatedCitation citations of one of `FOREIGN_TABLES`."""
     allowed: dict[str, str] = {}
     cases: list[tuple[str, list[str]]] = []
     for row in _rows(table):
@@ -132,7 +132,7 @@ def score_foreign(table: str) -> Score:
             here = [sentence for sentence in cited if sentence.start <= position < sentence.end]
             return [_CITED[id] for sentence in here for id in sentence.ids if id in _CITED]
 
-        finds = find_foreign(text, known_keys=_KEYS, allowed_text=allowed[text], names_at=names_at)
+        finds = find_fabricated(text, known_keys=_KEYS, allowed_text=allowed[text], names_at=names_at)
         return [text[item.start : item.end] for item in finds]
 
     return _score(cases, found)

@@ -15,9 +15,9 @@ from pathlib import Path
 from bench.checks import source_of
 from bench.papers import ROOT
 from citeloom.citations.checks.citation_coverage import uncited_sentences
-from citeloom.citations.checks.copied_text import copied_runs
 from citeloom.citations.checks.number_parsing import claimed_numbers
 from citeloom.citations.checks.number_tracing import trace_numbers
+from citeloom.citations.checks.repetition import copied_runs
 from citeloom.experiment import Experiment, load_experiment
 from citeloom.text.sentences import sentence_spans
 

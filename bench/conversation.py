@@ -17,7 +17,7 @@ from bench.measure import Row, row_of
 from bench.papers import ROOT
 from bench.server import serving
 from citeloom.graph.session import Session, open_session
-from citeloom.runs.conversation import TurnRequest, take_turn
+from citeloom.runs.conversation_turns import TurnRequest, take_turn
 from citeloom.stores.conversation_register import new_thread_id
 from citeloom.stores.home import Home
 from tests.support.shell_on_terminal import PROMPT, shell

@@ -22,7 +22,7 @@ from bench.bare import BareClient, Stage
 from bench.measure import Row, alternate, row_of
 from bench.server import ROOT, SEARCHES, serving, stages
 from citeloom.experiment import Experiment
-from citeloom.graph.default_queries import default_queries
+from citeloom.graph.section_queries import default_queries
 from citeloom.graph.session import Session, open_session
 from citeloom.roles.extractive.statement_needs import section_needs
 from citeloom.roles.protocols import Purpose

@@ -15,7 +15,7 @@ from bench.bare import BareClient, Stage
 from bench.evidence import DELAY, settings_for
 from bench.measure import Row, alternate, row_of
 from bench.server import serving, stages
-from citeloom.graph.events import Event
+from citeloom.graph.run_events import Event
 from citeloom.graph.session import Session, open_session
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.runs.execution import run_request

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from citeloom.documents.chunking import Window
-from citeloom.graph.research_graph import build_research_graph
+from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import present_fresh
 from citeloom.roles.extractive.extractive_roles import extractive_roles
@@ -81,7 +81,7 @@ class RecordingBench(Session):
         roles = self._bare
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
-        needs = _Needs(roles.needs, self.planned)
+        needs = _Needs(roles.protocols, self.planned)
         return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
 
     @cached_property

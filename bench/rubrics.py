@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.papers import ROOT
+from citeloom.api.homes import open_library
 from citeloom.api.ingesting import ingest
-from citeloom.api.opening import open_library
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.research import ResearchRequest

@@ -17,7 +17,7 @@ from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
-from .checks.foreign_citations import NEEDED
+from .checks.fabricated_citations import NEEDED
 from .markers import marker_groups, normalise_markers, sentences
 from .marking import Mark
 

@@ -15,7 +15,7 @@ from ..documents import Evidence
 from ..documents.marker_escaping import as_text, as_written
 from ..settings.config import CitationStyle
 from ..text.words import STOP_WORDS
-from .checks.foreign_citations import NEEDED
+from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
 from .markers import marker_groups, normalise_markers
 from .marking import MARKS

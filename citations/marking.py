@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .checks.fabricated_citations import NEEDED
 from .checks.findings import Finding, Rule
-from .checks.foreign_citations import NEEDED
 from .markers import CitedSentence, sentences
 from .quotations import quoted_spans
 

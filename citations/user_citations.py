@@ -23,8 +23,8 @@ from ..section_kinds import SECTIONS
 from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
+from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
-from .checks.foreign_citations import find_foreign
 from .quotations import verbatim_spans
 
 # What an abstract tells in short.
@@ -48,7 +48,7 @@ class CitingStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCitation:
+class UserCitation:
     """A user's citation at `start:end` of a text; `keys` are the papers in the library that it names."""
 
     citation: str
@@ -69,7 +69,7 @@ def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) ->
     return [item for field, text in _prose(experiment) for item in _citing(field, text, keys)]
 
 
-def with_own_statements(
+def insert_user_statements(
     text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
 ) -> str:
     """Insert the statements that the user's fields require: citing statements, and that the run failed.
@@ -136,11 +136,11 @@ def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
     return text
 
 
-def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[OwnCitation]:
+def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) -> list[UserCitation]:
     """The user's citations in a finished text that still has its markers."""
     text = as_written(text)
     keys = [paper.key for paper in papers]
-    found: dict[tuple[int, int], OwnCitation] = {}
+    found: dict[tuple[int, int], UserCitation] = {}
     for item in citing_statements(experiment, keys):
         words = as_written(item.text)[:_WORDS_MOST].rstrip(" .;:,").split()
         place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
@@ -149,7 +149,7 @@ def own_citations(text: str, experiment: Experiment, papers: Sequence[Paper]) ->
             at = _find(text, citation, done, place.end() + 1) if place else None
             if at is not None:
                 done = at[1]
-                found[at] = OwnCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
+                found[at] = UserCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
     return [found[at] for at in sorted(found)]
 
 
@@ -173,7 +173,7 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
     for block in blocks(text):
         cited = [
             (item.start, block.text[item.start : item.end])
-            for item in find_foreign(block.text, known_keys=known_keys)
+            for item in find_fabricated(block.text, known_keys=known_keys)
             if item.kind != "identifier" or _WORK.search(block.text, item.start, item.end)
         ]
         starts = [start for start, _ in cited]

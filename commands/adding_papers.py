@@ -12,7 +12,6 @@ from typer.core import TyperCommand
 
 from ..api.messages import command, counted
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .escaping import one_line
 from .options import (
     HomeOption,
     JsonOption,
@@ -32,6 +31,7 @@ from .output import (
     result_json,
     warnings_and_refusals,
 )
+from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.paper_lookup import NewPaper

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .escaping import shown
 from .output import section_progress
+from .terminal_text import printable
 
 if TYPE_CHECKING:
     from ..api.events import Event
@@ -118,7 +118,7 @@ class AnswerStreamView:
             self._progress.hide()
             self._out.write("\n")
             self._text = WrappedText(self._out, self._width)
-        self._text.write(shown(text))
+        self._text.write(printable(text))
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .answer_stream import AnswerStreamView
-from .escaping import one_line, shown
 from .options import command_here
 from .output import result
+from .terminal_text import one_line, printable
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
@@ -43,13 +43,13 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
     if view is not None and view.has_shown(record):
         result("")
-        Console().print(Markdown(shown(references_markdown(record)), hyperlinks=False), highlight=False)
+        Console().print(Markdown(printable(references_markdown(record)), hyperlinks=False), highlight=False)
         sys.stdout.flush()
         return
     if view is not None and view.has_output:
         result("\nThat was a draft. The answer after the checks:\n")
     # Text of papers and models: no link of theirs is made clickable.
-    drawn = Markdown(shown(text), hyperlinks=False)
+    drawn = Markdown(printable(text), hyperlinks=False)
     title = one_line(f" {record['question']} ").replace("[", "\\[")
     Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
     sys.stdout.flush()

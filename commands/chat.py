@@ -11,13 +11,11 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .completion import complete_conversations
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, command_here, records_of, resolve, takes_options
+from .options import HomeOption, JsonOption, command_here, complete_conversations, records_of, resolve, takes_options
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption
+from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Home

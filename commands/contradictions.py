@@ -10,12 +10,11 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS
-from .escaping import one_line
-from .layout import table
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
-from .search_view import place_of, shown
-from .searching import names_given
+from .search_view import place_of, plain_sentence
+from .searching import split_names
+from .terminal_text import one_line, table
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +45,7 @@ def contradictions(
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
-    keys = tuple(dict.fromkeys(names_given("--papers", papers)))
+    keys = tuple(dict.fromkeys(split_names("--papers", papers)))
     record = run_async(_find(topic, keys, pairs, home, settings))
     if as_json:
         result_json(record)
@@ -91,4 +90,4 @@ def _show(found: list[dict[str, Any]]) -> None:
 
 def _side(passage: dict[str, Any]) -> str:
     place = place_of(passage)
-    return one_line(f"{passage['key']}{f' ({place})' if place else ''}: {shown(passage['quote'])}")
+    return one_line(f"{passage['key']}{f' ({place})' if place else ''}: {plain_sentence(passage['quote'])}")

@@ -1,8 +1,10 @@
-"""Options shared by commands, and how they become settings."""
+"""Options shared by commands, how they become settings, and what a shell completes in them."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ import typer
 from ..api.messages import command
 from ..api.run_options import FLAGS, Option
 from ..errors import InputError
-from .output import named_home, notice
+from .output import announce_home, notice
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
@@ -72,7 +74,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
-    named_home(found.name, exists=found.exists())
+    announce_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found
 
@@ -162,3 +164,30 @@ def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
         )
         annotation: Any = Annotated[types[item.name], given]
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
+
+
+def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The citation keys of the library that begin so."""
+    return _completed(ctx, incomplete, "papers")
+
+
+def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of runs that begin so."""
+    return _completed(ctx, incomplete, "runs")
+
+
+def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The ids of conversations that begin so."""
+    return _completed(ctx, incomplete, "conversations")
+
+
+def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
+    """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
+    from ..api.homes import complete_ids, configured_home
+    from ..settings.config import load_settings
+
+    outer = ctx.find_root().params.get("home")
+    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+        home = configured_home(load_settings(home=ctx.params.get("home") or outer))
+        return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+    return []

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .escaping import json_text, one_line, shown
-from .layout import ending_in_command, terminal_width, wrapped
+from .terminal_text import end_with_command, json_text, one_line, printable, terminal_width, wrap
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
@@ -26,18 +25,18 @@ TEXTS_PER_SECOND = 10
 
 def notice(text: str) -> None:
     """Print one line on stderr; on a terminal it wraps between words."""
-    print(wrapped(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
+    print(wrap(one_line(text), terminal_width(sys.stderr)), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def notice_command(text: str, command: str) -> None:
     """Print a notice on stderr that ends in a command, which is never broken over lines."""
     width = terminal_width(sys.stderr)
-    print(ending_in_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
+    print(end_with_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def result(text: str) -> None:
     """Print a result on stdout; on a terminal it wraps between words."""
-    print(wrapped(shown(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
+    print(wrap(printable(text), terminal_width(sys.stdout)), flush=True)  # noqa: T201
 
 
 def result_json(record: Any) -> None:
@@ -45,7 +44,7 @@ def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
 
 
-def named_home(name: object, *, exists: bool) -> None:
+def announce_home(name: object, *, exists: bool) -> None:
     """Print the home that the command works on, and that it is new if the command creates it."""
     notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 

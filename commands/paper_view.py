@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ..api.messages import command
-from .escaping import one_line
+from .terminal_text import one_line
 
 _MAX_VALUE: Final = 160  # characters
 _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}

@@ -12,11 +12,9 @@ import typer
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .completion import complete_keys
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, home_session
+from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, complete_keys, home_session
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
+from .terminal_text import one_line, table
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 

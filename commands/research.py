@@ -12,11 +12,10 @@ from ..api.run_options import AnswerSettings, QuestionLimits
 from ..errors import InputError
 from .answer_stream import AnswerStreamView, answer_progress
 from .answer_view import next_steps, show_answer
-from .completion import complete_keys
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
 from .output import notice, result_json
 from .run_report import end_incomplete, report_run
-from .searching import names_given
+from .searching import split_names
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def research(
         min_year=limits.from_year,
         max_year=limits.to_year,
         venue=limits.venue,
-        papers=tuple(names_given("--papers", papers)),
+        papers=tuple(split_names("--papers", papers)),
         single_shot=limits.single_shot,
         fresh=limits.fresh,
     )

@@ -13,14 +13,12 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import RunLimits
 from .answer_stream import answer_progress
-from .completion import complete_runs
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, command_session, records_of, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, complete_runs, records_of, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
+from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
     from ..api.running import Output, ResultRecord

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..api.messages import counted
-from .escaping import one_line
-from .layout import table
 from .output import notice
+from .terminal_text import one_line, table
 
 _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # that are read for these
@@ -34,7 +33,7 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
             f"{record['score']:.2f}",
             " ".join(
                 [
-                    marked(record, f"{_figure(record)}{shown(record['sentence'])}"),
+                    with_status(record, f"{_figure(record)}{plain_sentence(record['sentence'])}"),
                     *map(_described, record["described_figures"]),
                 ]
             ),
@@ -47,7 +46,9 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
 
 def _described(figure: dict[str, str]) -> str:
     """A model's description of a figure, which may be why its passage was found."""
-    return one_line(f"({figure['figure']}, as {figure['described_by']} describes it: {shown(figure['description'])})")
+    return one_line(
+        f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
+    )
 
 
 def _figure(record: dict[str, Any]) -> str:
@@ -66,7 +67,7 @@ def show_papers(record: dict[str, Any], page: int) -> None:
             str(paper["year"] or ""),
             one_line(paper["title"]),
             f"{paper['score']:.2f}",
-            behind(paper),
+            matching_line(paper),
         ]
         for paper in papers
     ]
@@ -82,7 +83,7 @@ def show_notices(records: Sequence[dict[str, Any]]) -> None:
         notice(line)
 
 
-def marked(record: dict[str, Any], text: str) -> str:
+def with_status(record: dict[str, Any], text: str) -> str:
     """The text after RETRACTED and the like, if the record of its paper says so."""
     return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
@@ -93,13 +94,15 @@ def place_of(record: dict[str, Any]) -> str:
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def behind(paper: dict[str, Any]) -> str:
+def matching_line(paper: dict[str, Any]) -> str:
     """The matching sentence, prefixed with its place in the paper or "your note", and with RETRACTED and the like."""
     place = "your note" if paper.get("matched") == "note" else place_of(paper)
-    return marked(paper, f"{place}: {shown(paper['sentence'])}" if place else shown(paper["sentence"]))
+    return with_status(
+        paper, f"{place}: {plain_sentence(paper['sentence'])}" if place else plain_sentence(paper["sentence"])
+    )
 
 
-def shown(sentence: str) -> str:
+def plain_sentence(sentence: str) -> str:
     """A sentence without markup of links, images, citations and emphasis; truncated if long."""
     parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
     text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())

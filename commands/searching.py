@@ -8,8 +8,7 @@ import typer
 
 from ..api.messages import counted
 from ..errors import InputError
-from .completion import complete_keys
-from .options import HomeOption, JsonOption, home_session
+from .options import HomeOption, JsonOption, complete_keys, home_session
 from .output import notice, result_json
 from .search_view import show_papers, show_passages
 
@@ -70,7 +69,7 @@ def search(
     from ..api.library_search import search as search_passages
 
     require_words(query)
-    keys, kinds = names_given("--papers", papers), names_given("--category", categories)
+    keys, kinds = split_names("--papers", papers), split_names("--category", categories)
     with home_session(home, reading=True, retrieval_mode=mode) as session:
         settings = session.settings
         weight = settings.rerank or (_RERANK if rerank else 0.0)
@@ -114,7 +113,7 @@ def find(
         notice("No paper matches.")
 
 
-def names_given(option: str, given: list[str] | None) -> list[str]:
+def split_names(option: str, given: list[str] | None) -> list[str]:
     """Split the comma-separated values of a repeatable option; raises `InputError` for an empty one."""
     names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
     if given and not names:

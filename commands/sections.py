@@ -12,11 +12,11 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
-from .escaping import one_line
+from .failure_hints import require_no_value
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json, section_progress
 from .run_report import end_incomplete, report_run
-from .several_values import require_no_value
+from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.homes import Session

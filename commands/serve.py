@@ -1,4 +1,4 @@
-"""serve: the page and the API in a browser or for other programs."""
+"""serve and mcp: the library in a browser, for other programs and for agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import HomeOption, resolve
+from .options import HomeOption, home_session, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ _M_ARENA_MAX: Final = -8  # of glibc's malloc.h
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     app.command(rich_help_panel="Server")(serve)
+    app.command("mcp", rich_help_panel="Server")(mcp)
 
 
 def serve(
@@ -47,26 +48,45 @@ def serve(
     try:
         import uvicorn
 
-        from ..server.app import create_app
-        from ..server.uvicorn_config import uvicorn_config
+        from ..server.app import create_app, uvicorn_config
     except ImportError as error:
         raise ConfigurationError(
             f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
         ) from error
-    from ..stores.backends import backend_of
+    from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _bound_arenas()
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bound(options) as listening:
-        backend_of(found.prepare()).join_servers().leave()  # or an error in one line, before anything is opened
+        join_servers(found).leave()  # or an error in one line, before anything is opened
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def mcp(home: HomeOption = None) -> None:
+    """Serve the library to an agent over MCP, on standard input and output.
+
+    Agents start this command themselves; docs/server.md shows the configuration of the usual ones. 'citeloom serve'
+    serves the same tools over HTTP at /mcp.
+    """
+    from ..api.blocking import run_async
+
+    try:
+        from ..server.mcp_transports import serve_stdio
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
+        ) from error
+    with home_session(home) as session:
+        if sys.stdin.isatty():
+            notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C ends it).")
+        run_async(serve_stdio(session))
 
 
 def _bound_arenas() -> None:

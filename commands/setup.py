@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..api.blocking import run_async
 from ..api.messages import command
 from ..errors import InputError
-from .escaping import one_line
 from .output import notice, result
+from .terminal_text import one_line
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +32,14 @@ def setup(
 
     Example: citeloom setup --yes
     """
+    from ..api.model_setup import try_model, write_settings
     from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
         raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
     url, name = _chosen(model, base_url, asking=asking)
-    run_async(_try(name, url))
+    try_model(name, url)
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
         raise typer.Exit(0)
@@ -53,7 +50,7 @@ def setup(
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
     """Address and model: as given, else found, else asked for."""
-    from ..models.http.endpoints import USUAL_PORTS, FoundServer, find_servers, models_at
+    from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
@@ -87,37 +84,3 @@ def _asked(what: str, names: list[str]) -> int:
     while not 1 <= chosen <= len(names):
         chosen = typer.prompt(what, default=1, type=int, err=True)
     return chosen - 1
-
-
-async def _try(model: str, url: str) -> None:
-    """Make one small call; raises `InputError` if it fails."""
-    from ..models.journaled_chat import chat_identity, chat_model
-    from ..settings.config import load_settings
-
-    settings = load_settings(chat_model=model, chat_base_url=url)
-    try:
-        await chat_model(settings, "writer").ainvoke("Answer with the word OK.", max_tokens=64)
-    except InputError:
-        raise
-    except Exception as error:
-        said = chat_identity(settings, "writer").without_secret(" ".join(str(error).split()))[:300]
-        raise InputError(
-            f"{url}: {model} did not answer ({type(error).__name__}: {said}).",
-            help="Nothing was written. Check the server, the model's name and the key.",
-        ) from error
-
-
-def write_settings(file: Path, values: dict[str, str]) -> None:
-    """Set values in a TOML file; all other lines stay as they are."""
-    from ..documents.safe_files import replace_file
-
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        tables = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-        names = "|".join(map(re.escape, values))
-        kept = [line for line in lines[:tables] if not re.match(rf"\s*(?:{names})\s*=", line)]
-        given = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"), private=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read or written ({error}).") from error

@@ -8,9 +8,9 @@ import typer
 
 from ..api.messages import command, counted
 from ..errors import DONE_WITH_REFUSALS
-from .escaping import one_line
 from .options import HomeOption, JsonOption, command_session, home_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
+from .terminal_text import one_line
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
 
@@ -44,7 +44,7 @@ def doctor(
     The LangGraph server opens the same home when it is started in the
     same folder with the same environment. Exit code 1 if a problem remains.
     """
-    from ..api.library_health import check_library, library_counts, repair_index, settings_in_force
+    from ..api.library_upkeep import check_library, library_counts, repair_index, settings_in_force
 
     settings, found = resolve(home)
     record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
@@ -95,7 +95,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
-    from ..api.library_health import rebuild_index as rebuild
+    from ..api.library_upkeep import rebuild_index as rebuild
 
     with home_session(home) as session, ingest_progress() as show:
         record = rebuild(session, on_event=show)
@@ -140,8 +140,8 @@ def copy_library(
     papers' own files stay where they are. An interrupted copy continues when
     the command is given again. A home that holds anything else is refused.
     """
-    from ..api.library_copying import copy_home_to, target_home
-    from ..api.opening import readable_home
+    from ..api.homes import readable_home
+    from ..api.library_upkeep import copy_home_to, target_home
 
     settings, found = resolve(home, to_copy=True)
     other = target_home(settings, found, to, to_vectors)

@@ -9,11 +9,9 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted, megabytes
-from .completion import complete_runs
-from .escaping import one_line
-from .layout import table
-from .options import HomeOption, JsonOption, records_of, resolve
+from .options import HomeOption, JsonOption, complete_runs, records_of, resolve
 from .output import notice, result, result_json
+from .terminal_text import one_line, table
 
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
 

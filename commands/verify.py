@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from ..errors import DONE_WITH_REFUSALS
-from .escaping import one_line
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import notice, result, result_json
+from .terminal_text import one_line
 
 
 def register(app: typer.Typer) -> None:

@@ -9,12 +9,12 @@ import typer
 
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .escaping import one_line
 from .options import HomeOption, JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
+from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.opening import Home
+    from ..api.homes import Home
     from ..api.zotero_sync import SyncReport, ZoteroReading, ZoteroRequest
     from ..settings.config import Settings
 

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from citeloom.graph.section_graph import section_graph
+from citeloom.graph.graphs import section_graph
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- section graph -->"

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..citations.checks.absence import absence_findings
 from ..citations.checks.draft_checks import check_draft, replace_invalid_citations
 from ..citations.checks.findings import Finding
-from ..citations.checks.support_findings import support_findings
-from ..citations.export.files import section_title
+from ..citations.checks.support_findings import absence_findings, support_findings
+from ..citations.export.section_files import section_title
 from ..citations.markers import marker_ids, normalise_markers
 from ..citations.marking import MarkedSentence, leave_out, marked_sentences
-from ..citations.user_citations import left_to_other_sections, with_own_statements
+from ..citations.user_citations import insert_user_statements, left_to_other_sections
 from ..experiment import experiment_warnings
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Draft, Source
@@ -82,7 +81,7 @@ def finish_text(
     lost = list(written.lost)
     if not isinstance(brief, AnswerBrief):
         before = list((earlier or {}).values())
-        text = with_own_statements(text, brief.kind, brief.experiment, before, known_keys)
+        text = insert_user_statements(text, brief.kind, brief.experiment, before, known_keys)
         lost += left_to_other_sections(text, brief.kind, brief.experiment, before, known_keys)
 
     def check(text: str) -> list[Finding]:

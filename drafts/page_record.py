@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
-from ..citations.checks.injection_flags import Flag, flag_findings, flag_sources
+from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered
 from ..citations.citation_styles import render as render_text
 from ..citations.csl_styles import style_file
-from ..citations.export.figures import figures_in, is_mentioned
-from ..citations.export.files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
-from ..citations.export.whole_paper import whole_paper
+from ..citations.export.plot_figures import figures_in, is_mentioned
+from ..citations.export.section_files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
-from ..citations.numbered_references import cited_places
-from ..citations.references import Reference, References, build_references
-from ..citations.user_citations import OwnCitation, own_citations
+from ..citations.references import Reference, References, build_references, cited_places
+from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Evidence, Paper
 from ..metadata.bib_entry import complete_papers
 from ..roles.extractive.passage_details import without_details
 from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import add_coverage, attempts, coverage_warnings, measure_coverage
+from .completeness import attempts, coverage_warnings, measure_coverage
 from .evidence_sources import load_read_chunks
 from .finished_text import FinishedText, as_answer
 
-Placed = TypeVar("Placed", NumberTrace, OwnCitation)
+Placed = TypeVar("Placed", NumberTrace, UserCitation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class RenderedPage:
     shown: Rendered
     papers: Sequence[Paper]
     traces: Sequence[NumberTrace]
-    own: Sequence[OwnCitation]
+    own: Sequence[UserCitation]
     flags: Sequence[Flag]
     source: str
 
@@ -79,7 +77,7 @@ def render_page(
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
     shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
     papers = {paper.key: paper for paper in library.papers()}
-    own = [] if isinstance(brief, AnswerBrief) else own_citations(text, brief.experiment, list(papers.values()))
+    own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.citing_too([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
     for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
@@ -143,26 +141,6 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
             "notice": document.notice,
         },
     }
-
-
-def paper_record(
-    pages: Sequence[RenderedPage],
-    usage: Sequence[Mapping[str, Any]],
-    evidence: Sequence[Mapping[str, Any]],
-    title: str,
-    notice: str,
-) -> dict[str, Any]:
-    """The record of a paper of these sections, each with its `usage`; `evidence` is that of all of them. Blocks."""
-    cited = {paper.key: paper for page in pages for paper in page.papers}
-    numbering, options = pages[-1].shown.numbering, pages[-1].options
-    papers = [cited[key] for key in numbering if key in cited]
-    references = page_references(papers, numbering, options.style, options.csl)
-    without_warnings = References(references.entries)
-    sections = [
-        {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
-    ]
-    whole = whole_paper(title, sections, evidence, papers, references, notice)
-    return {**whole, "coverage": add_coverage(section["coverage"] for section in sections)}
 
 
 def _for_readers(final: FinishedText) -> FinishedText:

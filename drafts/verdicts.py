@@ -12,7 +12,7 @@ from ..citations.checks.support_findings import BY_SEARCHES, PairKey, cited_clai
 from ..citations.markers import marker_ids
 from ..documents import text_hash
 from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict, VerdictLabel
-from .sentence_repair import EditRecord, Failing
+from .sentence_edits import EditRecord, Failing
 
 
 class VerdictRecord(TypedDict):

@@ -21,25 +21,24 @@ from langgraph.runtime import Runtime
 
 from ..errors import InputError
 from ..tools.questions.validation import plain_question
-from .chat_messages import answer_with_sources, chat_question
-from .context import SectionContext
 from .conversation_state import (
     ConversationInput,
     ConversationOutput,
     ConversationState,
     PastTurn,
+    answer_with_sources,
+    chat_question,
     last_answered,
-    recalled,
-    remembered,
+    recent_evidence,
+    truncate_history,
 )
-from .evidence_ids import evidence_key
-from .follow_ups import standing_alone
+from .graphs import ResearchGraph, build_research_graph
 from .input_check import CheckedStateGraph, GraphInputError, require_given
-from .node_binding import SessionProvider, bound
-from .research_graph import ResearchGraph, build_research_graph
+from .nodes.route_question import condense_follow_up
 from .session import Session
-from .shared_sessions import shared_session
+from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import Update
+from .state_conversion import evidence_key
 
 ConversationGraph = CompiledStateGraph[ConversationState, Any, ConversationInput, ConversationOutput]
 
@@ -95,7 +94,7 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
         return {"asked": asked, "question": improved["question"], "result": {}, "queries": []}
     question = asked
     if past and kind == "follow-up":
-        question = await standing_alone(asked, past, runtime, session)
+        question = await condense_follow_up(asked, past, runtime, session)
     return {"asked": asked, "question": question, "result": {}, "queries": []}
 
 
@@ -153,8 +152,8 @@ async def _answered(
     past = _past(state)
     given: dict[str, Any] = {
         "question": state["question"],
-        "turns": remembered(past, session.settings.conversation_tokens),
-        "recalled": recalled(past),
+        "turns": truncate_history(past, session.settings.conversation_tokens),
+        "recalled": recent_evidence(past),
         "evidence_ids": state.get("evidence_ids", {}),
         "numbering": state.get("numbering", []),
     }

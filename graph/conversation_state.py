@@ -1,4 +1,4 @@
-"""The state of a conversation: questions and answers, the evidence ids and citation numbers assigned so far. No texts.
+"""The state of a conversation, also as the messages of a chat: questions and answers, ids and numbers assigned so far.
 
 Everything except the current turn is append-only, so that a prompt showing it keeps the same prefix from turn to turn
 and a local server can reuse its cache.
@@ -7,16 +7,23 @@ and a local server can reuse its cache.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph.message import add_messages
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from ..citations.html_escaping import inert
+from ..citations.markers import MARKER, normalise_markers
+from ..citations.references import numbered_list
 from ..drafts.written_draft import QueryRecord
 from ..roles.chat.prompt_format import turn_tokens
+from ..roles.extractive.follow_ups import condense_question
+from ..roles.protocols import Turn
 from .state import TurnRecord
 
 RECALLED: Final = 15  # chunks that earlier answers cited
@@ -85,14 +92,14 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
-def recalled(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
+def recent_evidence(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
     """The most recently cited evidence, each chunk once, the latest turn first."""
     by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
     order = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
     return [by_id[identifier] for identifier in list(order)[:RECALLED]]
 
 
-def remembered(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
+def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
     """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
 
     More are dropped than strictly necessary, so that the next prompts start with the same prefix.
@@ -108,3 +115,62 @@ def remembered(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
             first += 1
     kept = past[first:] if spent <= tokens else []
     return [{"question": turn["question"], "answer": turn["answer"]} for turn in kept]
+
+
+SOURCES_HEADING: Final = "**Sources**"
+
+_MOST_TURNS: Final = 20
+_LONGEST_ANSWER: Final = 8000  # characters
+_LONGEST_QUESTION: Final = 2000
+_CITATION: Final = re.compile(rf" ?(?:{MARKER.pattern}|\[\d{{1,4}}(?:, ?\d{{1,4}})*\])")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatQuestion:
+    """The last message of the user, and the answered questions before it."""
+
+    asked: str
+    past: tuple[PastTurn, ...]
+
+
+def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
+    """The question of a chat; None when its last message is not the user's, so that nothing is asked.
+
+    Instructions and tools of the chat are left out, and questions that were not answered. Of a long chat only the
+    latest turns count, and the beginning of their answers: a prompt has room for no more.
+    """
+    if not messages or not isinstance(messages[-1], HumanMessage):
+        return None
+    pairs: list[tuple[str, str]] = []
+    asked = ""
+    for message in messages[:-1]:
+        text = str(message.text)
+        if isinstance(message, HumanMessage):
+            asked = text
+        elif isinstance(message, AIMessage) and asked.strip() and text.strip():
+            pairs.append((asked, text))
+            asked = ""
+    past: list[PastTurn] = []
+    for earlier, text in pairs[-_MOST_TURNS:]:
+        question = " ".join(earlier[:_LONGEST_QUESTION].split())
+        past.append({"asked": question, "question": _alone(question, past), "answer": plain_answer(text), "cited": []})
+    return ChatQuestion(str(messages[-1].text), tuple(past))
+
+
+def _alone(asked: str, past: Sequence[PastTurn]) -> str:
+    """A question as it was understood then, by rules: no model is asked about the past."""
+    return condense_question(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+
+
+def answer_with_sources(record: Mapping[str, Any]) -> str:
+    """An answer's text and the numbered list of its sources, for programs that show nothing else of the record."""
+    text = str(record["text"]).strip()
+    if references := record["references"]:
+        text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"
+    return inert(text)
+
+
+def plain_answer(text: str) -> str:
+    """An earlier answer without its citations and list of sources: their numbers mean nothing in a new answer."""
+    body = text.rpartition(f"\n{SOURCES_HEADING}")[0] or text
+    return _CITATION.sub("", normalise_markers(body[:_LONGEST_ANSWER])).strip()

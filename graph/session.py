@@ -7,7 +7,7 @@ uses the process's shared session, opened on first use with the settings of its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
 
+    from ..models.chat_caller import ChatCaller
     from ..roles.protocols import Roles
     from ..tools.found_evidence import EvidenceLimits
 
@@ -223,12 +224,10 @@ class Session:
         """The roles of a run; those without a chat model are extractive."""
         if (cached := self._roles.get(run_id)) is not None:
             return cached
-        from .session_roles import make_roles  # with the chat models' packages, which most commands do without
-
         scope = self.scope(run_id)
         self.contexts.retain(self._scopes)
         sizes = await self.contexts.sizes(run_id)
-        roles = await asyncio.to_thread(make_roles, self, scope, sizes)
+        roles = await asyncio.to_thread(_make_roles, self, scope, sizes)
         self._roles[run_id] = roles
         while len(self._roles) > LATEST_RUNS:
             self._roles.pop(next(iter(self._roles)))
@@ -238,6 +237,61 @@ class Session:
         """Store with a run the context sizes it has learned, and rebuild its roles accordingly."""
         await self.contexts.keep(run_id)
         self._roles.pop(run_id, None)
+
+
+def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
+    """The roles of a run: chat models where the settings name one, else extractive; `sizes` are in tokens.
+
+    Their packages are imported here, since most commands do without them.
+    """
+    from ..models.journaled_chat import caller_for, chat_caller
+    from ..roles.chat.chat_roles import chat_roles
+    from ..roles.extractive.extractive_roles import extractive_roles
+    from ..roles.protocols import AnswerRoles, Roles
+    from ..tools.tool_schemas import TOOL_SPECS
+
+    settings, missing = session.settings, session.extractive
+    bare = extractive_roles(session.library.embedding, summary_words=settings.summary_words)
+    if len(missing) == len(ROLE_NAMES):
+        return bare
+    budget = session.budget(scope.run_id)
+
+    def caller(role: RoleName) -> ChatCaller:
+        context, given = session.contexts.of(scope.run_id, role), session.chat_model
+        if given is not None:
+            return caller_for(given, settings, journal=session.journal, scope=scope, budget=budget, context=context)
+        return chat_caller(settings, role, journal=session.journal, scope=scope, budget=budget, context=context)
+
+    callers = {name: caller(name) for name in ROLE_NAMES if name not in missing}
+    some = next(iter(callers.values()))
+    chat = chat_roles(
+        {name: callers.get(name, some) for name in ROLE_NAMES},
+        session.prompts,
+        bare.needs,
+        summary_words=settings.summary_words,
+        tool_specs=TOOL_SPECS,
+        max_output_tokens=settings.max_output_tokens,
+        sizes=sizes,
+    )
+    agent, reader, writer, judge, summarizer = (
+        bare if name in missing else chat for name in ("agent", "reader", "writer", "judge", "summarizer")
+    )
+    return Roles(
+        needs=agent.needs,
+        reader=reader.reader,
+        planner=agent.planner,
+        writer=writer.writer,
+        judge=judge.judge,
+        summarizer=summarizer.summarizer,
+        answering=AnswerRoles(
+            reader=reader.answering.reader,
+            planner=agent.answering.planner,
+            writer=writer.answering.writer,
+            rewriter=agent.answering.rewriter,
+        ),
+        notice=session.notice,
+        comparer=judge.comparer,
+    )
 
 
 @contextmanager

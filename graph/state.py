@@ -15,7 +15,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic builds the forms of Studio, and on 3.11 needs this one
 
 from ..citations.checks.findings import FindingRecord
-from ..drafts.sentence_repair import Attempt
+from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord
 from ..experiment import SectionKind

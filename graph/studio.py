@@ -9,9 +9,7 @@ Compiled without a checkpointer: the server brings its own, and refuses a graph 
 """
 
 from .conversation_graph import conversation_graph
-from .paper_graph import paper_graph
-from .research_graph import research_graph
-from .section_graph import section_graph
+from .graphs import paper_graph, research_graph, section_graph
 
 __all__ = ["conversation", "paper", "research", "section"]
 

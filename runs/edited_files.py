@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..citations.export.figures import figure_lines
-from ..citations.export.files import section_title, write_atomically
 from ..citations.export.pandoc_formats import Format
+from ..citations.export.plot_figures import figure_lines
+from ..citations.export.section_files import section_title, write_atomically
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, sentences
 from ..documents.exported_text import without_comments_and_references

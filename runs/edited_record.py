@@ -14,7 +14,8 @@ from ..citations.markers import sentences
 from ..documents.sandbox import in_thread
 from ..drafts.evidence_sources import sources_for
 from ..drafts.finished_text import FinishedText
-from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
+from ..drafts.paper_record import paper_record
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import WrittenDraft
 from ..graph.session import Session

@@ -14,12 +14,9 @@ from typing import Any, Final, cast
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
 from ..experiment import PLOT_FILE
-from ..graph.events import Event, OnEvent
-from ..graph.nodes.paper import rendered_paper
-from ..graph.nodes.render import render_record
-from ..graph.paper_graph import build_paper_graph
-from ..graph.research_graph import build_research_graph
-from ..graph.section_graph import build_section_graph
+from ..graph.graphs import build_paper_graph, build_research_graph, build_section_graph
+from ..graph.nodes.finish import render_record, rendered_paper
+from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.journal import Journal
 from ..stores.backends import Backend, Checkpoints, backend_of

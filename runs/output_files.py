@@ -6,11 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..citations.export.figures import unshown_figures
-from ..citations.export.file_names import FreeName, free_name, there
-from ..citations.export.files import as_bytes, file_stem, prepare_folder, write_atomically, write_texts
-from ..citations.export.pandoc_formats import FORMATS, ExportError, Format
-from ..citations.export.report_images import ReportImages
+from ..citations.export.evidence_report import ReportImages
+from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.plot_figures import unshown_figures
+from ..citations.export.section_files import (
+    ExportError,
+    FreeName,
+    as_bytes,
+    file_stem,
+    free_name,
+    prepare_folder,
+    there,
+    write_atomically,
+    write_texts,
+)
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError

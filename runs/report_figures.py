@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..citations.export.report_images import ReportFigure
+from ..citations.export.evidence_report import ReportFigure
 from ..documents.figures import PaperFigure
 from ..stores.library import Library
 from ..tools.cited_figures import cited_figures

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..citations.csl_styles import style_file
-from ..citations.export.evidence_report import evidence_report
-from ..citations.export.figures import as_references, images_of, with_figures
-from ..citations.export.files import as_bytes, file_stem, slug, zip_files
-from ..citations.export.latex_engine import find_engine, make_pdf
+from ..citations.export.evidence_report import ReportImages, evidence_report
+from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, PandocFormat, convert
-from ..citations.export.report_images import ReportImages
+from ..citations.export.plot_figures import as_references, images_of, with_figures
+from ..citations.export.section_files import as_bytes, file_stem, slug, zip_files
 from ..errors import InputError
 from ..stores.backends import backend_of
 from ..stores.home import Home

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ..citations.checks.draft_checks import check_draft
+from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, for_reader
-from ..citations.checks.foreign_citations import NEEDED
 from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import support_findings
 from ..citations.citation_styles import Citation, Rendered

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..citations.export.files import prepare_folder
+from ..citations.export.evidence_report import ReportImages
 from ..citations.export.pandoc_formats import Format
-from ..citations.export.report_images import ReportImages
+from ..citations.export.section_files import prepare_folder
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..graph.events import OnEvent
+from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from .cited_pages import CitedPages, cited_pages
 from .edited_files import with_edited_sections

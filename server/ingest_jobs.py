@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..api.ingesting import IngestEvent, event_record
-from ..api.opening import Session
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
-from ..api.serving import JobOrder
+from ..api.serving import JobOrder, Session
 from ..api.uploading import IngestReport, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..errors import CiteloomError
 from .job import Emit, Job, Work

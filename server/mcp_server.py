@@ -27,10 +27,10 @@ from mcp_types import (
 from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, create_model
 
 from ..api.conversation import answer_with_sources
-from ..api.library_health import alibrary_status
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
-from ..api.opening import Session
+from ..api.library_upkeep import alibrary_status
+from ..api.serving import Session
 from ..errors import CiteloomError
 from .job import Job
 from .mcp_results import FoundPaperPage, FoundPassages, LibraryStatus, ListedFigures, PassageWindow, ResearchAnswer

@@ -1,22 +1,13 @@
-"""Counts for Prometheus: answered requests, and the state of jobs, streams, library and journal at each scrape."""
+"""Counts answered requests for Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import CollectorRegistry, Counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from .server_state import ServerState
-
-TEXT_FORMAT: Final = CONTENT_TYPE_LATEST
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
 
 
 class RequestCounts:
@@ -49,28 +40,3 @@ class CountRequests:
             await send(message)
 
         await self._app(scope, receive, counted)
-
-
-def metrics_text(state: ServerState) -> bytes:
-    """All counts in the text format of Prometheus; blocks."""
-    scraped = CollectorRegistry()
-    scraped.register(_State(state))
-    return generate_latest(state.requests.registry) + generate_latest(scraped)
-
-
-class _State:
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
-
-    def collect(self) -> Iterator[Metric]:
-        state = self._state
-        active = GaugeMetricFamily("citeloom_jobs", "Active jobs.", labels=("kind", "state"))
-        for (kind, name), count in state.jobs.counts().items():
-            active.add_metric((kind, name), count)
-        yield active
-        yield GaugeMetricFamily("citeloom_streams", "Open event streams.", value=state.streams.open_now)
-        yield GaugeMetricFamily("citeloom_papers", "Papers in the library.", value=len(state.session.library.papers()))
-        spent = asdict(state.session.spent_now())
-        for name in _SPENT:
-            text = f"{name.replace('_', ' ').capitalize()} since the server started."
-            yield CounterMetricFamily(f"citeloom_{name}", text, value=spent[name])

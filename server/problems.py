@@ -1,11 +1,15 @@
-"""Errors as `application/problem+json` (RFC 9457): the same message and help line as on the command line."""
+"""Errors as `application/problem+json` (RFC 9457), with the message and help line of the command line.
+
+Chat programs get them in the form of OpenAI's API.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,11 +23,18 @@ from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayEr
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
 from ..errors import CiteloomError, InputError, PausedError
-from .openai_errors import CHAT_PATHS, openai_error_response
 
 _LONGEST = 300  # characters of what a problem says about one field
 _MOST_ERRORS = 20
 MEDIA_TYPE = "application/problem+json"
+CHAT_PATHS: Final = "/v1/"
+_OPENAI_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+_FIELD = re.compile(r"([a-z_]+(?:\.\w+)*): ")  # how a message about a field of the request begins
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
     (UnknownConversationError, 404),
@@ -92,6 +103,36 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
     if errors:
         record["errors"] = errors
     return record
+
+
+def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """The body for a problem; its help line is part of the message, since chat programs show nothing else."""
+    status = int(problem["status"])
+    detail = str(problem["detail"]).removeprefix("body.")
+    field = _FIELD.match(detail)
+    kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return {
+        "error": {
+            "message": f"{detail} {problem.get('help', '')}".strip(),
+            "type": kind,
+            "param": field[1] if field and status < 500 else None,
+            "code": "invalid_api_key" if status == 401 else _openai_code(str(problem["type"])),
+        }
+    }
+
+
+def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    """The response; invalid input has status 400 there, and clients do not retry what is paused."""
+    status = 400 if problem["status"] == 422 else int(problem["status"])
+    once = {"x-should-retry": "false"} if problem.get("paused") else {}
+    body = json.dumps(openai_error(problem))  # in ASCII, since a request's words in it need not be valid text
+    return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
+
+
+def _openai_code(kind: str) -> str | None:
+    """`model_not_found` for `urn:citeloom:ModelNotFoundError`; None for a problem of no special kind."""
+    name = kind.removeprefix("urn:citeloom:").removesuffix("Error")
+    return None if ":" in name or name in ("Server", "Input") else _WORD_START.sub("_", name).lower()
 
 
 class _ProblemResponse(JSONResponse):

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from pathvalidate import sanitize_filename
 
 from ..api.messages import megabytes
-from ..api.opening import Session
+from ..api.serving import Session
 from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
 from .problems import ServerError
 

@@ -22,11 +22,10 @@ from ..quotations import verbatim_spans
 from ..spans import SpanSet
 from .author_year_patterns import NamedSource
 from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
-from .copied_text import copied_findings
+from .fabricated_citations import NEEDED, FabricatedCitation, NamesAt, find_fabricated
 from .findings import SHOWN, Finding, shown
-from .foreign_citations import NEEDED, Foreign, NamesAt, find_foreign
 from .number_tracing import number_findings
-from .repeated_sentences import repeated_findings
+from .repetition import copied_findings, repeated_findings
 from .unicode_folding import fold
 
 # The kind of a draft: a section, or the answer to a question, each of whose statements needs a source.
@@ -162,7 +161,7 @@ def _faults(
 ) -> list[_Fault]:
     """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
-    foreign = find_foreign(
+    foreign = find_fabricated(
         text,
         known_keys=keys,
         allowed_text=experiment_text,
@@ -182,7 +181,7 @@ def _faults(
     )
 
 
-def _foreign_fault(item: Foreign) -> _Fault:
+def _foreign_fault(item: FabricatedCitation) -> _Fault:
     return _Fault("foreign-citation", item.start, item.end, item.keep, item.of_user)
 
 

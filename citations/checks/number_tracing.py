@@ -20,8 +20,7 @@ from ...roles.protocols import Source
 from ...text.words import STOP_WORDS, stem
 from ..markers import CitedSentence, sentences
 from .findings import Finding, shown
-from .number_parsing import claimed_numbers, given_numbers
-from .number_value import Hedge, Number, Scale
+from .number_parsing import Hedge, Number, Scale, claimed_numbers, given_numbers
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 

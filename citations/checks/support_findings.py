@@ -1,16 +1,138 @@
-"""Turns a judge's verdicts on citations into findings that name sentence, evidence and reason."""
+"""Turns verdicts on citations into findings, and finds statements of absence that no search supports.
+
+That the sources do not say something is recognised by English patterns of bounded length, one sentence at a time; only
+searches without results can support it. "A paper did not find X" is not such a statement; only saying that the sources
+do not report, state or compare something is.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
-from ..markers import CitedSentence, sentences, sentences_with_markers
+from ...text.words import is_generic, is_stop, stem, words_of
+from ..markers import MARKER, CitedSentence, sentences, sentences_with_markers
 from ..spans import line_start
-from .absence import states_only_absence
+from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
-from .foreign_citations import NEEDED
+
+_PAPERS = r"(?:papers?|studies|study|works?|articles?|publications?)"
+_HOLDER = (
+    rf"(?:librar(?:y|ies)|sources?|passages?|excerpts?|{_PAPERS}\s(?:here|(?:in|of)\s(?:the|this|your|our)\slibrary"
+    r"|(?:that\swere\s|that\sare\s)?(?:read|found|retrieved|reviewed|considered|searched|cited|shown|given|provided|available))"
+    rf"|(?:retrieved|reviewed|cited|available|provided|given|searched)\s{_PAPERS})"
+)
+_SAY = (
+    r"(?:report|state|say|mention|describe|discuss|examine|address|specif|cover|quantif|provide|give|contain|offer"
+    r"|answer|compare|test|evaluate|investigate|stud(?:y|ie)|explain|name|settle|resolve|include|hold|tell|document"
+    r"|clarif|establish|consider|deal|speak|assess|measure|detail|identif|determine|treat|touch|look|go\sinto)"
+)
+_SAYS = rf"{_SAY}(?:s|es|d|ed|ies|ied|y)?\b"
+_SAID = (
+    r"(?:reported|stated|said|mentioned|described|discussed|examined|addressed|specified|covered|quantified|provided"
+    r"|given|answered|compared|tested|evaluated|investigated|studied|explained|settled|resolved|found|documented)"
+)
+_NOT = r"(?:\snot|n[o\u2019']t)"
+_WHICH = r"(?:(?:retrieved|cited|available|provided|given|present|searched|same|other|two|three)\s)?"
+_LEAD = rf"(?:^\W*|[,;:]\s|\b(?:the|these|those|this|our|your|all|both|but|and|that|though|while)\s){_WHICH}"
+_OUR = r"(?:the|these|this|those|our|your|any)\s(?:of\sthe(?:se)?\s)?(?:[\w-]+\s){0,2}?"
+_ABSENCE: Final = re.compile(  # bounded: 2,000 characters
+    # The library does not report how; the sources here leave open whether; the evidence says nothing on
+    rf"(?:{_LEAD}{_HOLDER}|\b(?:the|this|our)\s{_WHICH}evidence)\b[^.;]{{0,60}}?\b(?:"
+    rf"(?:do|does|did|can|could|have|has){_NOT}\s(?:[\w-]+\s)?{_SAYS}"
+    r"|(?:say|contain|hold|give|offer|provide|include|ha(?:ve|s)|make)s?\s(?:no|nothing)\b"
+    r"|(?:is|are)\ssilent\b|leaves?\s(?:[\w-]+\s){0,8}?(?:open|unanswered|unaddressed|unsettled)\b|lacks?\b)"
+    # No source reports; none of the papers compares; nothing in the library
+    rf"|\b(?:no|not\sone|neither)\s(?:of\s)?(?:the\s|these\s|those\s)?(?:[\w-]+\s){{0,2}}?{_HOLDER}\b[^.;]{{0,40}}?\b{_SAYS}"
+    rf"|\bnone\sof\s(?:the|these|those)\s(?:[\w-]+\s){{0,2}}?(?:{_HOLDER}|{_PAPERS}|them)\b[^.;]{{0,40}}?\b{_SAYS}"
+    rf"|\b(?:of|among)\s(?:the|these|those)\s(?:{_HOLDER}|{_PAPERS})\b[^.;]{{0,30}}?,?\snone\b[^.;]{{0,20}}?\b{_SAYS}"
+    rf"|\bnothing\s(?:[\w-]+\s){{0,4}}?(?:in|among|within)\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    # It is not reported in the sources; no comparison was found in the library
+    rf"|\b(?:not|never|nowhere|un)[\s-]?(?:[\w-]+ly\s)?(?:be\s|been\s)?{_SAID}\s(?:[\w-]+\s){{0,3}}?(?:in|by|among|within)"
+    rf"\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    rf"|\b(?:absent|missing)\sfrom\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    rf"|\b(?:open|unanswered)\s(?:in|by)\s{_OUR}(?:{_HOLDER}|evidence)\b"
+    r"|\bno\s(?:[\w-]+\s){1,8}?(?:in|among|within)\s(?:the|this|your|our)\s(?:[\w-]+\s)?"
+    rf"(?:library\b|(?:{_HOLDER}|evidence)(?=\s*(?:[.,;:)\[]|$)))",
+    re.IGNORECASE,
+)
+# Only in a sentence without citation: with a marker, it is what a paper says about others.
+_NO_PAPER: Final = re.compile(rf"\bno\s(?:[\w-]+\s)?{_PAPERS}\b[^.;]{{0,30}}?\b{_SAYS}", re.IGNORECASE)
+_CLAUSE: Final = re.compile(
+    r"[;:\u2014]|,?\s(?:but|while|whereas|although|though|yet|however)\s"
+    r"|,\s(?!(?:how|what|whether|which|who|when|where|why|n?or|and|for|in|on|at|by|of|to|as|such|including|under|with)\b)",
+    re.IGNORECASE,
+)
+_OF_SAYING: Final = frozenset(
+    stem(word)
+    for word in (
+        "library source passage excerpt evidence paper study work article publication report state say mention describe"
+        " discuss examine address specify cover quantify provide contain offer answer compare evaluate investigate"
+        " explain settle resolve include document clarify establish consider assess detail identify determine find"
+        " found retrieved searched cited available open unanswered silent leave question whether"
+    ).split()
+)
+_LONGEST: Final = 2_000  # characters of a sentence that are examined
+_FEWEST_LEFT: Final = 4
+_FEWEST_SHARED: Final = 2
+_SHARE: Final = 0.4
+
+
+def states_absence(sentence: CitedSentence) -> bool:
+    """Whether a sentence says that the library or the sources lack something."""
+    words = MARKER.sub("", sentence.text[:_LONGEST])
+    return bool(_ABSENCE.search(words)) or (not sentence.ids and bool(_NO_PAPER.search(words)))
+
+
+def states_only_absence(sentence: CitedSentence) -> bool:
+    """Whether the sentence says nothing else that a passage could support."""
+    if not states_absence(sentence):
+        return False
+    clauses = _CLAUSE.split(MARKER.sub("", sentence.text[:_LONGEST]))
+    rest = [clause for clause in clauses if not _ABSENCE.search(clause) and not _NO_PAPER.search(clause)]
+    return len(_subject_stems(" ".join(rest))) < _FEWEST_LEFT
+
+
+def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Finding]:
+    """A finding for each statement of absence that no search supports.
+
+    `open_needs` are the needs for which searches found nothing; None (no needs were planned) yields no findings.
+    """
+    if open_needs is None:
+        return []
+    needs = [_subject_stems(need) for need in open_needs]
+    return [
+        Finding(
+            "absence-unsearched",
+            f'"{" ".join(sentence.text.split())}" says that the sources lack something, but no search for it was in'
+            " vain; say what they do report, or take the sentence out.",
+            (sentence.start, sentence.end),
+        )
+        for sentence in sentences(text)
+        if states_absence(sentence) and not _backed(_subject_stems(MARKER.sub("", sentence.text[:_LONGEST])), needs)
+    ]
+
+
+def _backed(subject: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
+    """Whether one of the needs is about the absent subject; a statement without a subject matches any need."""
+    return any(not subject or _matches_need(subject, need) for need in needs)
+
+
+def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
+    shared = subject & need
+    own = {form for form in subject if not is_generic(form)}
+    least = min(_FEWEST_SHARED, len(subject), len(need))
+    return len(shared) >= max(1, least, _SHARE * min(len(subject), len(need))) and (not own or bool(own & need))
+
+
+def _subject_stems(text: str) -> frozenset[str]:
+    """The stems of the content words that name a subject."""
+    return frozenset(
+        form for word in words_of(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
+    )
+
 
 # A sentence with its markers, and the evidence id.
 PairKey = tuple[str, str]
@@ -24,7 +146,7 @@ _RULES: Mapping[VerdictLabel, Rule] = {
     "off-topic": "off-topic",
     "unjudged": "unjudged",
 }
-_SAID: Mapping[Rule, str] = {
+_MESSAGES: Mapping[Rule, str] = {
     "unsupported": "is not supported by {ids}{reason}; say no more than is said there, cite evidence that says it, or"
     " take the sentence out with its marker.",
     "contradicted": "is contradicted by {ids}{reason}; say what is said there, or take the sentence out with its"
@@ -104,7 +226,7 @@ def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: st
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
     words = " ".join(sentence.text.split())
-    message = f'"{words}" {_SAID[rule].format(ids=named, reason=because)}'
+    message = f'"{words}" {_MESSAGES[rule].format(ids=named, reason=because)}'
     return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ...documents.pandoc import PandocError, pandoc
-from ...errors import CiteloomError
 from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
 from ..csl_styles import read_style
-from ..user_citations import OwnCitation
-from .files import without_title
-from .latex_characters import with_printable_characters
+from ..user_citations import UserCitation
+from .latex_output import with_printable_characters
+from .section_files import ExportError, without_title
 
 PandocFormat = Literal["tex", "docx", "html"]
 Format = Literal["tex", "docx", "html", "pdf", "zip"]
@@ -58,12 +57,6 @@ _SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
 _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 
 
-class ExportError(CiteloomError):
-    """pandoc could not produce a format; the section's other files were written."""
-
-    default_help = "The other files were written; run the command again without this --format."
-
-
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
     """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`.
 
@@ -81,7 +74,7 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
     return f"# {title}\n\n{without_title(body, title)}\n"
 
 
-def pandoc_place(citation: OwnCitation, shown: Rendered) -> CitationPlace | None:
+def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
     """The user's own citation as input for pandoc; None if its words stay unchanged.
 
     Commands and keys become native citations if the library has them; prose stays the user's own.

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..escaping import one_line, shown
-from ..layout import terminal_width, wrapped
 from ..output import notice, result
+from ..terminal_text import one_line, printable, terminal_width, wrap
 
 # An address in angle brackets would be shown twice, as text and as what it leads to.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
@@ -50,7 +49,7 @@ def panel(title: str, markdown: str) -> None:
     from rich.panel import Panel
 
     # Links would hide where they lead to.
-    body = Markdown(_ADDRESS.sub(r"\1", shown(markdown)), hyperlinks=False)
+    body = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
     Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
     sys.stdout.flush()
 
@@ -63,8 +62,8 @@ def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
             result("\n     ".join([f"{number:3}. {one_line(head)}", *below.splitlines()]))
             continue
         width = terminal_width(sys.stdout)
-        lines = [one_line(head), *(shown(line) for line in below.splitlines())]
-        indented = wrapped("\n".join(f"     {line}" for line in lines), width)
+        lines = [one_line(head), *(printable(line) for line in below.splitlines())]
+        indented = wrap("\n".join(f"     {line}" for line in lines), width)
         result(f"{number:3}. {indented.lstrip()}")
     sys.stdout.flush()
 
@@ -75,9 +74,9 @@ def next_steps(steps: Sequence[str]) -> None:
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
 
 
-def head_of(paper: Any) -> str:
+def head_of(paper: dict[str, Any]) -> str:
     """A paper on one line: key, title, authors, year."""
-    authors = paper.authors
+    authors = paper["authors"]
     by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."
-    source = ", ".join(part for part in (by, str(paper.year or "")) if part)
-    return f"{paper.key} - {' '.join(paper.title.split())}{f' ({source})' if source else ''}"
+    source = ", ".join(part for part in (by, str(paper["year"] or "")) if part)
+    return f"{paper['key']} - {' '.join(paper['title'].split())}{f' ({source})' if source else ''}"

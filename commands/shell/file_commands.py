@@ -110,7 +110,7 @@ async def section(shell: Shell, argument: str) -> Outcome:
 
 async def rebuild_index(shell: Shell, _: str) -> Outcome:
     """Rebuild the index from the files of the papers."""
-    from ...api.library_health import arebuild_index
+    from ...api.library_upkeep import arebuild_index
 
     session = await shell.session()
     with ingest_progress() as show:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from ...api.messages import counted
-from ...documents import Paper
-from ...documents.publication_status import PublicationStatus
 from ..output import notice
-from ..search_view import behind, place_of, shown
+from ..search_view import matching_line, place_of, plain_sentence
 from . import display
 from .file_opener import open_file
 from .shell import Shell
@@ -22,34 +20,29 @@ _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`
 
 async def list_papers(shell: Shell, _: str) -> Outcome:
     """All papers by key."""
-    session = await shell.session()
-    papers = await asyncio.to_thread(session.library.papers)
-    display.listing(
-        counted(len(papers), "paper"), [(n, display.head_of(paper), "") for n, paper in enumerate(papers, 1)]
-    )
+    from ...api.library_papers import alist_papers
+
+    papers = await alist_papers(await shell.session())
+    items = [(number, display.head_of(paper), "") for number, paper in enumerate(papers, 1)]
+    display.listing(counted(len(papers), "paper"), items)
     display.next_steps(_NEXT)
-    return PapersListed(_numbered([paper.key for paper in papers]))
+    return PapersListed(_numbered([paper["key"] for paper in papers]))
 
 
 async def find(shell: Shell, argument: str) -> Outcome:
     """The ten best papers by summary and note, or by full text, like `find` on the command line."""
-    from ...tools.paper_search import papers_by_summary, papers_by_text
-    from ...tools.scope import require_words
+    from ...api.library_search import afind_papers, require_words
 
     words = " ".join(word for word in argument.split() if word != _FULLTEXT)
     require_words(words)
-    session = await shell.session()
-    if _FULLTEXT in argument.split():
-        record = await asyncio.to_thread(papers_by_text, session.library, words)
-    else:
-        record = await papers_by_summary(session.library, words)
+    record = await afind_papers(await shell.session(), words, "text" if _FULLTEXT in argument.split() else "summary")
     found = record["papers"]
     if not found:
         display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
         return FoundNothing()
+    papers = await _papers(shell, [paper["key"] for paper in found])
     items = [
-        (number, display.head_of(session.library.paper(paper["key"])), behind(paper))
-        for number, paper in enumerate(found, 1)
+        (number, display.head_of(papers[paper["key"]]), matching_line(paper)) for number, paper in enumerate(found, 1)
     ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
@@ -58,19 +51,16 @@ async def find(shell: Shell, argument: str) -> Outcome:
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
     """The passages nearest to a query, grouped by paper."""
-    from ...tools.retrieval import Retrieval, as_records, retrieve
-    from ...tools.scope import Scope
+    from ...api.library_search import asearch
 
-    session = await shell.session()
-    hits = await retrieve(session.library, query, _PASSAGES, Scope(), Retrieval(mode="dense"))
-    records = await asyncio.to_thread(as_records, session.library, query, hits)
+    records = await asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
         display.failure(f'No passage found near to "{query}".')
         return FoundNothing()
-    papers = {key: session.library.paper(key) for key in dict.fromkeys(record["key"] for record in records)}
+    papers = await _papers(shell, [record["key"] for record in records])
     items = [
-        (number, display.head_of(paper), "\n".join(_passages_of(paper, records)))
-        for number, paper in enumerate(papers.values(), 1)
+        (number, display.head_of(paper), "\n".join(_passage_lines(key, records)))
+        for number, (key, paper) in enumerate(papers.items(), 1)
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
@@ -79,20 +69,21 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
 
 async def summary(shell: Shell, argument: str) -> Outcome:
     """What a paper is about."""
-    session = await shell.session()
-    key = _key(shell, argument, session.library.papers())
-    paper, text, note, status = await asyncio.to_thread(_told_of, session.library, key)
+    from ...api.library_papers import apaper_details
+
+    key = await _chosen_key(shell, argument)
+    paper = await apaper_details(await shell.session(), key)
     facts = [
-        *(f"- **{line}**" for line in status.lines()),
-        f"- Key: {paper.key}",
-        f"- Authors: {', '.join(paper.authors) or 'not known'}",
-        f"- Published: {', '.join(part for part in (paper.venue, str(paper.year or '')) if part) or 'not known'}",
-        *([f"- DOI: {paper.doi}"] if paper.doi else []),
-        f"- File: {paper.source}",
+        *(f"- **{line}**" for line in paper["metadata"]["notices"]),
+        f"- Key: {paper['key']}",
+        f"- Authors: {', '.join(paper['authors']) or 'not known'}",
+        f"- Published: {', '.join(part for part in (paper['venue'], str(paper['year'] or '')) if part) or 'not known'}",
+        *([f"- DOI: {paper['doi']}"] if paper["doi"] else []),
+        f"- File: {paper['source']}",
     ]
-    parts = [f"# {' '.join(paper.title.split())}", "\n".join(facts), " ".join(text.split())]
-    if note.strip():
-        parts.append(f"**Your note:** {note.strip()}")
+    parts = [f"# {' '.join(paper['title'].split())}", "\n".join(facts), " ".join(paper["summary"].split())]
+    if paper["note"].strip():
+        parts.append(f"**Your note:** {paper['note'].strip()}")
     display.panel("Summary", "\n\n".join(part for part in parts if part))
     display.next_steps([f"`open {argument}` opens the file"])
     return Selected(key)
@@ -100,39 +91,40 @@ async def summary(shell: Shell, argument: str) -> Outcome:
 
 async def open_paper(shell: Shell, argument: str) -> Outcome:
     """Open the file of a paper in the system's default program."""
-    session = await shell.session()
-    key = _key(shell, argument, session.library.papers())
-    paper = session.library.paper(key)
+    from ...api.library_papers import apaper
+
+    key = await _chosen_key(shell, argument)
+    paper = await apaper(await shell.session(), key)
     notice(f"{paper.key} - {' '.join(paper.title.split())}")
     notice(await open_file(paper.source))
     return Selected(key)
 
 
-def _key(shell: Shell, argument: str, papers: list[Paper]) -> str:
-    return chosen(shell.state, argument, [paper.key for paper in papers])
+async def _chosen_key(shell: Shell, argument: str) -> str:
+    from ...api.uploading import apaper_sources
+
+    return chosen(shell.state, argument, list(await apaper_sources(await shell.session())))
 
 
-def _told_of(library: Any, key: str) -> tuple[Paper, str, str, PublicationStatus]:
-    from ...tools.paper_search import statuses_of
+async def _papers(shell: Shell, keys: list[str]) -> dict[str, dict[str, Any]]:
+    """The papers with these keys, in their order."""
+    from ...api.library_papers import apaper
 
-    paper = library.paper(key)
-    return paper, library.summary(key), library.note(key), statuses_of(library, [paper])[key]
+    session = await shell.session()
+    return {key: asdict(await apaper(session, key)) for key in dict.fromkeys(keys)}
 
 
 def _numbered(keys: list[str]) -> tuple[Listed, ...]:
     return tuple(Listed(number, key) for number, key in enumerate(keys, 1))
 
 
-def _passages_of(paper: Paper, records: list[dict[str, Any]]) -> list[str]:
-    return [_passage(place_of(record), record["sentence"]) for record in records if record["key"] == paper.key]
-
-
-def _passage(place: str, sentence: str) -> str:
-    return f"{place}: {shown(sentence)}" if place else shown(sentence)
+def _passage_lines(key: str, records: list[dict[str, Any]]) -> list[str]:
+    places = [(place_of(record), plain_sentence(record["sentence"])) for record in records if record["key"] == key]
+    return [f"{place}: {sentence}" if place else sentence for place, sentence in places]
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
-    from ...citations.html_escaping import inert  # which loads all of the citations
+    from ...api.result_views import inert  # which loads all of the citations
 
     lines = [f"# Passages near to: {inert(query)}", ""]
     for number, head, below in items:

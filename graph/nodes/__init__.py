@@ -1,10 +1,9 @@
 """The nodes of the graphs; each function has the name of its node."""
 
-from .agent import after_guard, agent, guard
-from .render import render
+from .agent import after_guard, agent, guard, tools
+from .finish import render
 from .route_question import one_paper, read, route, survey, to_track
 from .search import default_queries, gather, plan_needs, to_agent_or_generate
-from .tool_calls import tools
 from .write import check, generate, repair, to_repair_or_render
 
 __all__ = [

@@ -14,6 +14,7 @@ from ...documents import Category
 from ...documents.chunking import Window
 from ...drafts.written_draft import QueryRecord
 from ...plurals import counted
+from ...roles.protocols import Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits
@@ -22,16 +23,16 @@ from ...tools.questions.routing import Route, route_in
 from ...tools.questions.validation import plain_question
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
-from ..events import progress
-from ..evidence_ids import evidence_key
-from ..follow_ups import standing_alone
+from ..conversation_state import PastTurn
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
+from ..run_events import progress
 from ..session import Session
-from ..state import ResearchInput, ResearchState, Update
+from ..state import ResearchInput, ResearchState, TurnRecord, Update
 from ..state_conversion import (
     PlannedSearch,
+    evidence_key,
     first_searches,
     needs_of,
     nothing_done,
@@ -56,7 +57,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     await session.require_papers()
     limits = await asyncio.to_thread(limits_of, state, session.library)
     if state.get("follow_up") and state.get("turns"):
-        question = await standing_alone(question, state["turns"], runtime, session)
+        question = await condense_follow_up(question, state["turns"], runtime, session)
     found = await asyncio.to_thread(route_in, question, session.library)
     if limits.papers:
         asked = limits.papers
@@ -81,6 +82,18 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         **nothing_done(),
         "answered": False,
     }
+
+
+async def condense_follow_up(
+    asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
+) -> str:
+    """The question completed from the turns before it; emits how it is understood when that differs."""
+    roles = await session.roles(runtime)
+    earlier = [Turn(turn["question"], turn["answer"], str(turn.get("asked", ""))) for turn in past]
+    question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
+    if question != asked:
+        runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
+    return question
 
 
 def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:

@@ -17,12 +17,12 @@ from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
 from ...tools.evidence_search import best_fitting, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
-from ..default_queries import default_queries as queries_for
-from ..events import progress
 from ..input_check import require_given
-from ..needs_filter import without_own_results
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
+from ..run_events import progress
+from ..section_queries import default_queries as queries_for
+from ..section_queries import without_own_results
 from ..session import Session
 from ..state import RunState, SectionInput, SectionState, Update
 from ..state_conversion import (

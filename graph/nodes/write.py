@@ -10,16 +10,16 @@ from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
-from ...citations.checks.absence import absence_findings
 from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
 from ...citations.checks.findings import Finding, FindingRecord, for_writer, sentence_spans_of
-from ...citations.checks.support_findings import cited_claims, support_findings
+from ...citations.checks.support_findings import absence_findings, cited_claims, support_findings
 from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
+from ...drafts.draft_stream import DraftEventStream
 from ...drafts.page_record import page_references
-from ...drafts.sentence_repair import (
+from ...drafts.sentence_edits import (
     IDLE,
     OF_THE_WHOLE,
     SHOWN_IN_REPAIR,
@@ -35,13 +35,12 @@ from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
 from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft, VerdictLabel
-from ..draft_stream import DraftEventStream
-from ..events import progress
 from ..role_inputs import brief_of
+from ..run_events import progress
 from ..session import Session
 from ..state import ResearchState, RunState, Update
 from ..state_conversion import searched_in_vain
-from .render import page_options
+from .finish import page_options
 
 
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:

@@ -1,16 +1,22 @@
-"""Renders the templates. Everything is escaped, and no text can turn the direction of what surrounds it."""
+"""What all pages share: templates, style sheet and scripts, and errors shown as pages.
+
+Everything in a template is escaped, and no text can turn the direction of what surrounds it. Scripts import each other
+by relative address, so one digest stands for all static files: a browser keeps them for good and mixes no versions.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from fastapi import Request
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -26,7 +32,7 @@ from ...api.result_views import (
     shown_text,
     zotero_html,
 )
-from .static_files import STATIC
+from ..problems import MEDIA_TYPE, ServerError
 
 NAVIGATION: Final = (
     ("/", "Ask"),
@@ -36,7 +42,33 @@ NAVIGATION: Final = (
     ("/settings", "Settings"),
 )
 # Characters that reorder the text after them, also outside of their element in some programs.
-_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+_NO_PAGES: Final = ("/api/", "/v1/", "/mcp")
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+router = APIRouter(include_in_schema=False)
+
+
+class StaticFiles:
+    """The packaged files, read once: a request can name none but these."""
+
+    def __init__(self) -> None:
+        folder = files("citeloom.server").joinpath("static")
+        named = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
+        self.contents = dict(sorted(named.items()))
+        parts = [part for name, content in self.contents.items() for part in (name.encode(), content)]
+        self.digest = sha256(b"\0".join(parts)).hexdigest()[:16]
+
+    def address(self, name: str) -> str:
+        """Where a browser finds a file; raises KeyError for one that is not packaged."""
+        if name not in self.contents:
+            raise KeyError(name)
+        return f"/static/{self.digest}/{name}"
+
+
+STATIC: Final = StaticFiles()
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
@@ -84,3 +116,41 @@ def _moment(seconds: float) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M")
     )
+
+
+@router.get("/static/{digest}/{name}")
+def static_file(digest: str, name: str) -> Response:
+    """One file; a page of an earlier version gets the present one, which it must not keep."""
+    content = STATIC.contents.get(name)
+    if content is None:
+        raise ServerError(404, "There is no such file.")
+    kept = _FOR_GOOD if digest == STATIC.digest else "no-cache"
+    return Response(content, media_type=_TYPES[name.rpartition(".")[2]], headers={"Cache-Control": kept})
+
+
+@router.get("/favicon.ico")
+def icon() -> Response:
+    """The icon that browsers ask for without being asked to."""
+    return static_file(STATIC.digest, "icon.svg")
+
+
+def handle_page_errors(app: FastAPI) -> None:
+    """Show the problems that the app answers with as pages where a browser asks for one."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.add_exception_handler(kind, _as_page(cast(Handler, handler)))
+
+
+def _as_page(handler: Handler) -> Handler:
+    async def answer(request: Request, error: Exception) -> Response:
+        response = await handler(request, error)
+        if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
+            return response
+        problem: dict[str, Any] = json.loads(bytes(response.body))
+        return page(request, "error.html", {"problem": problem}, response.status_code)
+
+    return answer
+
+
+def wants_page(request: Request) -> bool:
+    """True for the address of a page that a browser opens."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_NO_PAGES)

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...api.library_health import alibrary_counts
 from ...api.library_papers import PaperOrder, acitations_of, afigure, afigures, apaper, asection_text
+from ...api.library_upkeep import alibrary_counts
 from ...api.uploading import PAPER_SUFFIXES
 from ..problems import ServerError
 from ..request_models import Offset, Year

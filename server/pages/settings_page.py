@@ -7,7 +7,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from ...api.library_health import alibrary_counts, settings_in_force
+from ...api.library_upkeep import alibrary_counts, settings_in_force
 from ...settings.config import Settings
 from ...settings.key_trust import DEFAULT
 from ..server_state import StateOf

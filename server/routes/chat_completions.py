@@ -22,15 +22,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
-from ...api.conversation import answer_with_sources, chat_question, remembered
+from ...api.conversation import answer_with_sources, chat_question, truncate_history
 from ...api.homes import created_at
 from ...api.run_options import RunLimits
 from ...api.running import ResearchRequest
 from ..chat_tasks import task_answer
 from ..job import Job
 from ..job_requests import EventResponse
-from ..openai_errors import openai_error
-from ..problems import ServerError, problem, problem_response
+from ..problems import ServerError, openai_error, problem, problem_response
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/v1", include_in_schema=False)  # OpenAI documents it
@@ -200,7 +199,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
 async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
     chat = await asyncio.to_thread(chat_question, messages)
     assert chat is not None
-    turns = remembered(chat.past, state.session.settings.conversation_tokens)
+    turns = truncate_history(chat.past, state.session.settings.conversation_tokens)
     return await state.runs.start_run(
         ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), RunLimits()
     )

@@ -12,7 +12,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from ...api.library_papers import apaper
 from ...api.paper_lookup import parse_identifiers
-from ...stores.server_jobs import JobOrder
+from ...api.serving import JobOrder
 from ..idempotency import IdempotencyKey, request_mark
 from ..ingest_jobs import require_services
 from ..job import Job

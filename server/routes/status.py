@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
 
 from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from ...api.library_health import acheck_library, alibrary_counts, settings_in_force
+from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
 from ...api.spending import spending_record, usage_by_day, usage_total
-from ..metrics import TEXT_FORMAT, metrics_text
 from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
-from ..server_state import StateOf
+from ..server_state import ServerState, StateOf
 
 router = APIRouter(tags=["status"])
+_SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
 
 
 @router.get("/health", responses=problems())
@@ -33,8 +39,8 @@ async def ready(state: StateOf) -> Readiness:
 @router.get("/metrics", response_class=Response, responses={200: METRICS, **problems()})
 async def metrics(state: StateOf) -> Response:
     """Counts for Prometheus: requests, jobs, streams, papers, model calls and tokens."""
-    text = await asyncio.to_thread(metrics_text, state)
-    return Response(text, headers={"Content-Type": TEXT_FORMAT})
+    text = await asyncio.to_thread(_metrics_text, state)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/usage", responses=problems())
@@ -63,3 +69,30 @@ async def doctor(state: StateOf) -> DoctorRecord:
     return DoctorRecord(
         home=str(session.home.name), library=await alibrary_counts(session), findings=await acheck_library(session)
     )
+
+
+def _metrics_text(state: ServerState) -> bytes:
+    """All counts in the text format of Prometheus; blocks."""
+    scraped = CollectorRegistry()
+    scraped.register(_Scraped(state))
+    return generate_latest(state.requests.registry) + generate_latest(scraped)
+
+
+class _Scraped:
+    """The state of jobs, streams, library and journal at a scrape."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        state = self._state
+        active = GaugeMetricFamily("citeloom_jobs", "Active jobs.", labels=("kind", "state"))
+        for (kind, name), count in state.jobs.counts().items():
+            active.add_metric((kind, name), count)
+        yield active
+        yield GaugeMetricFamily("citeloom_streams", "Open event streams.", value=state.streams.open_now)
+        yield GaugeMetricFamily("citeloom_papers", "Papers in the library.", value=len(state.session.library.papers()))
+        spent = asdict(state.session.spent_now())
+        for name in _SPENT:
+            text = f"{name.replace('_', ' ').capitalize()} since the server started."
+            yield CounterMetricFamily(f"citeloom_{name}", text, value=spent[name])

@@ -11,10 +11,10 @@ from typing import Any, Final
 from citeloom.citations.checks.findings import Finding
 from citeloom.citations.markers import sentences
 from citeloom.documents import chunking, paragraph_kinds, passages, plain_text
-from citeloom.drafts import sentence_repair
+from citeloom.drafts import sentence_edits
 from citeloom.models.http import response_body, response_validation, sse
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
-from citeloom.roles.chat import judge, judge_output, prompt_passages, reader
+from citeloom.roles.chat import judge, judge_output, prompt_format, reader
 from citeloom.roles.extractive import needs as section_needs
 from citeloom.roles.protocols import CitedClaim, Need, NeedCoverage
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
@@ -83,7 +83,7 @@ def _judged(text: str) -> None:
     list(judge._lines(asked, letters))
     for item in asked:
         for passage in item.passages.values():
-            prompt_passages.present_numbered(passage.source, passage.sentences, "passage A")
+            prompt_format.present_numbered(passage.source, passage.sentences, "passage A")
     said = {"does": text, "sentences": text}
     judge._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
 
@@ -103,7 +103,7 @@ def _reading(text: str) -> None:
 
 def _presented(text: str) -> object:
     window = chunking.Window(paper(text), (chunk(text),), (chunk(text).id,), (0.7,))
-    return prompt_passages.present_windows([window])
+    return prompt_format.present_windows([window])
 
 
 def need(text: str) -> NeedCoverage:
@@ -117,9 +117,9 @@ def _repaired(answer: Callable[[str, str], str]) -> Reader:
     def repair(text: str) -> object:
         records = [Finding("unsupported", "Say less.", (item.start, item.end)).as_dict() for item in sentences(text)]
         attempt = {"draft": {"text": text, "truncated": False}, "findings": records}
-        failing = sentence_repair.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
-        edits = sentence_repair.make_edits(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
-        return sentence_repair.apply_edits(text, edits)
+        failing = sentence_edits.failing_sentences(attempt, SOURCES)  # type: ignore[arg-type]
+        edits = sentence_edits.make_edits(text, failing, [answer(text, item.shown.text) for item in failing], PLAIN)
+        return sentence_edits.apply_edits(text, edits)
 
     return repair
 

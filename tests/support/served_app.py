@@ -18,10 +18,9 @@ import pytest
 import uvicorn
 
 from citeloom.models.http.client import close_connections
-from citeloom.server.app import create_app
+from citeloom.server.app import create_app, uvicorn_config
 from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
-from citeloom.server.uvicorn_config import uvicorn_config
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.home import find_home

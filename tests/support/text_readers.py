@@ -24,26 +24,27 @@ from citeloom.citations import (
     references,
 )
 from citeloom.citations.checks import (
-    absence,
     author_year_patterns,
     citation_coverage,
-    copied_text,
     draft_checks,
-    foreign_citations,
-    injection_flags,
-    injection_patterns,
     number_parsing,
     number_tracing,
-    number_words,
-    repeated_sentences,
     support_findings,
     unicode_folding,
 )
+from citeloom.citations.checks import fabricated_citations as foreign_citations
+from citeloom.citations.checks import injection as injection_flags
+from citeloom.citations.checks import injection as injection_patterns
+from citeloom.citations.checks import number_parsing as number_words
+from citeloom.citations.checks import repetition as copied_text
+from citeloom.citations.checks import repetition as repeated_sentences
+from citeloom.citations.checks import support_findings as absence
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import files, latex_characters, pandoc_formats, report_html
-from citeloom.citations.marker_stream import MarkerStream
+from citeloom.citations.export import latex_output as latex_characters
+from citeloom.citations.export import pandoc_formats, report_html
+from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import escaping, search_view
+from citeloom.commands import search_view, terminal_text
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -63,14 +64,15 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending
 from citeloom.documents.pdf import headings as pdf_headings
 from citeloom.documents.pdf import lines as pdf_lines
+from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import default_queries, repeated_queries
+from citeloom.graph import search_requests as repeated_queries
+from citeloom.graph import section_queries as default_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import clean_output, prompt_format, structured_output
 from citeloom.roles.chat import clean_output as stream_answer_filter
 from citeloom.roles.chat import clean_output as stream_section_filter
-from citeloom.roles.chat import prompt_format as prompt_passages
 from citeloom.roles.chat.prompt_format import present_experiment
 from citeloom.roles.extractive import follow_ups as rewriter
 from citeloom.roles.extractive import passage_details, quotable_sentences, section_outlines
@@ -92,10 +94,10 @@ QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
 
 
 def _streamed(text: str) -> None:
-    stream = MarkerStream(SOURCES, "key")
+    stream = DraftEventStream(SOURCES, "key", lambda _: None)
     for start in range(0, len(text), PIECE):
-        stream.feed(text[start : start + PIECE])
-    stream.finish()
+        stream.piece(text[start : start + PIECE])
+    stream.finish(Draft(text))
 
 
 class _Deaf:
@@ -178,8 +180,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "sentences_with_markers": markers.sentences_with_markers,
     "marker_ids": markers.marker_ids,
     "marker_groups": markers.marker_groups,
-    "find_foreign": lambda text: foreign_citations.find_foreign(text, known_keys=KEYS, allowed_text=PLAIN),
-    "find_foreign, allowed": lambda text: foreign_citations.find_foreign(
+    "find_fabricated": lambda text: foreign_citations.find_fabricated(text, known_keys=KEYS, allowed_text=PLAIN),
+    "find_fabricated, allowed": lambda text: foreign_citations.find_fabricated(
         f"{PLAIN} (Lee, 2020) [12]", allowed_text=text
     ),
     "replace_invalid_citations": lambda text: draft_checks.replace_invalid_citations(
@@ -235,7 +237,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "numbers in words": _numbers_in_words,
     "marks_of": lambda text: marking.marks_of(text, _all_at_fault(text)),
     "leave_out": _left_out,
-    "MarkerStream": _streamed,
+    "DraftEventStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
     "section_html": _linked,
     "reference_html": report_html.reference_html,
@@ -315,7 +317,7 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_earlier": lambda text: prompt_format.present_earlier([EarlierSection("results", text)], "conclusion"),
     "present_evidence": lambda text: prompt_format.present_evidence([need(text)], [source(text)]),
     "present_findings": lambda text: prompt_format.present_findings([need(text)], [source(text, paper=paper(text))]),
-    "show_passages": lambda text: prompt_passages.show_passages(text, [chunk(text)]),
+    "show_passages": lambda text: prompt_format.show_passages(text, [chunk(text)]),
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
     "quotable_passages": quotable_sentences.quotable_passages,
     "is_quotable": quotable_sentences.is_quotable,
@@ -358,10 +360,10 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "Experiment.words": lambda text: experiment(text).words(),
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": escaping.shown,
-    "printable.one_line": escaping.one_line,
+    "printable.shown": terminal_text.printable,
+    "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.shown": search_view.shown,
+    "search_view.plain_sentence": search_view.plain_sentence,
     "shell line": parser.parse,
 }
 

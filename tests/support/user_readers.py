@@ -8,15 +8,16 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.citations import user_citations, verification
-from citeloom.citations.checks import claimless
-from citeloom.citations.export import figures
+from citeloom.citations.checks import citation_coverage as claimless
+from citeloom.citations.export import plot_figures as figures
 from citeloom.documents import blocks, marker_escaping, paper_names
-from citeloom.graph import chat_messages, needs_filter
+from citeloom.graph import conversation_state
+from citeloom.graph import section_queries as needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
 from citeloom.server import chat_tasks
-from citeloom.zotero import item_entry, item_notes
+from citeloom.zotero import item_entry
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
@@ -50,7 +51,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "question_spans": claimless.question_spans,
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
     "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
-    "own_citations": lambda text: user_citations.own_citations(PLAIN, experiment(text), [paper()]),
+    "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
     "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
     "field blocks": blocks.blocks,
@@ -60,14 +61,14 @@ USERS: Final[Mapping[str, Reader]] = {
     "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
     "find_refused_size": context_size.find_refused_size,
     "reading_answer": _refusable,
-    "chat_question": lambda text: chat_messages.chat_question(
+    "chat_question": lambda text: conversation_state.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
     "zotero_link": paper_names.zotero_link,
     "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
     "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),
-    "html_text": item_notes.html_text,
+    "html_text": item_entry.html_text,
     "task_answer": lambda text: chat_tasks.task_answer([HumanMessage(text)]),
     "task_answer, a title": lambda text: chat_tasks.task_answer(
         [HumanMessage(f"Write a title for this chat.\n{text}")]

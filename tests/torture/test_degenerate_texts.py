@@ -27,7 +27,16 @@ WHOLE = (
         "render",
         "trace_numbers",
     ),
-    *("MarkerStream", "suspicious", "flag_sources", "section_html", "chunk_paper", "describe", "parse_", "leave_out"),
+    *(
+        "DraftEventStream",
+        "suspicious",
+        "flag_sources",
+        "section_html",
+        "chunk_paper",
+        "describe",
+        "parse_",
+        "leave_out",
+    ),
     *("front matter", "read_front", "author_names", "readable", "quotable"),
     *("repairing", "read_given", "readable_units"),
     "extractive_summary",  # of a paper that is parsed first, as it is by `describe`

@@ -13,7 +13,7 @@ import pytest
 
 import citeloom
 from citeloom import CiteloomError, Conversation, aopen_library, open_library
-from citeloom.api.opening import OpenOptions
+from citeloom.api.homes import OpenOptions
 from citeloom.api.questions import ResearchOptions
 from citeloom.api.running import RunOptions
 from citeloom.graph.session import Session

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.export.files import SectionDocument, write_files
+from citeloom.citations.export.section_files import SectionDocument, write_files
 from citeloom.citations.references import build_references
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography

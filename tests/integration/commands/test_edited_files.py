@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from citeloom import Conversation, open_library, research, write_section
-from citeloom.citations.export import files
+from citeloom.citations.export import section_files as files
 from tests.integration.commands.conftest import Citeloom
 
 MINE = "My own words.\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.errors import ConfigurationError
-from citeloom.graph.context import SectionContext, settings_of
+from citeloom.graph.shared_sessions import SectionContext, settings_of
 from citeloom.models.journaled_chat import chat_model
 from citeloom.runs.fingerprint import settings_of_run
 from citeloom.settings.config import OPENAI_BASE_URL, load_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.commands.search_view import shown
+from citeloom.commands.search_view import plain_sentence
 from tests.integration.commands.conftest import Citeloom
 
 FIELDS = [
@@ -96,7 +96,7 @@ def test_a_narrow_terminal_has_room_for_the_sentence(
     ],
 )
 def test_a_sentence_is_shown_without_markup(sentence: str, seen: str) -> None:
-    assert shown(sentence) == seen
+    assert plain_sentence(sentence) == seen
 
 
 def test_find_by_summary_and_by_text(citeloom: Citeloom, home: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.checks.injection_patterns import suspicious
+from citeloom.citations.checks.injection import suspicious
 from citeloom.documents.pdf.reader import read_pdf
 from tests.support.plain_pdf import Line, write_pdf
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from citeloom import build_section_graph
 from citeloom.errors import InputError
-from citeloom.graph.section_graph import SectionGraph
+from citeloom.graph.graphs import SectionGraph
 from tests.support.openai_server import FakeOpenAI
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}

@@ -13,7 +13,7 @@ import pytest
 
 from citeloom import Settings, aresearch, astream_research, astream_section, awrite_section
 from citeloom.errors import PausedError
-from citeloom.graph.events import DoneEvent, Event
+from citeloom.graph.run_events import DoneEvent, Event
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.stores.local.folder_home import FolderHome

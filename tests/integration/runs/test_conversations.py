@@ -18,7 +18,7 @@ from citeloom.graph.conversation_state import RECALLED
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.roles.chat.prompt_format import tokens_of
-from citeloom.runs.conversation import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
+from citeloom.runs.conversation_turns import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
 from citeloom.settings.config import Settings
 from citeloom.stores.conversation_register import ConversationRegister, UnknownConversationError
 from citeloom.stores.local.file_tables import run_tables

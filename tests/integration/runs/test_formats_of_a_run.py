@@ -14,8 +14,8 @@ import pytest
 
 from citeloom import aopen_library, awrite_section, open_library, write_paper, write_section
 from citeloom.citations.export import pandoc_formats
-from citeloom.citations.export.latex_engine import find_engine
-from citeloom.citations.export.pandoc_formats import ExportError
+from citeloom.citations.export.latex_output import find_engine
+from citeloom.citations.export.section_files import ExportError
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session

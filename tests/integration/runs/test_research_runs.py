@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import citeloom
 from citeloom.errors import CiteloomError, InputError, PausedError
-from citeloom.graph.research_graph import build_research_graph, research_graph
+from citeloom.graph.graphs import build_research_graph, research_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from citeloom import open_library, write_section
-from citeloom.citations.export.latex_engine import find_engine
+from citeloom.citations.export.latex_output import find_engine
 from tests.support.judging_model import GOOD, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI
 from tests.support.run_fixtures import experiment

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from citeloom import aingest, aopen_library
 from citeloom.cli import app
 from citeloom.ingestion.doctor import examine
-from citeloom.runs.conversation import delete_conversation
+from citeloom.runs.conversation_turns import delete_conversation
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from citeloom.api.opening import open_library
+from citeloom.api.homes import open_library
 from citeloom.api.zotero_sync import async_zotero
 from citeloom.settings.config import load_settings
 from tests.support.made_zotero import MadeZotero, page_of

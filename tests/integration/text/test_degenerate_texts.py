@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from citeloom.citations.checks import draft_checks, foreign_citations
+from citeloom.citations.checks import draft_checks
+from citeloom.citations.checks import fabricated_citations as foreign_citations
 from citeloom.documents import categories, chunking, markdown
 from citeloom.experiment import Experiment
 from citeloom.roles.extractive import statement_needs as needs
@@ -51,10 +52,10 @@ def test_a_reader_is_done_with_a_degenerate_text_at_once(name: str) -> None:
 
 
 NAMED = {
-    "4,000 dashes, a library of 500 keys": lambda: foreign_citations.find_foreign(
+    "4,000 dashes, a library of 500 keys": lambda: foreign_citations.find_fabricated(
         "-" * 4_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
     ),
-    "16 kB of digits, a library of 500 keys": lambda: foreign_citations.find_foreign(
+    "16 kB of digits, a library of 500 keys": lambda: foreign_citations.find_fabricated(
         "1" * 16_000, known_keys=[f"smith{year}deep" for year in range(1500, 2000)]
     ),
     "a megabyte of parentheses": lambda: chunking.chunk_paper(
@@ -80,6 +81,6 @@ def test_every_key_of_a_library_is_found_wherever_it_is_glued() -> None:
     keys = ("smith2021deep", "Özil_2020")
     text = "As SMITH2021deep-x and preözil_2020 say, smith2021deepsmith2021deep."
 
-    found = [text[item.start : item.end] for item in foreign_citations.find_foreign(text, known_keys=keys)]
+    found = [text[item.start : item.end] for item in foreign_citations.find_fabricated(text, known_keys=keys)]
 
     assert found == ["SMITH2021deep-x", "preözil_2020", "smith2021deepsmith2021deep"]

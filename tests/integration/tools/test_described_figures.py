@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.checks.injection_flags import flag_sources
+from citeloom.citations.checks.injection import flag_sources
 from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need

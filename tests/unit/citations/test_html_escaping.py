@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from citeloom.citations.export.files import SectionDocument, markdown_document
-from citeloom.citations.export.whole_paper import _markdown
+from citeloom.citations.export.section_files import SectionDocument, markdown_document
 from citeloom.citations.html_escaping import inert, inert_record
 from citeloom.citations.references import Reference, References
+from citeloom.drafts.paper_record import _markdown
 
 pytestmark = pytest.mark.attack
 
@@ -78,7 +78,7 @@ def test_the_file_is_inert() -> None:
     written = markdown_document(document)
 
     assert "<script" not in written and written.count("&lt;script>") == 3 and "<https://doi.org/10.1/x>" in written
-    assert "<script" not in _markdown(attack, attack, References((listed,)), []).partition("<!--")[0]
+    assert "<script" not in _markdown(attack, attack, References((listed,)), [], []).partition("<!--")[0]
 
 
 LIVE = "<script>alert(1)</script>"

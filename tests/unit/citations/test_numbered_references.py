@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from citeloom.citations.citation_styles import Citation
-from citeloom.citations.numbered_references import cited_places, numbered_list
-from citeloom.citations.references import Place, Reference
+from citeloom.citations.references import Place, Reference, cited_places, numbered_list
 
 
 def citation(key: str, page: int | None, section: str, number: int = 1) -> Citation:

@@ -9,10 +9,10 @@ import pytest
 from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.user_citations import (
     citing_statements,
+    find_user_citations,
+    insert_user_statements,
     left_to_other_sections,
-    own_citations,
     with_literal_markers,
-    with_own_statements,
 )
 from citeloom.documents import Paper
 from citeloom.experiment import Experiment, parse_experiment
@@ -46,13 +46,13 @@ def experiment(reasoning: str, **more: object) -> Experiment:
 @pytest.mark.parametrize(("sentence", "citation", "keys"), FORMS)
 def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys: tuple[str, ...]) -> None:
     given = experiment(sentence)
-    draft = with_own_statements("The model wrote something else.", "discussion", given, known_keys=KEYS)
+    draft = insert_user_statements("The model wrote something else.", "discussion", given, known_keys=KEYS)
     assert sentence in draft
-    assert with_own_statements(draft, "discussion", given, known_keys=KEYS) == draft, "said once"
+    assert insert_user_statements(draft, "discussion", given, known_keys=KEYS) == draft, "said once"
     text, replaced = replace_invalid_citations(draft, [], given.words(), known_keys=KEYS)
     assert (text, replaced) == (draft, ())
     assert check_draft(Draft(draft), [], kind="discussion", experiment=given) == ()
-    (found,) = own_citations(text, given, PAPERS)
+    (found,) = find_user_citations(text, given, PAPERS)
     assert (found.citation, found.sentence, found.keys, found.field) == (citation, sentence, keys, "reasoning")
     assert text[found.start : found.end] == citation
 
@@ -111,16 +111,16 @@ def test_a_number_stays_behind_the_words_that_the_user_put_before_it(words: str)
 def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
     block = "| method | AP |\n|---|---|\n| ours | 0.7 |\n| Lee (2020) | 0.6 |"
     given = parse_experiment({"results": f"We compared.\n\n{block}"})
-    draft = with_own_statements("A model's results.", "results", given)
+    draft = insert_user_statements("A model's results.", "results", given)
     assert f"\n\n{block}" in draft
     assert replace_invalid_citations(draft, [], given.words()) == (draft, ())
-    assert [item.keys for item in own_citations(draft, given, PAPERS)] == [("lee2020",)]
+    assert [item.keys for item in find_user_citations(draft, given, PAPERS)] == [("lee2020",)]
 
 
 def test_an_author_of_two_papers_of_a_year_is_not_guessed() -> None:
     twice = [*PAPERS, Paper("lee2020b", "C", ("Bo Lee",), 2020, family_names=("Lee",))]
     given = experiment("It agrees with Lee (2020).")
-    (found,) = own_citations(given.reasoning, given, twice)
+    (found,) = find_user_citations(given.reasoning, given, twice)
     assert found.keys == ()
 
 
@@ -131,8 +131,8 @@ def test_what_is_no_citation_is_not_listed() -> None:
 
 def test_a_failed_run_is_said_whoever_writes() -> None:
     given = parse_experiment({"results": "AUROC 0.97.", "execution_result": {"returncode": 1}})
-    assert with_own_statements("", "results", given).startswith("The run of the experiment failed (returncode 1)")
-    assert "failed" not in with_own_statements("Text.", "introduction", given)
+    assert insert_user_statements("", "results", given).startswith("The run of the experiment failed (returncode 1)")
+    assert "failed" not in insert_user_statements("Text.", "introduction", given)
 
 
 def test_a_model_that_repeats_the_users_brackets_cites_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.commands.answer_stream import AnswerStreamView, WrappedText
 from citeloom.commands.live_view import RunProgress
-from citeloom.graph.events import Event, progress
+from citeloom.graph.run_events import Event, progress
 
 
 @pytest.mark.parametrize("length", [1, 4, 100])

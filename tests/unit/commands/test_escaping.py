@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from citeloom.commands.escaping import one_line, shown
-from citeloom.commands.layout import table
 from citeloom.commands.output import notice, result, result_json
+from citeloom.commands.terminal_text import one_line, printable, table
 
 pytestmark = pytest.mark.attack
 
@@ -48,7 +47,7 @@ def test_json_on_a_terminal_holds_nothing_that_it_obeys_and_all_that_was_said(
 
     out = capsys.readouterr().out
     assert json.loads(out) == {"title": given}
-    assert shown(out) == out
+    assert printable(out) == out
 
 
 def test_running_text_keeps_its_lines_and_letters(capsys: pytest.CaptureFixture[str]) -> None:

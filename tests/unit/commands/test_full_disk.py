@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from citeloom.commands.full_disk import full_disk
+from citeloom.commands.failure_hints import full_disk
 from citeloom.errors import InputError
 
 

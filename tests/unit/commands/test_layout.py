@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from citeloom.commands.layout import ending_in_command
+from citeloom.commands.terminal_text import end_with_command
 
 COMMAND = "citeloom --home /home/researcher/papers/reviews chat --thread chat-9bca04e15771"
 
 
 def test_a_command_that_does_not_fit_beside_its_text_stays_whole_on_a_line_of_its_own() -> None:
-    assert ending_in_command("To continue:", COMMAND, 160) == f"To continue: {COMMAND}"
-    assert ending_in_command("To continue:", COMMAND, 80) == f"To continue:\n{COMMAND}"
-    assert ending_in_command("To continue:", COMMAND, 40).splitlines()[-1] == COMMAND
-    assert ending_in_command("To continue:", COMMAND, None) == f"To continue: {COMMAND}"
+    assert end_with_command("To continue:", COMMAND, 160) == f"To continue: {COMMAND}"
+    assert end_with_command("To continue:", COMMAND, 80) == f"To continue:\n{COMMAND}"
+    assert end_with_command("To continue:", COMMAND, 40).splitlines()[-1] == COMMAND
+    assert end_with_command("To continue:", COMMAND, None) == f"To continue: {COMMAND}"

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from citeloom.graph import events
-from citeloom.graph.events import Event, EventRecorder, progress
+from citeloom.graph import run_events as events
+from citeloom.graph.run_events import Event, EventRecorder, progress
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^`(\w+)`:.*?```json\n(.*?)\n```", PAGE, re.DOTALL | re.MULTILINE)

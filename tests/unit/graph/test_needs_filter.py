@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.experiment import Experiment
-from citeloom.graph.needs_filter import without_own_results
+from citeloom.graph.section_queries import without_own_results
 from citeloom.roles.protocols import Need
 
 EXPERIMENT = Experiment.model_validate(

@@ -52,6 +52,15 @@ def test_a_missing_package_is_named(
     ]
 
 
+def test_a_missing_path_or_bib_leaves_no_home(
+    papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given in (["nowhere"], [papers, "--bib", "nowhere.bib"]):
+        refused = run_here(monkeypatch, capsys, "--home", tmp_path / "home", "ingest", *given, "--ray")
+        assert refused.code == 2 and "nowhere" in refused.errors[0]
+        assert not (tmp_path / "home").exists()
+
+
 def test_an_address_that_does_not_answer_is_named(
     papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,8 +6,13 @@ import time
 
 import pytest
 
-from citeloom.citations.checks.absence import absence_findings, states_absence, states_only_absence
-from citeloom.citations.checks.support_findings import cited_claims, pairs_of_absence
+from citeloom.citations.checks.support_findings import (
+    absence_findings,
+    cited_claims,
+    pairs_of_absence,
+    states_absence,
+    states_only_absence,
+)
 from citeloom.citations.markers import sentences
 from tests.support.citation_samples import make_source
 

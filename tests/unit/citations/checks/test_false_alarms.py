@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.citations.checks.citation_coverage import unsupported_findings
-from citeloom.citations.checks.foreign_citations import find_foreign
+from citeloom.citations.checks.fabricated_citations import find_fabricated
 from citeloom.citations.checks.number_parsing import claimed_numbers
 
 
@@ -32,7 +32,7 @@ def test_a_number_inside_a_name_or_a_label_counts_nothing(text: str, claimed: li
     ],
 )
 def test_a_hazard_ratio_and_a_strain_are_no_citations(text: str, foreign: list[str]) -> None:
-    assert [text[item.start : item.end] for item in find_foreign(text)] == foreign
+    assert [text[item.start : item.end] for item in find_fabricated(text)] == foreign
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.checks.author_year_patterns import NamedSource
-from citeloom.citations.checks.foreign_citations import find_foreign
+from citeloom.citations.checks.fabricated_citations import find_fabricated
 from citeloom.citations.markers import sentences
 
 TABLE = Path(__file__).parent.parent / "foreign_cases.tsv"
@@ -44,7 +44,7 @@ def test_labelled_cases(text: str, expected: tuple[str, ...], allowed: str) -> N
         here = [sentence for sentence in cited if sentence.start <= position < sentence.end]
         return [CITED[id] for sentence in here for id in sentence.ids if id in CITED]
 
-    found = find_foreign(text, known_keys=KEYS, allowed_text=allowed, names_at=names_at)
+    found = find_fabricated(text, known_keys=KEYS, allowed_text=allowed, names_at=names_at)
     assert tuple(text[item.start : item.end] for item in found) == expected
 
 
@@ -64,4 +64,4 @@ def test_the_table_holds_both_classes() -> None:
     ],
 )  # fmt: skip
 def test_text_made_to_be_slow_is_read(text: str) -> None:
-    find_foreign(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here
+    find_fabricated(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here

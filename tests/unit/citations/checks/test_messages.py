@@ -8,8 +8,8 @@ import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.checks.findings import for_reader, for_writer
-from citeloom.citations.export.files import comment
 from citeloom.citations.export.report_html import doi_html
+from citeloom.citations.export.section_files import comment
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
 from tests.support.citation_samples import make_source

@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from citeloom.citations.checks.citation_coverage import balance_findings, uncited_sentences
-from citeloom.citations.checks.copied_text import copied_runs
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.checks.findings import SEVERITY
 from citeloom.citations.checks.number_parsing import claimed_numbers, given_numbers
 from citeloom.citations.checks.number_tracing import number_findings, trace_numbers
+from citeloom.citations.checks.repetition import copied_runs
 from citeloom.citations.markers import normalise_markers
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, PassageSentence

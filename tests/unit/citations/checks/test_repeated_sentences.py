@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.citations.checks.repeated_sentences import repeated_findings
+from citeloom.citations.checks.repetition import repeated_findings
 
 SAID = "Pooling five seeds halved the calibration error of a single network [E2]."
 EARLIER = {"results": f"One network was poorly calibrated. {SAID}"}

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citeloom.citations.export.evidence_report import VERDICTS, evidence_report
-from citeloom.citations.export.report_images import ReportFigure, ReportImages
+from citeloom.citations.export.evidence_report import VERDICTS, ReportFigure, ReportImages, evidence_report
 from citeloom.settings.config import CitationStyle
 from tests.support.report_record import AFTER, BEFORE, QUERIES, QUOTE, make_record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.export.files import (
+from citeloom.citations.export.section_files import (
     SectionDocument,
     bibliography,
     markdown_document,

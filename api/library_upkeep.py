@@ -1,0 +1,180 @@
+"""Upkeep of a library: its state and settings, what `doctor` finds and repairs, a new index, and a copy elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+from ..documents.pdf.ocr import find_ocr, tesseract_version
+from ..errors import InputError
+from ..graph.session import Session
+from ..ingestion.doctor import Problem, examine, rebuild, repair_library
+from ..ingestion.home_copy import copy_home, copy_library
+from ..ingestion.ingest_events import IngestEvent
+from ..ingestion.reading import PdfReading
+from ..runs.publication_notices import retraction_problems
+from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
+from ..settings.config import Settings
+from ..settings.key_trust import shown_address
+from ..settings.service_settings import MetadataSettings
+from ..stores.home import Home, find_home
+from ..stores.library import Library
+from .blocking import blocking
+
+
+def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Every setting with its value and origin; keys are only shown to be set, and what is empty as "not set"."""
+    shown: dict[str, tuple[str, str]] = {}
+    # Those of the metadata services last, as they are documented.
+    for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
+        value = getattr(settings, name)
+        if name.endswith("_api_key"):
+            value = "set" if value else "not set"
+        elif name.endswith("_base_url") and value is not None:
+            value = shown_address(value)
+        shown[name] = ("not set" if value in (None, "", {}) else str(value), settings.origin(name))
+    return shown
+
+
+async def alibrary_counts(library: Session) -> dict[str, Any]:
+    """Return papers, chunks, embedding and version of a library."""
+
+    def count() -> dict[str, Any]:
+        held = library.library
+        return {
+            "papers": len(held.papers()),
+            "chunks": held.chunk_count(),
+            "embedding": held.embedding.name,
+            "version": held.version(),
+        }
+
+    return await asyncio.to_thread(count)
+
+
+async def acheck_library(library: Session) -> list[dict[str, Any]]:
+    """Return what is fine with a library, its papers and OCR, and what is not; changes nothing."""
+
+    def check() -> list[Problem]:
+        retracted = retraction_problems(library.home, library.library, allowed=library.settings.cite_retracted)
+        return [*examine(library.library), *retracted, _check_ocr(library.settings)]
+
+    return [asdict(finding) for finding in await asyncio.to_thread(check)]
+
+
+async def alibrary_status(library: Session) -> dict[str, Any]:
+    """Return what a library holds, from which years, and the problems that `doctor` finds, in one line each."""
+
+    def examined() -> tuple[list[int], list[str]]:
+        years = [paper.year for paper in library.library.papers() if paper.year is not None]
+        problems = [finding for finding in examine(library.library) if finding.level == "problem"]
+        return years, [f"{item.topic}: {item.message}. {item.remedy}".strip() for item in problems]
+
+    counts = await alibrary_counts(library)
+    years, problems = await asyncio.to_thread(examined)
+    return {
+        "home": str(library.home.name),
+        "papers": counts["papers"],
+        "passages": counts["chunks"],
+        "first_year": min(years, default=None),
+        "last_year": max(years, default=None),
+        "embedding": counts["embedding"],
+        "version": counts["version"],
+        "chat_models": not library.extractive,
+        "problems": problems,
+    }
+
+
+async def arepair_library(
+    library: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Repair a library and reindex incomplete papers; returns what was done, and the refused files with reasons.
+
+    Raises any error of the embedding model, with finished papers kept.
+    """
+    settings = library.settings
+    done, refused = await repair_library(
+        library.library,
+        on_event=on_event,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+        pdf=PdfReading.of(settings),
+    )
+    return [asdict(problem) for problem in done], [{"path": item.path, "reason": item.reason} for item in refused]
+
+
+async def arebuild_index(
+    library: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
+) -> dict[str, Any]:
+    """Index all papers again from their files; returns the JSON of `rebuild-index --json`.
+
+    Raises `InputError` for a library of another embedding model, and any error of the embedding model.
+    """
+    settings = library.settings
+    report = await rebuild(
+        library.library,
+        on_event=on_event,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+        pdf=PdfReading.of(settings),
+    )
+    record = {name: value for name, value in report.as_dict().items() if not name.startswith("papers_")}
+    return {"papers_rebuilt": len(report.updated), **record}
+
+
+def _check_ocr(settings: Settings) -> Problem:
+    """Whether scanned pages can be read; where OCR is off, it may be missing."""
+    try:
+        found = find_ocr(settings.ocr_languages)
+        version = tesseract_version(found.program)
+    except InputError as error:
+        if settings.ocr == "off":
+            return Problem("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
+        return Problem("problem", "OCR", error.message.rstrip("."), error.help)
+    state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
+    return Problem("fine", "OCR", f"{version} with {found.languages}; {state}")
+
+
+def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None) -> Home:
+    """Find the home that a copy goes to; raises `InputError` for the home itself, and for vectors of a folder.
+
+    `to_vectors` is the Milvus of the copy: that of the settings if `home` is a folder and none is given.
+    """
+    vectors = parse_vectors(to_vectors) or (None if isinstance(home.address, DatabaseUrl) else settings.vectors)
+    address = parse_home(to)
+    in_database = isinstance(address, DatabaseUrl)
+    if to_vectors and not in_database:
+        raise InputError(f"--to-vectors: the other home, {to}, is a folder.", help="Milvus searches a database only.")
+    other = find_home(address, vectors=vectors if in_database else None)
+    if other.address == home.address:
+        raise InputError(f"{home.name}: is the home itself.", help="Give another one as --to.")
+    home.require_library()
+    return other
+
+
+async def acopy_library(
+    library: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Copy a library to another home, with runs, conversations and the journal unless `papers_only`.
+
+    Returns the JSON of `library copy --json`. A copy that was interrupted continues. Raises `InputError` if the other
+    home holds anything else, and if the copy differs.
+    """
+    source, records = library.library, dict[str, int]()
+    opened = await asyncio.to_thread(lambda: Library.open(to, source.embedding, on_notice=on_notice))
+    with closing(opened) as target:
+        if papers_only:
+            report = await copy_library(source, target, lambda key: on_notice(f"  copied {key}"))
+        else:
+            copied = await copy_home(source, target, lambda line: on_notice(f"  {line}"))
+            report, records = copied.papers, copied.records | {"checkpoints": copied.checkpoints}
+    return {**asdict(report), "to": str(to.name), "records": records}
+
+
+library_counts = blocking(alibrary_counts)
+check_library = blocking(acheck_library)
+repair_index = blocking(arepair_library)
+rebuild_index = blocking(arebuild_index)
+copy_home_to = blocking(acopy_library)

@@ -1,0 +1,252 @@
+"""Flags sources that seem to contain prompt injection, such as "ignore all previous instructions".
+
+Everything that a model was shown of a source is examined: the passage, its section title, and every field of the paper,
+including the bibliography entry. Instructions in a source are never followed: its text is fenced, citations are
+markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since hiding a passage would
+let an attacker silence a paper. Other wordings are not detected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from ...documents import Chunk, Paper
+from ...documents.figures import PaperFigure
+from ...roles.protocols import Source
+from .findings import Finding, shown
+from .unicode_folding import fold
+
+_MODEL = r"(?:AI|LLM|GPT|chatbot|(?:large )?language model|(?:AI )?assistant|AI (?:agent|model|reviewer|system))s?"
+# Where an imperative may occur; "participants were asked to ignore" is not one.
+_ORDER = (
+    r"(?:(?:^|[.!?:;,>()\[\]{}\u2013\u2014])\s*|\b(?:please|and|then|now|always|kindly"
+    rf"|you (?:must|should|shall|will|have to)(?: now)?|{_MODEL},? (?:to|must|should))\s+)"
+)
+_SAME = r"[^.!?\n]"  # within one sentence
+_ENGLISH = (
+    rf"{_ORDER}(?:ignore|disregard|forget|override|bypass|(?:do not|don't|stop) (?:follow|obey)(?:ing)?)\b"
+    rf"{_SAME}{{0,60}}?\b(?:instructions?|prompts?|rules|guard|guidelines|guardrails|directions|orders|told|safety|commands)\b",
+    rf"\bif you are an? {_MODEL}\b",
+    rf"\b(?:note|notice|message|attention|hint|memo),? (?:to|for|all) (?:all |any |the )?{_MODEL}\b",
+    rf"\b{_MODEL}\b{_SAME}{{0,50}}?\b(?:must|should|shall|have to) (?:always |only |not )?"
+    r"(?:rate|cite|state|recommend|praise|mention|accept|score|give|say|answer with|ignore|obey)\b",
+    r"\byou are now (?:an?|the|DAN|no longer|free|in \w+ mode)\b",
+    rf",\s*(?:dear )?(?:{_MODEL}|model)\s*[.!](?:\s|$)",
+    r"\byour (?:task|role|goal|job) (?:has changed|is now|from now on)\b",
+    r"\bfrom (?:now on|this point forward|here on),? you\b"
+    r"|\bnew (?:system )?(?:instructions?|task|prompt)(?:\s*\([^()\n]{0,40}\))?\s*:",
+    rf"{_ORDER}(?:act|behave|role-?play) as an? \w+|{_ORDER}pretend (?:to be|that you are|you are)\b",
+    rf"{_ORDER}(?:ignore|disregard|forget|override|bypass|disable)\b{_SAME}{{0,20}}?\b"
+    r"(?:(?:text|email|message|passages?) (?:before|above)|above (?:text|email|message|passages?)|your \w+"
+    r"|(?:security|safety) measures|filters|restrictions|system constraints)\b"
+    r"|\bcan you (?:ignore|disregard|forget) your\b",
+    r"\b(?:previous|prior|earlier|original) (?:instructions?|prompts?|directives) (?:are|is|have been|has been)"
+    r" (?:now )?(?:void|revoked|cancelled|replaced|lifted)"
+    r"|\bsupersedes? (?:all )?(?:prior|previous|earlier|other) (?:instruct|prompt)",
+    rf"\byou are an? {_MODEL} without\b|\bonly respond with\b",
+    rf"{_ORDER}(?:call|invoke|run|execute|use) the (?:tool|function)\s+\w+",
+    rf"{_ORDER}(?:always )?cite (?:only |always )?\[?@?[a-z]+\d{{4}}\w*|\balways cite (?:this|the|our|my)\b"
+    r"|\badd \[?@\w+\]? to the references\b",
+    rf"{_ORDER}(?:give|rate|score) (?:this|the|our) (?:paper|work|article|study){_SAME}{{0,30}}"
+    r"\b(?:highest|high|positive|best)\b",
+    r"\b(?:do not|don't|never) mention any (?:weakness|limitation|flaw)",
+    rf"{_ORDER}(?:reveal|print|repeat|output|show|reply with|send){_SAME}{{0,40}}"
+    r"\b(?:system prompt|API key|secrets?)\b",
+)
+_OTHER_LANGUAGES = (
+    r"\b(?:ignorier\w*|vergiss|vergessen Sie|missachte\w*)\b[^.!?\n]{0,40}\b(?:Anweisung|Instruktion|Regel|Befehl)",
+    r"\b(?:ignore[zs]?|oublie[zs]?)\s+(?:toutes?|tous|les|ces|vos|tes)\b[^.!?\n]{0,40}\b(?:instructions|consignes|règles)",
+    r"\b(?:ignor[ae]d?|olvid[ae]d?|omit[ae])\s+(?:todas?|las|los|tus|sus|estas)\b[^.!?\n]{0,40}"
+    r"\b(?:instrucciones|indicaciones|reglas|órdenes)",
+    r"\b(?:ignora(?:te)?|dimentica(?:te)?)\s+(?:tutte|le|ogni|queste)\b[^.!?\n]{0,40}\b(?:istruzion|regol)",
+    r"\b(?:ignor[ae]|esqueça)\s+(?:todas?|as|estas|suas)\b[^.!?\n]{0,40}\b(?:instruções|regras|ordens)",
+    r"\b(?:negeer|vergeet)\b[^.!?\n]{0,40}\b(?:instructies|regels|aanwijzingen)",
+    r"\b(?:z?ignoruj|zapomnij)\w*\b[^.!?\n]{0,40}\b(?:instrukcj|polece)",
+    r"\b(?:игнорируй|забудь)\w*\b[^.!?\n]{0,40}\b(?:инструкци|указани|правил)",
+    r"\btalimat\w*[^.!?\n]{0,30}(?:yok say|görmezden gel|unut)",
+    r"(?:忽略|无视|無視|忘记|忘記)[^。！？\n]{0,20}(?:指令|指示|提示|規則|规则)",
+    r"(?:指示|命令|ルール|プロンプト)[^。！？\n]{0,10}(?:無視し|忘れ)",
+    r"(?:지시|명령|지침)[^.!?\n]{0,10}(?:무시하|잊)",
+    r"(?:تجاهل|انس)[^.!?\n]{0,30}(?:تعليمات|أوامر)",
+    r"निर्देश[^।!?\n]{0,20}(?:अनदेखा|अनदेखी|नज़रअंदाज़|भूल)",
+)
+_TURNS = (
+    r"(?m)^[ \t{\[]{0,9}(?:system|assistant|AI \w+)\s*:|^[ \t]{0,9}\[system\b[^\]\n]{0,40}\]",
+    r"(?m)^[ \t]{0,9}#{1,6}[ \t]{0,9}(?:instructions?|system|response)\s*:",
+    r"<\|\w+\|>|\[/?INST\]|<</?SYS>>",
+    r"[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user)[\"']",
+    r"\btext [^\n]{0,60}\(data, holds no instructions\)|\btext source E\d+",
+)
+_RULES: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...] = (
+    ("gives an order to a model", tuple(re.compile(rule, re.IGNORECASE) for rule in (*_ENGLISH, *_OTHER_LANGUAGES))),
+    ("poses as a turn of a conversation", tuple(re.compile(rule, re.IGNORECASE) for rule in _TURNS)),
+)
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_UNSEEN_STYLE = re.compile(
+    r"<\w{1,30}+[^<>]{0,200}\bstyle\s{0,9}=\s{0,9}[\"'][^\"'<>]{0,200}(?:color\s*:\s*(?:white|#fff(?:fff)?)\b|font-size\s*:\s*[01](?:\.\d+)?p[xt]"
+    r"|display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?![.\d]))[^<>]*>[^<]*",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"[\s.!?:;,>()\[\]{}\u2013\u2014]*")
+_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # the rest of the sentence, as far as it is shown
+_UNSEEN_LETTERS = re.compile("[\U000e0020-\U000e007e]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """`text[start:end]`, up to the end of a sentence, seems to be an instruction; `why` completes "a passage that"."""
+
+    start: int
+    end: int
+    why: str
+
+
+def suspicious(text: str) -> list[Suspicion]:
+    """Spans of a source's text that seem to address a model, in order and without overlap."""
+    found = sorted(_found(text), key=lambda item: (item.start, -item.end))
+    kept: list[Suspicion] = []
+    for item in found:
+        if kept and item.start < kept[-1].end:
+            kept[-1] = Suspicion(kept[-1].start, max(kept[-1].end, item.end), kept[-1].why)
+        else:
+            kept.append(item)
+    return kept
+
+
+def _found(text: str) -> Iterator[Suspicion]:
+    yield from _orders(text, 0, "")
+    for comment in _COMMENT.finditer(text):
+        yield from _orders(comment[1], comment.start(1), " in a comment")
+    for match in _UNSEEN_STYLE.finditer(text):
+        yield Suspicion(*match.span(), "is styled so that nobody sees it")
+    for match in _UNSEEN_LETTERS.finditer(text):
+        yield Suspicion(*match.span(), "is in letters that nobody sees")
+
+
+def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
+    """Instructions in a text without its markup, which starts at `offset`."""
+    view = fold(text)
+    for why, rules in _RULES:
+        for rule in rules:
+            for match in rule.finditer(view.text):
+                lead, rest = _LEAD.match(match[0]), _REST.match(view.text, match.end())
+                first = match.start() + (lead.end() if lead and lead.end() < len(match[0]) else 0)
+                start, end = view.span(first, rest.end() if rest else match.end())
+                yield Suspicion(offset + start, offset + end, why + where)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A suspicious `text` at `start:end` of the part `where` ("passage", "title" ...) of the paper `key`.
+
+    `evidence_id` and `chunk_id` are None for a field of the paper.
+    """
+
+    key: str
+    evidence_id: str | None
+    chunk_id: str | None
+    where: str
+    start: int
+    end: int
+    text: str
+    why: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form of the JSON output."""
+        return asdict(self)
+
+
+def flag_sources(
+    sources: Sequence[Source],
+    read: Iterable[tuple[Chunk, Paper]] = (),
+    described: Mapping[str, Sequence[PaperFigure]] = MappingProxyType({}),
+) -> list[Flag]:
+    """All flags: of passages in the order of the evidence, of other chunks that an agent `read`, then of papers.
+
+    `described` are figures with a model's description, by the chunk that they were shown with.
+    """
+
+    def descriptions(chunk_id: str) -> list[tuple[str, str]]:
+        return [(f"description of {figure.name}", figure.description) for figure in described.get(chunk_id, ())]
+
+    flags: list[Flag] = []
+    papers: dict[str, Paper] = {}
+    seen: set[str] = set()
+    for source in sources:
+        evidence = source.evidence
+        papers[source.paper.key] = source.paper
+        parts = (("passage", source.text), ("section title", evidence.section), ("summary", evidence.summary))
+        seen.add(evidence.chunk_id)
+        # One chunk may back several pieces of evidence.
+        flags += _flags(source.paper.key, evidence.id, evidence.chunk_id, (*parts, *descriptions(evidence.chunk_id)))
+    for chunk, paper in read:
+        papers[paper.key] = paper
+        if chunk.id not in seen:
+            seen.add(chunk.id)
+            read_parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
+            flags += _flags(paper.key, None, chunk.id, read_parts)
+    for key, paper in papers.items():
+        flags += _of_paper(key, paper)
+    return flags
+
+
+def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
+    """A note for each source, quoting the first flagged words and counting the others."""
+    groups: dict[tuple[str, str | None, str], list[Flag]] = {}
+    for flag in flags:
+        groups.setdefault((flag.key, flag.chunk_id, flag.where), []).append(flag)
+    return [Finding("orders-in-source", _message(group)) for group in groups.values()]
+
+
+def _message(group: Sequence[Flag]) -> str:
+    first = group[0]
+    marked = f"{first.evidence_id}, " if first.evidence_id else ""
+    place = f"{marked}chunk {first.chunk_id}" if first.chunk_id else "the paper's data"
+    more = f" ({len(group)} places)" if len(group) > 1 else ""
+    return (
+        f'The {first.where} of {shown(first.key)} ({place}) {first.why}: "{_visible(first.text)}"{more}. It was '
+        "read as data and not obeyed; look at this paper before you rely on it."
+    )
+
+
+def _visible(words: str) -> str:
+    """Words on one line, with invisible characters as code points."""
+    return shown(
+        "".join(letter if letter.isprintable() or letter.isspace() else f"<{ord(letter):x}>" for letter in words)
+    )
+
+
+def _flags(key: str, evidence_id: str | None, chunk_id: str | None, parts: Iterable[tuple[str, str]]) -> Iterator[Flag]:
+    for where, text in parts:
+        for item in _suspicions(text):
+            yield _flag(key, evidence_id, chunk_id, where, text, item)
+
+
+@lru_cache(maxsize=1024)
+def _suspicions(text: str) -> tuple[Suspicion, ...]:
+    """Suspicious spans of a text, cached: a conversation shows its passages in every turn, at 8 ms each."""
+    return tuple(suspicious(text))
+
+
+def _of_paper(key: str, paper: Paper) -> list[Flag]:
+    """Flags in the paper's fields, and in those parts of its entry that no field contains."""
+    fields = (
+        ("key", key),
+        ("title", paper.title),
+        ("authors", "; ".join(paper.authors)),
+        ("venue", paper.venue),
+        ("abstract", paper.abstract),
+    )
+    flags = list(_flags(key, None, None, fields))
+    reported = [flag.text for flag in flags]
+    entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
+    return flags + [flag for flag in entry if not any(flag.text in other for other in reported)]
+
+
+def _flag(key: str, evidence_id: str | None, chunk_id: str | None, where: str, text: str, item: Suspicion) -> Flag:
+    return Flag(key, evidence_id, chunk_id, where, item.start, item.end, text[item.start : item.end], item.why)

@@ -1,0 +1,180 @@
+"""LaTeX that prints: characters that its usual fonts lack become commands, and an installed engine makes a PDF of it.
+
+Latin Modern has no ≤ or α outside formulas: xelatex leaves them out without an error, and pdflatex stops. pandoc knows
+the commands of the mathematical ones. The others are set in a font that has them, where one is installed; pdflatex
+prints their names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from ...documents.pandoc import pandoc
+from ...documents.sandbox import OutOfTimeError, run
+from .section_files import ExportError
+
+_LAST_LATIN: Final = 0x24F
+_VIETNAMESE: Final = range(0x1E00, 0x1F00)
+# In T1, TS1 and Latin Modern, besides the blanks and marks that pandoc writes as commands.
+_IN_FONTS: Final = frozenset("–—‘’‚“”„•…†‡‰‹›⁄€℗№™←↑→↓")
+_LEFT_AS_IT_IS = re.compile(
+    r"\\begin\{(?P<name>verbatim|Highlighting)\}.*?(?:\\end\{(?P=name)\}|\Z)"
+    r"|\\(?:url|href|nolinkurl|includegraphics|[a-z]*cite[a-z]*|label|ref|hyperlink|hypertarget|bibliography)"
+    r"(?:\[[^\[\]]*\])*\{[^{}]*\}",
+    re.DOTALL,
+)
+_FORMULA = re.compile(r"\\\(((?:(?!\\\().)*?)\\\)", re.DOTALL)
+_OWN: Final = {
+    **{"√": r"\surd", "″": r"\prime\prime", "‴": r"\prime\prime\prime"},
+    **{sign: sign for sign in "∙∛★"},  # shown as other characters, or lacking
+}
+_SECONDS: Final = 30.0
+_MEGABYTES: Final = 500
+_FONTS: Final = ("DejaVu Sans", "FreeSerif", "Segoe UI Symbol", "Arial Unicode MS")
+_FONT_COMMAND: Final = r"\symbolfont"
+
+
+def with_printable_characters(latex: str, bibliography: str) -> str:
+    """A LaTeX document whose text, and the `.bib` that it cites from, loses no character in the PDF.
+
+    Blocks; raises `PandocError`.
+    """
+    head, begin, body = latex.partition("\\begin{document}")
+    commands = _commands(frozenset(filter(_is_lacking, f"{body}{bibliography}")))
+    if not commands:
+        return latex
+    special = re.compile("[" + "".join(map(re.escape, commands)) + "]")
+    pieces: list[str] = []
+    done = 0
+    for kept in [*_LEFT_AS_IT_IS.finditer(body), None]:
+        end = kept.start() if kept else len(body)
+        pieces.append(special.sub(lambda match: commands[match[0]], body[done:end]))
+        pieces.append(kept[0] if kept else "")
+        done = kept.end() if kept else end
+    cited = {sign: command for sign, command in commands.items() if sign in bibliography}
+    return f"{head}{_definitions(commands, cited)}{begin}{''.join(pieces)}"
+
+
+def _is_lacking(sign: str) -> bool:
+    code = ord(sign)
+    known = code <= _LAST_LATIN or code in _VIETNAMESE or sign in _IN_FONTS
+    return not (known or sign.isspace() or unicodedata.category(sign) in ("Mn", "Cf", "Co", "Cn", "Cs", "Cc"))
+
+
+@lru_cache(maxsize=64)
+def _commands(signs: frozenset[str]) -> dict[str, str]:
+    """The LaTeX of each character."""
+    if not signs:
+        return {}
+    ordered = sorted(signs)
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+        file.write("".join(f"<p><math><mi>{sign}</mi></math></p>" for sign in ordered))
+        file.flush()
+        options = ["--from", "html", "--to", "latex", "--wrap=none", "--", file.name]
+        written = pandoc(options, seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
+    formulas = _FORMULA.findall(written)
+    return {sign: _command(sign, formula) for sign, formula in zip(ordered, formulas, strict=True)}
+
+
+def _command(sign: str, formula: str) -> str:
+    form, _, parts = unicodedata.decomposition(sign).partition(" ")
+    plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
+    if form in ("<super>", "<sub>") and plain:
+        return rf"\text{form[1:-1]}script{{{_ascii(plain)}}}"
+    if form == "<fraction>":
+        over, _, under = plain.partition("\u2044")
+        return rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
+    formula = _OWN.get(sign, formula)
+    if formula.isascii():
+        return rf"\ensuremath{{{formula}}}"
+    return f"{{{_FONT_COMMAND} {sign}}}"
+
+
+def _ascii(plain: str) -> str:
+    return plain.replace("\u2212", r"\ensuremath{-}")
+
+
+def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
+    """What the preamble needs: a font for characters without a command, and the characters of the `.bib`."""
+    lines = [r"\tracinglostchars=2 % a character that no font has is named on the terminal"]
+    if any(_FONT_COMMAND in command for command in commands.values()):
+        choice = rf"\let{_FONT_COMMAND}\relax"
+        for font in reversed(_FONTS):
+            choice = rf"\IfFontExistsTF{{{font}}}{{\newfontfamily{_FONT_COMMAND}{{{font}}}}}{{{choice}}}"
+        lines.append(rf"\ifPDFTeX\let{_FONT_COMMAND}\relax\else{choice}\fi")
+    # pdflatex cannot use these fonts: it prints the name of the character.
+    named = [sign for sign, command in sorted(commands.items()) if _FONT_COMMAND in command]
+    for sign in named:
+        name = unicodedata.name(sign, f"U+{ord(sign):04X}").lower()
+        lines.append(rf"\ifPDFTeX\DeclareUnicodeCharacter{{{ord(sign):04X}}}{{[{name}]}}\fi")
+    for sign, command in sorted(cited.items()):
+        code = f"{ord(sign):04X}"
+        if _FONT_COMMAND in command:
+            command = rf'{{{_FONT_COMMAND}\char"{code} }}'  # the sign itself is redefined
+        active = rf'\begingroup\lccode`\~="{code}\lowercase{{\endgroup\protected\def~}}{{{command}}}\catcode"{code}=13'
+        declared = "" if sign in named else rf"\DeclareUnicodeCharacter{{{code}}}{{{command}}}"
+        lines.append(rf"\ifPDFTeX{declared}\else{active}\fi")
+    return "\n".join([*lines, ""])
+
+
+_ENGINES: Final = ("xelatex", "tectonic", "lualatex")
+_PDF_SECONDS: Final = 180.0
+_RUNS: Final = 2  # the second knows the labels of the first
+# Reads nothing above its own folder and starts no program, whatever the text contains.
+_LIMITS: Final = {"openin_any": "p", "openout_any": "p", "shell_escape": "f", "max_print_line": "1000"}
+_PASSED_ON: Final = ("HOME", "PATH", "LANG", "TMPDIR", "TEXMFHOME", "TEXMFVAR", "XDG_CACHE_HOME", "SYSTEMROOT")
+_ERROR = re.compile(r"(?m)^(?:! |error: )(.+)$")
+
+
+def find_engine() -> str:
+    """The path of the installed LaTeX engine; empty if there is none."""
+    return next((path for name in _ENGINES if (path := shutil.which(name))), "")
+
+
+def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
+    """The PDF of a LaTeX document with its images by file name; blocks. Raises `ExportError`."""
+    engine = find_engine()
+    if not engine:
+        raise ExportError(
+            "The pdf file could not be made: no xelatex, lualatex or tectonic is installed.",
+            help="Install one (on Debian: texlive-xetex and texlive-fonts-recommended), or use --format tex or zip.",
+        )
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as name:
+        folder = Path(name)
+        for file, image in images.items():
+            (folder / file).write_bytes(image)
+        source = folder / "text.tex"
+        source.write_bytes(latex)
+        said = _compile(engine, source)
+        made = folder / "text.pdf"
+        if not made.is_file():
+            reason = _ERROR.search(said)
+            raise ExportError(f"The pdf file could not be made ({reason[1] if reason else 'no output'}).")
+        return made.read_bytes()
+
+
+def _compile(engine: str, source: Path) -> str:
+    """Run the engine; what it printed."""
+    folder = source.parent
+    tectonic = Path(engine).name == "tectonic"
+    options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
+    env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+    env |= {**_LIMITS, "TEXINPUTS": f"{folder}{os.pathsep}", "TEXMFOUTPUT": str(folder)}
+    said = ""
+    try:
+        for _ in range(1 if tectonic else _RUNS):
+            ended = run([engine, *options, str(source)], seconds=_PDF_SECONDS, env=env)
+            said = ended.output.decode("utf-8", "replace") + ended.errors
+    except OutOfTimeError:
+        raise ExportError(f"The pdf file could not be made within {_PDF_SECONDS:g} seconds.") from None
+    except OSError as error:
+        raise ExportError(f"The pdf file could not be made ({error}).") from error
+    return said

@@ -1,0 +1,264 @@
+"""Writes the files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
+
+Each is written atomically: a kill leaves the old file or the new one, never a partial one. The files of a result belong
+together: if one of them was edited or is not ours, all of them are written under the next free number, as
+`discussion.2.md` with `discussion.2.bib`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ...documents import Evidence, Paper
+from ...documents.safe_files import replace_file
+from ...errors import CiteloomError, InputError
+from ..checks.findings import Finding
+from ..checks.number_tracing import NumberTrace
+from ..citation_styles import Citation
+from ..html_escaping import inert
+from ..references import Reference
+from ..user_citations import UserCitation
+from .plot_figures import Figure, figure_lines
+
+_SLUG_LENGTH = 60
+
+
+class ExportError(CiteloomError):
+    """pandoc could not produce a format; the section's other files were written."""
+
+    default_help = "The other files were written; run the command again without this --format."
+
+
+@dataclass(frozen=True, slots=True)
+class SectionDocument:
+    """A rendered section with the content of all its files.
+
+    `papers` are the cited ones, `evidence` everything gathered, `notice` one line on the mode, `title` the heading if
+    it is not the section's name; the spans of `findings` and `numbers` are in `text`.
+    """
+
+    thread_id: str
+    section: str
+    text: str
+    citations: Sequence[Citation] = ()
+    evidence: Sequence[Evidence] = ()
+    papers: Sequence[Paper] = ()
+    references: Sequence[Reference] = ()
+    findings: Sequence[Finding] = ()
+    numbers: Sequence[NumberTrace] = ()
+    left_out: Sequence[Mapping[str, Any]] = ()
+    own_citations: Sequence[UserCitation] = ()
+    figures: Sequence[Figure] = ()
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    notice: str = ""
+    title: str = ""
+
+    def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The section's JSON; `files` maps a format to the path of the file."""
+        return {
+            "thread_id": self.thread_id,
+            "section": self.section,
+            "text": self.text,
+            "citations": [citation.as_dict() for citation in self.citations],
+            "evidence": [item.as_dict() for item in self.evidence],
+            "references": [reference.as_dict() for reference in self.references],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "numbers": [trace.as_dict(self.text) for trace in self.numbers],
+            "left_out": [dict(item) for item in self.left_out],
+            "own_citations": [citation.as_dict() for citation in self.own_citations],
+            "figures": [figure.as_dict() for figure in self.figures],
+            "usage": dict(self.usage),
+            "warnings": list(self.warnings),
+            "files": dict(files or {}),
+        }
+
+
+def markdown_document(document: SectionDocument) -> str:
+    """Heading, text and references; notice and warnings are in a comment, invisible in the paper."""
+    title = document.title or section_title(document.section)
+    parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
+    parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
+    if document.references:
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
+    parts.append(comment([document.notice, *document.warnings]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def comment(lines: Sequence[str]) -> str:
+    """A markdown comment with these lines; empty if there are none."""
+    shown = [" ".join(line.split()) for line in lines if line.strip()]
+    # Two hyphens would end the comment; a `>` without them does not.
+    body = re.sub(r"-(?=-)", "- ", "\n".join(shown))
+    return f"<!--\n{body}\n-->" if shown else ""
+
+
+def section_title(kind: str) -> str:
+    """The heading of a section of this kind."""
+    return kind.replace("_", " ").strip().capitalize()
+
+
+def without_title(text: str, title: str) -> str:
+    """The text without its first line if the writer repeated the heading there."""
+    lines = text.strip().splitlines()
+    if lines and lines[0].lstrip("# ").strip(":* ").casefold() == title.casefold():
+        lines = lines[1:]
+    return "\n".join(lines).strip()
+
+
+def bibliography(papers: Sequence[Paper]) -> str:
+    """The BibTeX entries of the cited papers as the user wrote them, without duplicates, by key."""
+    unique = {paper.key: paper for paper in papers}
+    entries = [unique[key].bibtex.strip() for key in sorted(unique, key=lambda key: (key.casefold(), key))]
+    return "\n\n".join(entry for entry in entries if entry) + "\n"
+
+
+def prepare_folder(out_dir: Path) -> None:
+    """Create the folder for a section's files and check that it is writable, before anything is paid for.
+
+    Raises InputError if it is not.
+    """
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):
+            pass
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+
+
+def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
+    """Write the three files named after `kind`; returns the path of each by format.
+
+    Raises InputError if the folder cannot be created or written.
+    """
+
+    def as_json(files: Mapping[str, str]) -> str:
+        return json.dumps(document.as_dict(files), ensure_ascii=False, indent=2) + "\n"
+
+    contents = {"md": markdown_document(document), "bib": bibliography(document.papers)}
+    return write_texts(out_dir, kind, contents, as_json)
+
+
+def write_texts(
+    out_dir: Path,
+    kind: str,
+    contents: Mapping[str, str | bytes],
+    as_json: Callable[[Mapping[str, str]], str],
+    note: Callable[[Collection[bytes]], None] = lambda _: None,
+) -> dict[str, str]:
+    """Write `contents` by suffix, and last the JSON, which names all files; returns their paths.
+
+    `note` is called with all contents before the first file is written. Raises InputError if the folder cannot be
+    created or written.
+    """
+    stem = file_stem(kind)
+    paths = {suffix: out_dir / f"{stem}.{suffix}" for suffix in (*contents, "json")}
+    files = {suffix: str(path) for suffix, path in paths.items()}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        written = {suffix: as_bytes(text) for suffix, text in {**contents, "json": as_json(files)}.items()}
+        note(list(written.values()))
+        for suffix, content in written.items():
+            write_atomically(paths[suffix], content)
+    except OSError as error:
+        raise _not_writable(out_dir, error) from error
+    return files
+
+
+def file_stem(kind: str) -> str:
+    """The file name of a section, safe on every system."""
+    from pathvalidate import sanitize_filename
+
+    return sanitize_filename(kind, replacement_text="-", platform="universal").strip(". ") or "section"
+
+
+def slug(text: str) -> str:
+    """The first words of a text as a file name: letters and digits with hyphens between, at most 60 characters."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    name = ""
+    for word in words:
+        if name and len(name) + 1 + len(word) > _SLUG_LENGTH:
+            break
+        name = f"{name}-{word}" if name else word[:_SLUG_LENGTH]
+    return name or "answer"
+
+
+def _not_writable(out_dir: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
+        help="Choose another folder with --out.",
+    )
+
+
+def zip_files(contents: Mapping[str, bytes]) -> bytes:
+    """An archive of these files by name; the same files give the same bytes."""
+    archived = BytesIO()
+    with zipfile.ZipFile(archived, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return archived.getvalue()
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """Encode a text for a file."""
+    # "replace": a lone surrogate in a model's answer must not lose the section.
+    return content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace a file atomically and durably; raises OSError."""
+    replace_file(path, as_bytes(content))
+
+
+IsOwn = Callable[[Path], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeName:
+    """The chosen name for the files of a result, and the existing files kept under the requested name."""
+
+    stem: str
+    kept: tuple[Path, ...] = ()
+
+    def notices(self) -> list[str]:
+        """One line that names the kept files and the new location; empty if nothing was in the way."""
+        if not self.kept:
+            return []
+        names = ", ".join(path.name for path in self.kept)
+        what = "is kept: it was" if len(self.kept) == 1 else "are kept: they were"
+        return [
+            f"{names} {what} edited, or not written by Citeloom from this home; the new files are {self.stem}.*"
+            " (--force replaces the existing ones)."
+        ]
+
+
+def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
+    """The first of `stem`, `stem.2`, `stem.3` ... under which only our own files would be replaced."""
+    kept = _foreign(_files(folder, stem, suffixes), is_own)
+    if not kept:
+        return FreeName(stem)
+    numbered = (f"{stem}.{number}" for number in count(2))
+    return FreeName(next(name for name in numbered if not _foreign(_files(folder, name, suffixes), is_own)), kept)
+
+
+def there(path: Path) -> bool:
+    """Whether a path exists, as any kind of file."""
+    return os.path.lexists(path)
+
+
+def _files(folder: Path, stem: str, suffixes: Iterable[str]) -> list[Path]:
+    return [folder / (f"{stem}.{suffix}" if suffix else stem) for suffix in suffixes]
+
+
+def _foreign(paths: Iterable[Path], is_own: IsOwn) -> tuple[Path, ...]:
+    return tuple(path for path in paths if there(path) and not is_own(path))

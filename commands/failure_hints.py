@@ -1,0 +1,128 @@
+"""What the command line says at the end of a failed command: a full disk, how to resume, an option to be repeated.
+
+It also makes help texts name the program the way it was started.
+"""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ..api.messages import help_as_called, program
+from ..errors import CiteloomError, InputError
+
+_UNEXPECTED: Final = "Got unexpected extra argument"
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# SQLite and Chroma cannot work with less, and then report whatever they were doing.
+_TOO_LITTLE: Final = 2 * 1024 * 1024
+
+
+def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
+    """A one-line message if a full disk caused the error, else None.
+
+    Args:
+        error: what ended the command.
+        places: where it writes; a missing path counts as its nearest existing folder.
+    """
+    links = list(_chain(error))
+    # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
+    ours_alone = isinstance(error, CiteloomError) and len(links) == 1
+    full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
+    if not full and not any(_says_so(link) for link in links):
+        return None
+    where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
+    return f"{where}; completed work is saved. Free some space and run the same command to resume."
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        waiting += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            waiting += link.exceptions
+
+
+def _says_so(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    return "database or disk is full" in str(error)
+
+
+def _free(place: Path) -> float:
+    for folder in (place, *place.absolute().parents):
+        try:
+            return shutil.disk_usage(folder).free
+        except OSError:
+            continue
+    return float("inf")
+
+
+def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
+    """The command line to run again, from `arguments` (program first), with a reached limit raised."""
+    given = list(arguments[1:])
+    flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
+    if isinstance(flag, str) and isinstance(enough, int | float):
+        given = _with(given, flag, f"{enough:.10g}")
+    return " ".join([program(arguments), *map(shlex.quote, given)])
+
+
+def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
+    """`arguments` with `flag` set to `value`, wherever it was set before."""
+    kept: list[str] = []
+    after_flag = False
+    for argument in arguments:
+        if not after_flag and argument != flag and not argument.startswith(f"{flag}="):
+            kept.append(argument)
+        after_flag = argument == flag
+    return [*kept, flag, value]
+
+
+def repeat_hint(error: Any, arguments: Sequence[str]) -> str:
+    """The remedy where a usage error comes from several values of a repeatable option; empty for any other error."""
+    if (given := getattr(error, "param", None)) is not None:  # --format a,b
+        value = error.message.removeprefix("Value error, ").partition(" is not ")[0]
+        return _hint(given.opts[0]) if given.multiple and "," in value else ""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if command is None or not error.format_message().startswith(_UNEXPECTED):
+        return ""
+    repeatable = {name for option in command.params if getattr(option, "multiple", False) for name in option.opts}
+    return next((_hint(name) for name in _followed_by_two(arguments) if name in repeatable), "")
+
+
+def require_no_value(option: str, values: Sequence[str], file: object) -> None:
+    """Raise `InputError` if what was taken for a file is a further value of a repeatable option."""
+    if str(file) in values:
+        raise InputError(f"{file} is a value of {option}, not a file.", help=_hint(option).strip())
+
+
+def _followed_by_two(arguments: Sequence[str]) -> list[str]:
+    """The options that two values follow."""
+    places = zip(arguments, arguments[1:], arguments[2:], strict=False)
+    return [
+        name
+        for name, first, second in places
+        if name.startswith("--") and not first.startswith("-") and not second.startswith("-")
+    ]
+
+
+def _hint(option: str) -> str:
+    return f" Give {option} once for each value."
+
+
+def name_program(command: Any) -> None:
+    """Make the examples in the help of a command and its subcommands start the way this process was started."""
+    for text in ("help", "short_help", "epilog"):
+        if written := getattr(command, text, None):
+            setattr(command, text, help_as_called(written))
+    for below in getattr(command, "commands", {}).values():
+        name_program(below)

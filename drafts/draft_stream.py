@@ -1,0 +1,129 @@
+"""Streams a draft as events while it is written, sentence by sentence, with its markers as citations.
+
+A sentence is shown once the next one has begun, since a marker may follow its full stop, and never while a bracket is
+open: no part of a marker is ever shown, and a marker that names no evidence becomes `[citation needed]`. Other
+invented citations can only be detected in the whole text and are checked afterwards: the stream is a draft.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from ..citations.checks.unicode_folding import fold
+from ..citations.citation_styles import show_group
+from ..citations.markers import marker_groups, normalise_markers
+from ..documents.marker_escaping import as_written
+from ..roles.protocols import Draft, Source
+from ..settings.config import CitationStyle
+
+# Where a sentence ends, perhaps with a marker behind its stop, or a line before a block: no marker can stand there.
+_STOP: Final = r"[.!?\u2026][\"'\u201d\u2019)*_]{0,9}"
+_SENTENCE_END: Final = re.compile(
+    rf"{_STOP}\s{{1,20}}(?=[^\W_])|{_STOP}[ \t]?[\[(][^\[\]()]{{1,60}}[\])]\s{{1,20}}(?=[^\W_a-z])"
+    r"|[\u3002\uff01\uff1f]\s{0,20}(?=[^\W_])|\n\s{0,20}(?=[^\W_a-z]|[-+>|#])"
+)
+_LOOKBACK: Final = 128  # characters that a sentence end may span
+_OPEN: Final = re.compile(r"\[[^\]]*\Z|\([^)]*\Z")
+_LONGEST_BRACKET: Final = 400  # characters; what is longer is no marker
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class StreamWriter(Protocol):
+    """Receives events, like the stream writer of a graph's runtime."""
+
+    def __call__(self, event: Any, /) -> None: ...
+
+
+class DraftEventStream:
+    """Implements `TextListener`: receives a draft with markers and emits it as events.
+
+    Args:
+        sources: the sources that the draft may cite.
+        style: the citation style.
+        emit: receives the events.
+        before: keys that already have a number, in order.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], style: CitationStyle, emit: StreamWriter, before: Sequence[str] = ()
+    ) -> None:
+        self._evidence = {source.evidence.id: source.evidence for source in sources}
+        self._style = style
+        self._emit = emit
+        self._before = before
+        self._text = ""
+        self._shown = self._looked_at = 0
+        self._numbers: dict[str, int] = {}
+        self._cited: set[str] = set()
+        self._begin()
+
+    def piece(self, text: str) -> None:
+        """See `TextListener`."""
+        self._text += _SURROGATE.sub("\ufffd", text)
+        ends = [match.end() for match in _SENTENCE_END.finditer(self._text, self._looked_at)]
+        self._looked_at = max(self._shown, len(self._text) - _LOOKBACK)
+        whole = next((end for end in reversed(ends) if not self._is_open(end)), self._shown)
+        self._show(whole)
+
+    def restart(self) -> None:
+        """See `TextListener`."""
+        self._begin()
+        self._emit({"source": "citeloom", "kind": "restarted"})
+
+    def finish(self, draft: Draft) -> None:
+        """Emit the rest of `draft`, or restart and emit all of it when it differs from what was streamed."""
+        text = _SURROGATE.sub("\ufffd", draft.text)
+        if not text.startswith(self._text):
+            self.restart()
+        self._text = text
+        self._show(len(text))
+
+    def _begin(self) -> None:
+        self._text = ""
+        self._shown = self._looked_at = 0
+        self._numbers = {key: number for number, key in enumerate(self._before, 1)}
+        self._cited = set()
+
+    def _is_open(self, end: int) -> bool:
+        """Whether the text has an open bracket at `end`, as a reader of its markup sees it."""
+        return bool(_OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text))
+
+    def _show(self, end: int) -> None:
+        """Emit the text up to `end`, preceded by the evidence that it cites for the first time."""
+        text = normalise_markers(self._text[self._shown : end])
+        self._shown = end
+        pieces: list[str] = []
+        done = 0
+        for start, close, ids in marker_groups(text):
+            new = list(self._first_citations(ids))
+            pieces.append(text[done:start])
+            if new:
+                self._emit_text("".join(pieces))
+                pieces = []
+            for event in new:
+                self._emit(event)
+            pieces.append(show_group(ids, self._evidence, self._style, self._numbers))
+            done = close
+        self._emit_text("".join([*pieces, text[done:]]))
+
+    def _first_citations(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+        for identifier in ids:
+            found = self._evidence.get(identifier)
+            if found is None or identifier in self._cited:
+                continue
+            self._cited.add(identifier)
+            yield {
+                "source": "citeloom",
+                "kind": "citation",
+                "number": self._numbers.setdefault(found.key, len(self._numbers) + 1),
+                "key": found.key,
+                "page": found.page,
+                "section": found.section,
+                "evidence_id": identifier,
+            }
+
+    def _emit_text(self, text: str) -> None:
+        if text:
+            self._emit({"source": "citeloom", "kind": "token", "text": as_written(text)})

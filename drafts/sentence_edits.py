@@ -1,0 +1,399 @@
+"""Repair by sentence: selects the failing sentences of a draft, applies their replacements, and keeps the better ones.
+
+A sentence that does not fail is never rewritten: replacements are put in place by span. An edit is reverted on its own
+when its sentence is no better, or when it makes a neighbouring sentence worse.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NotRequired
+
+from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
+
+from ..citations.checks.fabricated_citations import NEEDED
+from ..citations.checks.findings import OF_SENTENCES, Finding, FindingRecord, for_writer
+from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
+from ..citations.marking import without_spans
+from ..citations.spans import line_start
+from ..roles.protocols import FailingSentence, Source
+from .written_draft import DraftRecord
+
+# Problems of the whole draft, which is then rewritten.
+OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
+# Notes that are shown to the writer during a repair, although they do not cause one.
+SHOWN_IN_REPAIR: Final = frozenset({"partly-supported"})
+IDLE: Final = "idle-marker"
+
+_OFFERED: Final = 3  # sources for a sentence that cites none
+_SAME_CLAIM: Final = 0.6
+# Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
+_READ_AT_LEAST: Final = 8_000
+_READINGS: Final = 3
+_MARKERS = re.compile(r"(?<![ \t])[ \t]*+((?:\[E[1-9]\d{0,5}\])+)")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_LEADING_MARK = re.compile(r"^(?:(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+)+")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_COLON = re.compile(r":[*_]{0,3}(?:\s*\[E[1-9]\d{0,5}\])*[*_]{0,3}\s*$")
+_ENDS = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*$")
+
+Weight = tuple[int, int, int]
+
+
+class EditRecord(TypedDict):
+    """A sentence that a repair replaced: its span in the draft before, and its replacement; empty if removed."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Attempt(TypedDict):
+    """A draft with its findings; `edits` are what its repair replaced, absent when the whole draft was rewritten."""
+
+    draft: DraftRecord
+    findings: list[FindingRecord]
+    edits: NotRequired[list[EditRecord]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A failing sentence, `text[start:end]` of the draft; the writer is shown it without markers that add nothing."""
+
+    start: int
+    end: int
+    shown: FailingSentence
+    idle: tuple[str, ...] = ()
+
+
+def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
+    """The sentences to repair, in order; when there are any, sentences that could be improved are included."""
+    text, findings = attempt["draft"]["text"], attempt["findings"]
+    by_id = {source.evidence.id: source for source in sources}
+    placed = sentences(text)
+    here = findings_in(findings, placed, text)
+    fails = any(item["severity"] != "note" for found in here for item in found)
+    leads = _list_introductions(text, placed)
+    found: list[Failing] = []
+    for place, sentence in enumerate(placed):
+        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in SHOWN_IN_REPAIR]
+        idle = _idle_markers(here[place])
+        if not idle and not (fails and reported):
+            continue
+        lead = leads[place]
+        near = lead.ids if lead else _cited_next_to(text, placed, place)
+        named = [identifier for item in reported for identifier in item["ids"]] if fails else []
+        shown = FailingSentence(
+            without_markers_of(sentence.text, idle),
+            tuple(for_writer(item) for item in reported) if fails else (),
+            *_neighbours(text, placed, place, lead),
+            sources=_evidence_for(sentence, [*named, *near], by_id),
+            of_number=any(item["rule"] == "number-not-found" for item in reported),
+            as_a_whole=any(item["rule"] in OF_SENTENCES for item in reported),
+        )
+        found.append(Failing(sentence.start, sentence.end, shown, idle))
+    return found
+
+
+def make_edits(
+    text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str
+) -> list[EditRecord]:
+    """The edits that follow from a writer's answers, in order, without those that would change another sentence."""
+    edits: list[EditRecord] = []
+    for item, answer in zip(failing, answers, strict=True):
+        new = _clean_answer(answer, item.shown.text)
+        if new is None or (new and _drops_source(item.shown.text, new, own_words)):
+            new = item.shown.text
+        if new != text[item.start : item.end]:
+            edits.append({"start": item.start, "end": item.end, "text": new})
+    if _leaves_others(text, edits):
+        return edits
+    safe = _select_safe(text, edits)
+    return safe if _leaves_others(text, safe) else []
+
+
+def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
+    """The text with all edits applied; blank lines and list items left empty by a removed sentence go with it."""
+    pieces: list[str] = []
+    removed: list[tuple[int, int]] = []
+    done = length = 0
+    for edit in edits:
+        put = edit["text"] or text[edit["start"] : edit["end"]]
+        pieces += [text[done : edit["start"]], put]
+        length += edit["start"] - done
+        if not edit["text"]:
+            removed.append((length, length + len(put)))
+        length += len(put)
+        done = edit["end"]
+    whole = "".join([*pieces, text[done:]])
+    return without_spans(whole, removed) if removed else whole
+
+
+def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
+    """The sentence without the markers of these ids; nothing else changes."""
+    if not ids:
+        return sentence
+
+    def left(match: re.Match[str]) -> str:
+        kept = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]) if identifier not in ids)
+        blank = match[0][: match.start(1) - match.start()]
+        return f"{blank}{kept}" if kept else ""
+
+    return _MARKERS.sub(left, sentence)
+
+
+def findings_in(
+    findings: Sequence[FindingRecord], placed: Sequence[CitedSentence], text: str
+) -> list[list[FindingRecord]]:
+    """For each sentence the findings that touch a letter or digit of it, or one of its markers."""
+    starts = [sentence.start for sentence in placed]
+    found: list[list[FindingRecord]] = [[] for _ in placed]
+    for item in findings:
+        start, end = item["start"], item["end"]
+        if start is None or end is None:
+            continue
+        for place in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
+            if any(map(str.isalnum, text[max(start, starts[place]) : min(end, placed[place].end)])):
+                found[place].append(item)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEdits:
+    """The draft with the edits that were kept, its findings, and how many edits were kept and reverted."""
+
+    text: str
+    findings: list[FindingRecord]
+    kept: int
+    reverted: int
+
+
+def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> KeptEdits:
+    """Keep the edits that improve their sentence without making another one worse, and revert the others."""
+    text, edits = before["draft"]["text"], list(before.get("edits", ()))
+    old = sentences(text)
+    weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
+    given = len(edits)
+    while edits:
+        new = apply_edits(text, edits)
+        findings = evaluate(new)
+        back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
+        if not back:
+            return KeptEdits(new, findings, len(edits), given - len(edits))
+        edits = [edit for place, edit in enumerate(edits) if place not in back]
+    return KeptEdits(text, before["findings"], 0, given)
+
+
+def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:
+    """Findings of the judged text with their spans mapped to the draft, which still contains foreign citations."""
+    if text == judged:
+        return [finding.as_dict() for finding in findings]
+    drafted, seen = sentences(text), sentences(judged)
+    by_text = {sentence.text: sentence for sentence in drafted}
+    starts = [sentence.start for sentence in seen]
+    records: list[FindingRecord] = []
+    for finding in findings:
+        record = finding.as_dict()
+        if finding.span is not None:
+            place = max(0, bisect_right(starts, finding.span[0]) - 1)
+            same = by_text.get(seen[place].text) or (drafted[place] if len(drafted) == len(seen) else None)
+            record["start"], record["end"] = (same.start, same.end) if same else (None, None)
+        records.append(record)
+    return records
+
+
+def _edits_to_revert(
+    text: str,
+    old: Sequence[CitedSentence],
+    weights: Sequence[Weight],
+    edits: Sequence[EditRecord],
+    new: str,
+    findings: Sequence[FindingRecord],
+    before: Sequence[FindingRecord],
+) -> set[int]:
+    """Indices of the edits that are no better, or that made another sentence or the whole draft worse."""
+    after = sentences(new)
+    found = findings_in(findings, after, new)
+    edited = {edit["start"]: place for place, edit in enumerate(edits)}
+    back: set[int] = set()
+    at = 0
+    for sentence, weight in zip(old, weights, strict=True):
+        place = edited.get(sentence.start)
+        if place is None and is_heading(text, sentence):
+            at += at < len(after) and after[at].text == sentence.text
+            continue
+        count = 1 if place is None else len(sentences(edits[place]["text"]))
+        now = _weight([item for put in found[at : at + count] for item in put])
+        at += count
+        if place is not None and now >= weight:
+            back.add(place)
+        elif place is None and now > weight:
+            back |= _edits_in_paragraph(text, sentence, edits)
+    if _whole_draft_rules(findings) - _whole_draft_rules(before):
+        removals = {place for place, edit in enumerate(edits) if not edit["text"]}
+        back |= removals or set(range(len(edits)))
+    return back
+
+
+def _edits_in_paragraph(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> set[int]:
+    """Indices of the edits in the same paragraph as a sentence; all edits when there are none."""
+    start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
+    following = BLANK_LINE.search(text, sentence.end)
+    end = following.start() if following else len(text)
+    near = {place for place, edit in enumerate(edits) if start <= edit["start"] < end}
+    return near or set(range(len(edits)))
+
+
+def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
+    """Rules of the findings, notes aside, that concern the whole draft rather than a sentence."""
+    return {item["rule"] for item in findings if item["start"] is None and item["severity"] != "note"}
+
+
+def _weight(findings: Sequence[FindingRecord]) -> Weight:
+    """How bad a sentence is: the numbers of its errors, warnings and optional improvements."""
+    severities = [item["severity"] for item in findings]
+    notes = sum(item["rule"] == IDLE or item["rule"] in SHOWN_IN_REPAIR for item in findings)
+    return severities.count("error"), severities.count("warning"), notes
+
+
+def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
+    return tuple(identifier for item in findings if item["rule"] == IDLE for identifier in item["ids"])
+
+
+def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
+    """For each sentence the one that introduces its list, such as "They differ in three ways [E1]:"."""
+    leads: list[CitedSentence | None] = []
+    above = 0  # the sentence that starts the line of the previous one
+    for place, sentence in enumerate(placed):
+        if not place or not _is_item(text, sentence):
+            leads.append(None)
+        elif _COLON.search(placed[place - 1].text):
+            leads.append(placed[place - 1])
+        else:  # an item may have further sentences after the one that starts its line
+            leads.append(leads[above])
+        above = place if _begins_line(text, sentence) else above
+    return leads
+
+
+def _is_item(text: str, sentence: CitedSentence) -> bool:
+    return bool(_ITEM.match(text, line_start(text, sentence.start)))
+
+
+def _begins_line(text: str, sentence: CitedSentence) -> bool:
+    begin = line_start(text, sentence.start)
+    item = _ITEM.match(text, begin)
+    return sentence.start <= (item.end() if item else begin)
+
+
+def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
+    """The sentences before and after in the same paragraph.
+
+    Before the first one this is its heading; before a list item it includes the sentence that introduces the list.
+    """
+    here = placed[place]
+    before = placed[place - 1] if place else None
+    after = placed[place + 1] if place + 1 < len(placed) else None
+    if before and BLANK_LINE.search(text, before.end, here.start) and not is_heading(text, before):
+        before = None
+    if after and (BLANK_LINE.search(text, here.end, after.start) or is_heading(text, after)):
+        after = None
+    said = [sentence.text for sentence in (lead, before if before != lead else None) if sentence]
+    return " ".join(said), after.text if after else ""
+
+
+def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, ...]:
+    """What the neighbours of a sentence without a marker cite: it may rest on the same evidence."""
+    here = placed[place]
+    if here.ids:
+        return ()
+    near = [placed[other] for other in (place - 1, place + 1) if 0 <= other < len(placed)]
+    same = [one for one in near if not BLANK_LINE.search(text, min(one.end, here.end), max(one.start, here.start))]
+    return tuple(identifier for one in same for identifier in one.ids)
+
+
+def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
+    """The sources for a repair: those that the sentence cites, and those `named` by its findings and neighbours.
+
+    For a sentence without any of these, the sources that share most words with it.
+    """
+    ids = dict.fromkeys([*sentence.ids, *named])
+    found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
+    if found:
+        return found
+    words = _words(sentence.text)
+    ranked = sorted(by_id.values(), key=lambda source: -len(words & _words(source.shown)))
+    return tuple(ranked[:_OFFERED])
+
+
+def _clean_answer(answer: str | None, old: str) -> str | None:
+    """An answer as one or more sentences of a paragraph, or None when it cannot be used there."""
+    if answer is None:
+        return None
+    new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
+    if not new:
+        return ""
+    if not any(map(str.isalpha, new)):
+        return None
+    return new if _ENDS.search(new) or not _ENDS.search(old) else f"{new}."
+
+
+def _drops_source(old: str, new: str, own_words: str) -> bool:
+    """True when a claim lost its marker although it is not a statement of the experiment."""
+    if not marker_ids(old) or marker_ids(new) or NEEDED in new:
+        return False
+    words = _words(new)
+    return bool(words) and (len(words & _words(old)) >= _SAME_CLAIM * len(words) > len(words & _words(own_words)))
+
+
+def _select_safe(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
+    """The edits that leave the other sentences of their paragraphs unchanged.
+
+    The edits of a paragraph with an unsafe one are bisected until it is found; edits not reached within the reading
+    limit are dropped.
+    """
+    ends = [match.start() for match in BLANK_LINE.finditer(text)]
+    by_paragraph: dict[int, list[EditRecord]] = {}
+    for edit in edits:
+        by_paragraph.setdefault(bisect_left(ends, edit["end"]), []).append(edit)
+    waiting = [(place, together) for place, together in reversed(by_paragraph.items())]
+    left = _READ_AT_LEAST + _READINGS * len(text)
+    safe: list[EditRecord] = []
+    while waiting and left > 0:
+        place, together = waiting.pop()
+        start, end = ends[place - 1] if place else 0, ends[place] if place < len(ends) else len(text)
+        left -= end - start + sum(len(edit["text"]) for edit in together)
+        moved: list[EditRecord] = [
+            {"start": edit["start"] - start, "end": edit["end"] - start, "text": edit["text"]} for edit in together
+        ]
+        half = len(together) // 2
+        if _leaves_others(text[start:end], moved):
+            safe += together
+        elif half:
+            waiting += [(place, together[half:]), (place, together[:half])]
+    return safe
+
+
+def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
+    """True when all other sentences stay the same, to the character and in order."""
+    by_start = {edit["start"]: edit["text"] for edit in edits}
+    wanted: list[str] = []
+    for sentence in sentences(text):
+        if sentence.start in by_start:
+            wanted += [item.text for item in sentences(by_start[sentence.start])]
+        elif not is_heading(text, sentence):
+            wanted.append(sentence.text)
+    new = apply_edits(text, edits)
+    return wanted == [sentence.text for sentence in sentences(new) if not is_heading(new, sentence)]
+
+
+def is_heading(text: str, sentence: CitedSentence) -> bool:
+    return bool(_HEADING.match(text, line_start(text, sentence.start)))
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}

@@ -1,0 +1,168 @@
+"""render, begin, store_section and assemble: turns drafts into the record of a section, an answer or a paper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from ...documents.sandbox import in_thread
+from ...drafts.finished_text import FinishedText, finish_text
+from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
+from ...drafts.paper_record import paper_record
+from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
+from ...plurals import counted
+from ...section_kinds import PAPER_ORDER, WRITING_ORDER
+from ..input_check import require_given
+from ..role_inputs import chunks_shown, written_draft
+from ..run_events import progress
+from ..session import Session
+from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
+
+
+async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """The finished section or answer: no markers are left, and nothing that the library does not hold."""
+    result = await render_record(state, session)
+    runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
+    answered = {"answered": result["answered"]} if "answered" in result else {}
+    return {"text": result["text"], "result": result, **answered}
+
+
+async def render_record(state: RunState, session: Session) -> dict[str, Any]:
+    """The record of a section or an answer in the citation style of the settings; makes no model call."""
+    final = await finished_text(state, session)
+    options = page_options(session, final.written.brief.kind)
+    before = cast(ResearchState, state).get("numbering", ())
+
+    def build() -> dict[str, Any]:
+        page = render_page(final, session.library, options, read=chunks_shown(state, session), before=before)
+        return page_record(page, page_references(page.papers, page.shown.numbering, options.style, options.csl))
+
+    return await in_thread(build)
+
+
+async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
+    """The latest draft without what must not reach the reader; `earlier` are a paper's previous sections by name."""
+    written = await written_draft(state, session)
+    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
+    strict, extractive = session.settings.strict, "writer" in session.extractive
+    return await in_thread(finish_text, written, keys, strict=strict, extractive=extractive, earlier=earlier)
+
+
+def page_options(session: Session, kind: str) -> PageOptions:
+    """How a text of this kind is rendered with the settings of the session."""
+    settings, answer = session.settings, kind == "answer"
+    return PageOptions(
+        session.answer_style if answer else settings.cite_style,
+        settings.csl,
+        strict=settings.strict,
+        quoted_only="writer" in session.extractive,
+        notice=session.answer_notice if answer else session.notice,
+    )
+
+
+async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+    """Check the input for all six sections and reset the state: a thread that is given another paper forgets the first.
+
+    Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
+    """
+    require_given(state, "experiment", PaperInput)
+    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
+    require_fields(experiment, *SECTION_KINDS)
+    return {
+        "section": WRITING_ORDER[0],
+        "written": [],
+        "evidence": Overwrite([]),
+        "queries": Overwrite([]),
+        "text": "",
+        "result": {},
+    }
+
+
+async def store_section(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+    """Store the finished section, and turn to the next."""
+    kind = state["section"]
+    written: WrittenSection = {
+        "section": kind,
+        "draft": state["draft"],
+        "findings": state["findings"],
+        "verdicts": state["verdicts"],
+        "warnings": state["warnings"],
+        "offered": state["offered"],
+        "needs": state.get("needs", []),
+        "read": chunks_shown(state, session),
+        "spent": await session.usage(session.run_id(runtime)),
+    }
+    done = [*state["written"], written]
+    runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
+    return {"written": done, "section": WRITING_ORDER[min(len(done), len(WRITING_ORDER) - 1)]}
+
+
+def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "assemble"]:
+    """To the next section while one is left, otherwise to `assemble`."""
+    return "default_queries" if len(state["written"]) < len(WRITING_ORDER) else "assemble"
+
+
+async def assemble(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
+    """The finished paper: one text, one reference list."""
+    result = await rendered_paper(state, session)
+    runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
+    return {"text": result["text"], "result": result}
+
+
+async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
+    """The paper's record in the citation style of the settings; makes no model call.
+
+    Citation numbers follow the order in the paper.
+    """
+    finished: dict[SectionKind, FinishedText] = {}
+    for written in state["written"]:
+        earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
+        finished[written["section"]] = await finished_text(_state_when_finished(state, written), session, earlier)
+    read = {written["section"]: written["read"] for written in state["written"]}
+    spent = _cost_by_section(state)
+
+    def build() -> dict[str, Any]:
+        pages: list[RenderedPage] = []
+        for kind in PAPER_ORDER:
+            before = pages[-1].shown.numbering if pages else ()
+            options = page_options(session, kind)
+            pages.append(render_page(finished[kind], session.library, options, read=read[kind], before=before))
+        title = finished["abstract"].written.brief.experiment.paper_concept.title
+        usage = [spent[kind] for kind in PAPER_ORDER]
+        return paper_record(pages, usage, state["evidence"], title, session.notice)
+
+    return await in_thread(build)
+
+
+def _state_when_finished(state: SectionState, written: WrittenSection) -> SectionState:
+    """The state at the end of a section, as far as its record is built from it."""
+    return {
+        "experiment": state["experiment"],
+        "queries": state["queries"],
+        "evidence": state["evidence"],
+        "section": written["section"],
+        "draft": written["draft"],
+        "findings": written["findings"],
+        "verdicts": written["verdicts"],
+        "warnings": written["warnings"],
+        "offered": written["offered"],
+        "needs": written["needs"],
+        "written": [],
+    }
+
+
+def _cost_by_section(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
+    """The cost of each section: the paper's cost at its end minus the cost before it."""
+    spent: dict[SectionKind, dict[str, Any]] = {}
+    before: Mapping[str, Any] = {}
+    for written in state["written"]:
+        spent[written["section"]] = {
+            name: None if value is None else round(value - (before.get(name) or 0), 9)
+            for name, value in written["spent"].items()
+        }
+        before = written["spent"]
+    return spent

@@ -1,0 +1,175 @@
+"""What a section searches for: the default queries of its type, and planned needs without the user's own results.
+
+An embedding model reads a few hundred tokens and silently drops the rest, so a longer field is condensed here by
+rules that keep its subject matter: what code names and documents, what a log says apart from its numbers, and the
+first words of every sentence of prose. The user's own results are taken from needs, since a search for them would find
+other people's; the prompt forbids them, but a model may write them all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..citations.checks.number_tracing import trace_numbers
+from ..experiment import Experiment, SectionKind
+from ..roles.protocols import Need
+from ..section_kinds import SECTIONS
+from ..text.normalize import plain_wording
+from ..text.sentences import sentence_spans
+from ..text.words import is_stop, words_of
+
+QUERY_TOKENS = 300
+_LONGEST_WORD = 200  # characters
+_READ_CHARACTERS = 200_000  # of a field; a query only needs its subject
+
+_IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])")
+_VALUE = re.compile(r"\b(?:None|null|NaN|nan|True|False)\b|(?<![A-Za-z\d])\d[\d.]{0,40}[eE][-+−]?\d+\b")
+_WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
+
+
+def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
+    """The queries that every run of a section starts with.
+
+    Empty fields give none; queries that differ only in case, white space or punctuation are merged. A bare verdict
+    ("supported") is nothing to search for, so it is joined to the hypothesis that it judges. When all fields of the
+    section are empty, its fallback fields are used.
+    """
+    spec = SECTIONS[kind]
+    instead = [path for group in spec.required for path in group]
+    filled = any(experiment.text_at(path).strip() for path in spec.queried)
+    queries: list[str] = []
+    for path in spec.queried if filled else instead:
+        query = condense(path, experiment.text_at(path), count_tokens)
+        if path == "verdict" and query:
+            query = condense(path, f"{experiment.hypothesis.description} {query}", count_tokens)
+        if query and plain_wording(query) not in map(plain_wording, queries):
+            queries.append(query)
+    return queries
+
+
+def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
+    """A field as one query of at most `QUERY_TOKENS` tokens."""
+    text = text[:_READ_CHARACTERS]
+    if path == "experiment_code":
+        text = code_subject(text)
+    elif path in ("execution_result.stdout", "metrics"):
+        text = log_subject(text)
+    else:
+        text = " ".join(text.split())
+    if count_tokens(text) <= QUERY_TOKENS:
+        return text
+    return _spread(text, count_tokens)
+
+
+def code_subject(code: str) -> str:
+    """The subject of code: its docstrings and comments, then the words that make up its names."""
+    prose: list[str] = []
+    names: list[str] = []
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = _IDENTIFIER_PART.findall(code)
+    else:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                prose.append(ast.get_docstring(node) or "")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names += _IDENTIFIER_PART.findall(node.name)
+            elif isinstance(node, ast.alias):
+                names += _IDENTIFIER_PART.findall(node.asname or node.name)
+            elif isinstance(node, ast.Name | ast.Attribute):
+                names += _IDENTIFIER_PART.findall(node.id if isinstance(node, ast.Name) else node.attr)
+    prose += re.findall(r"#\s*(.+)", code)
+    words = list(dict.fromkeys(name.lower() for name in names))
+    return " ".join(" ".join([*prose, " ".join(words)]).split())
+
+
+def log_subject(text: str) -> str:
+    """The subject of a log or a table of metrics: its words, each once, without the numbers."""
+    words = _WORD.findall(_VALUE.sub(" ", text.replace("_", " ")))
+    return " ".join(dict.fromkeys(words))
+
+
+def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
+    """Sentences spread over a long text, starting with the first, as many as fit, each cut to its first words."""
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    share = max(8, QUERY_TOKENS // max(1, len(sentences)))
+    kept: list[str] = []
+    for sentence in sentences:
+        part = _first_words(sentence, share, count_tokens)
+        if count_tokens(" ".join([*kept, part])) > QUERY_TOKENS:
+            break
+        kept.append(part)
+    return " ".join(kept)
+
+
+def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
+    # A word has at least one token, so there is no need to count more of them.
+    words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
+    fits, over = min(1, len(words)), len(words) + 1
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        if count_tokens(" ".join(words[:middle])) <= tokens:
+            fits = middle
+        else:
+            over = middle
+    return " ".join(words[:fits])
+
+
+_VERDICT: Final = re.compile(
+    r"(?:(?<![,;:(\u2013\u2014-])[,;:(\u2013\u2014-]++\s*+|(?<![\s,;:(\u2013\u2014-])\s++)?"
+    r"\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s){0,9}"
+    r"(?:refuted|confirmed|supported|rejected|falsified)\b"
+    # Only as a predicate, or of a hypothesis: "confirmed cases" and "supported by trials" are a paper's words.
+    r"(?=\s*(?:$|[.,;:!?)\u2013\u2014]|(?:here|in\s(?:this|our)|and|but|that|hypothes[ie]s|claims?)\b))",
+    re.IGNORECASE,
+)
+_OWN: Final = re.compile(
+    r"\b(?:(?:in|of|from|by)\s)?(?:this|our|the\spresent)\s(?:own\s)?(?:study|experiments?|work|paper)\b"
+    r"|\b(?:as\s)?we\s(?:find|found|observed?|show(?:ed)?|report(?:ed)?|measured?|reach(?:ed)?)(?:\sthat)?\b"
+    r"|\b(?:here|our|ours|we)\b",
+    re.IGNORECASE,
+)
+_LEFT_OVER: Final = re.compile(
+    r"\([^\w()]*+\)|\[[^\w\[\]]*+\]|(?<!\w)[%\u00b1~\u2212<>=/\u2248\u2264\u2265+]+(?!\w)"
+    r"|\b(?:of|at|by|from|to|than|with|about|only|over|under|between|and|versus|vs\.?)(?=\s*(?:$|[.,;:?!)]))"
+    r"|\bfrom\s+to\b|\bbetween\s+and\b|\b(?:of|at|by)(?=\s+(?:at|for|from|in|on|to|with)\b)"
+)
+_SPACED: Final = re.compile(r"(?<!\s)\s++(?=[,;:.?!)])|(?<=[,;:])(?:\s*+[,;:])++|[,;:]+(?=\.)")
+_ROUNDS: Final = 4  # of cleaning: each removal may expose another match
+
+
+def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[Need, ...]:
+    """The needs without the experiment's numbers, verdicts, and words that refer to the user's own work.
+
+    A query that is meaningless without them is dropped, and so is such a need; the remaining needs keep their ids.
+    """
+    kept: list[Need] = []
+    for need in needs:
+        texts = [_searchable(text, experiment) for text in (need.text, *need.queries)]
+        queries = tuple(dict.fromkeys(filter(None, texts[1:]))) or tuple(filter(None, texts[:1]))
+        if queries:
+            kept.append(replace(need, text=texts[0] or queries[0], queries=queries))
+    return tuple(kept)
+
+
+def _searchable(text: str, experiment: Experiment) -> str:
+    """A need or a query without the user's own results; unchanged when it has none, empty when it has nothing else."""
+    own = [
+        (trace.start, trace.end)
+        for trace in trace_numbers(text, (), experiment)
+        if trace.origin and any(map(str.isdigit, text[trace.start : trace.end]))
+    ]
+    left = text
+    for start, end in reversed(own):
+        left = f"{left[:start]} {left[end:]}"
+    left = _OWN.sub(" ", _VERDICT.sub(" ", left))
+    if left == text:
+        return text
+    for _ in range(_ROUNDS):
+        left = " ".join(_SPACED.sub("", _LEFT_OVER.sub(" ", left)).split()).strip(" ,;:\u2013\u2014-")
+    return left if any(not is_stop(word) for word in words_of(left)) else ""

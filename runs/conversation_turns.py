@@ -1,0 +1,214 @@
+"""Durable turns of a conversation: a turn killed at any point resumes when the question is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from ..citations.csl_styles import style_file
+from ..graph.conversation_graph import build_conversation_graph
+from ..graph.conversation_state import ConversationState, TurnKind
+from ..graph.run_events import OnEvent
+from ..graph.session import Session
+from ..stores.backends import Checkpoints, backend_of
+from ..stores.conversation_register import ConversationEntry, ConversationRegister
+from ..stores.home import Home
+from ..tools.questions.validation import plain_question
+from .execution import RunUnderWayError, can_resume, ignore
+from .provenance import provenance
+from .publication_notices import with_notices
+from .research import FOREIGN_SCRIPT, foreign_script
+from .result_record import StoredRecord, UsageRecord, stored
+from .section_request import OnNotice
+
+_DAY = 86_400  # seconds
+_session: ContextVar[Session] = ContextVar("session of the current turn")
+_ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """The next turn: a question that stands alone, one that may refer to the last, or feedback on the last answer."""
+
+    asked: str
+    kind: TurnKind = "follow-up"
+    number: int | None = None  # which turn it is, if that is known: one that is finished already is not taken again
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """A finished turn: its number from 1, and the answer's JSON record without files."""
+
+    number: int
+    record: StoredRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PausedTurn:
+    """A turn that was started and is not finished."""
+
+    asked: str
+    kind: TurnKind
+
+
+async def take_turn(
+    thread_id: str,
+    request: TurnRequest,
+    session: Session,
+    *,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
+) -> TurnResult:
+    """Answer the next question of a conversation, or resume the interrupted turn when its question is asked again.
+
+    Asking another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError`
+    or another `InputError`, `PausedError` when the turn can be resumed, and other `CiteloomError`s for failures that a
+    retry cannot fix.
+    """
+    asked = plain_question(request.asked)
+    if foreign_script(asked, session):
+        on_notice(f"Note: {FOREIGN_SCRIPT}")
+    style_file(session.settings.csl)  # before anything is paid for
+    await session.require_papers()
+    backend = backend_of(session.home)
+    register = await asyncio.to_thread(backend.conversations)
+    await asyncio.to_thread(register.begin, thread_id)
+    async with backend.run_lock(thread_id, on_wait=on_notice), backend.open_checkpoints() as saver:
+        graph = _graph(saver, session)
+        config: Any = {"configurable": {"thread_id": thread_id}}
+        state = await graph.aget_state(config)
+        await _keep_finished_turn(thread_id, state.values, can_resume(state), session, register)
+        if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
+            return finished
+        resumes = _pending(state.values, can_resume(state)) == PausedTurn(asked, request.kind)
+        if resumes:
+            on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
+        before = await session.usage(thread_id)
+        with session.run(thread_id):
+            given: Any = None if resumes else {"asked": asked, "turn_kind": request.kind}
+            async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
+                on_event(event)
+        values: Any = (await graph.aget_state(config)).values
+        usage = _spent(await session.usage(thread_id), before)
+        kept = await _keep(thread_id, values, usage, session, register)
+        await saver.keep_latest(thread_id)
+    return kept
+
+
+async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
+    """The turn of a conversation that was started and is not finished."""
+    async with backend_of(home).open_checkpoints() as saver:
+        state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
+        return _pending(state.values, can_resume(state))
+
+
+def _pending(values: Any, has_next: bool) -> PausedTurn | None:
+    return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
+
+
+def _finished(thread_id: str, asked: str, number: int | None, register: ConversationRegister) -> TurnResult | None:
+    """The turn with this number, if it is finished: whoever took it was killed before its end was registered."""
+    turns = register.turns(thread_id) if number is not None else []
+    found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
+    return None if found is None else TurnResult(found.number, stored(found.record))
+
+
+async def _keep_finished_turn(
+    thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
+) -> None:
+    """Register the last turn if the process was killed between its end and its entry in the register."""
+    past = values.get("past", [])
+    if not past or has_next:
+        return
+    last = await asyncio.to_thread(register.last_turn, thread_id)
+    if last is None or last.number < len(past):
+        await _keep(thread_id, values, _spent({}, {}), session, register)
+
+
+async def _keep(
+    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
+) -> TurnResult:
+    """Store a finished turn in the register; passages are added here and not in the checkpoints."""
+    past, result = values["past"], values["result"]
+    shown = {"evidence": result["evidence"], "queries": values["queries"]}
+    report = {
+        **result["report"],
+        "title": past[-1]["question"],
+        "library_version": await asyncio.to_thread(session.library.version),
+        **await asyncio.to_thread(provenance, result, shown, session.library),
+    }
+    made = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
+    record = dict(await asyncio.to_thread(with_notices, stored(made), session))
+    await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
+    return TurnResult(len(past), stored(record))
+
+
+def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
+    """The cost of one turn; None when a price is unknown."""
+    spent = {
+        name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
+        for name in _ADDED
+    }
+    return cast(UsageRecord, spent)
+
+
+def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
+    """The graph with its checkpoints; without a session it can only be asked for its state."""
+    if session is not None:
+        _session.set(session)
+    return _built().compile(checkpointer=saver, name="conversation")
+
+
+@lru_cache(maxsize=1)
+def _built() -> Any:
+    """The uncompiled graph: building it takes longer than all other steps to the first event of a turn."""
+    return build_conversation_graph(_current_session)
+
+
+async def _current_session(_: object) -> Session:
+    return _session.get()
+
+
+async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
+    """Delete a conversation with its checkpoints, call counts and jobs; the journal keeps the models' answers.
+
+    Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
+    """
+    backend = backend_of(home)
+    register = await asyncio.to_thread(backend.conversations)
+    entry = await asyncio.to_thread(register.get, thread_id)
+
+    def refuse(_: str) -> None:
+        raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
+
+    async with backend.run_lock(entry.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
+        with await asyncio.to_thread(backend.open_journal) as journal:
+            await saver.adelete_thread(entry.thread_id)
+            await journal.forget(entry.thread_id)
+            await asyncio.to_thread(backend.forget_job, entry.thread_id)
+            await asyncio.to_thread(register.delete, entry.thread_id)
+    return entry
+
+
+async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
+    """Delete the conversations whose last turn is more than `days` ago, except `but` and those in progress."""
+    expired = await expired_conversations(home, days)
+    return [await delete_conversation(home, entry.thread_id) for entry in expired if entry.thread_id != but]
+
+
+async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
+    """The conversations whose last turn is more than `days` ago, except those in progress."""
+    backend = backend_of(home)
+    register = await asyncio.to_thread(backend.conversations)
+    old = time.time() - days * _DAY
+    entries = await asyncio.to_thread(register.all)
+    return [
+        entry
+        for entry in entries
+        if entry.updated_at < old and not await asyncio.to_thread(backend.run_under_way, entry.thread_id)
+    ]
