@@ -76,7 +76,7 @@ class PaperFigure:
         ends = (*caption, *(self.body or ()))
         return (min(ends), max(ends)) if ends else None
 
-    def described_as(self, other: PaperFigure) -> PaperFigure:
+    def with_description(self, other: PaperFigure) -> PaperFigure:
         """The figure with the description of another one that has the same image."""
         return replace(
             self,
@@ -92,7 +92,7 @@ class PaperFigure:
         held = [chunk.index for chunk in chunks if chunk.start < end and start < chunk.end]
         return replace(self, table_chunks=(min(held), max(held)) if held else None)
 
-    def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
+    def with_described_chunk(self, chunks: Sequence[Chunk]) -> PaperFigure:
         """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
         span = self.span
         if span is not None:
@@ -100,15 +100,19 @@ class PaperFigure:
             held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
             most, index = max(held, default=(0, 0))
             return replace(self, described_chunk=-index if most > 0 else None)
-        on_page = (chunk.index for chunk in chunks if self.page is not None and _is_on(chunk, self.page))
+        on_page = (
+            chunk.index
+            for chunk in chunks
+            if self.page and chunk.page and chunk.page <= self.page <= (chunk.page_at(len(chunk.text)) or 0)
+        )
         return replace(self, described_chunk=next(on_page, None))
 
 
-def redescribed(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
+def carry_descriptions(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
     """The figures with the descriptions of those in `by` that have their number and image."""
     known = {(figure.number, figure.image_hash): figure for figure in by}
     return tuple(
-        figure.described_as(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
+        figure.with_description(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
         for figure in figures
     )
 
@@ -131,8 +135,3 @@ def image_type(content: bytes) -> str:
 def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
     """Figures as plain data."""
     return [asdict(figure) for figure in figures]
-
-
-def _is_on(chunk: Chunk, page: int) -> bool:
-    last = chunk.page_at(len(chunk.text))
-    return chunk.page is not None and last is not None and chunk.page <= page <= last

@@ -24,7 +24,7 @@ from ...api.library_papers import (
     aselect_papers,
 )
 from ...api.library_search import afind_papers, asearch, year_range
-from ...api.paper_pdfs import MAX_WORDS, PageRefusedError, apage_image, apaper_pdf
+from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
@@ -128,7 +128,7 @@ async def page_image(
     try:
         async with state.renderers:
             image = await apage_image(state.session, key, number, words=quote, width=width)
-    except PageRefusedError as error:
+    except FileRefusedError as error:
         raise ServerError(422, f"Page {number} of {key}: {error}.") from error
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
