@@ -377,11 +377,26 @@ class Comparison:
     second: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PaperCard:
+    """What a screener sees of a paper; never evidence."""
+
+    key: str
+    text: str
+
+
 class NeedsPlanner(Protocol):
     """Plans what has to be known, before anything is searched."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """At least one need; `papers` are titles in the library near to the question or section."""
+
+
+class PaperScreener(Protocol):
+    """Reads the cards of papers, and names those that may hold what has to be known."""
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
+        """The keys of the papers that may bear on each need, by its id, most promising first."""
         ...
 
 
@@ -398,7 +413,6 @@ class EvidenceReader(Protocol):
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """The relevant findings, best first; empty when nothing helps. `Findings` when some chunks were unreadable."""
-        ...
 
 
 class Planner(Protocol[BriefT]):
@@ -406,11 +420,9 @@ class Planner(Protocol[BriefT]):
 
     def open(self, brief: BriefT) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
-        ...
 
     async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
-        ...
 
 
 class Writer(Protocol[BriefT]):
@@ -418,7 +430,6 @@ class Writer(Protocol[BriefT]):
 
     async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
-        ...
 
     async def repair(
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
@@ -427,11 +438,9 @@ class Writer(Protocol[BriefT]):
 
         `problems` are one line each, `failing` the spans of the sentences that fail besides.
         """
-        ...
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
-        ...
 
 
 SearchPlanner = Planner[SectionBrief]
@@ -445,7 +454,6 @@ class SupportJudge(Protocol):
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """For each claim, in order, a verdict for each of its sources, in their order."""
-        ...
 
 
 class ContradictionJudge(Protocol):
@@ -465,7 +473,6 @@ class QuestionRewriter(Protocol):
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """The question after `earlier`, whose questions stand alone, the latest last."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,8 +492,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are those for questions; `comparer` is the judge of contradictions, None when the judge works without a
-    chat model.
+    `answering` are those for questions; `comparer` is the judge of contradictions and `screener` the reader of cards,
+    None when they work without a chat model.
     """
 
     needs: NeedsPlanner
@@ -498,6 +505,7 @@ class Roles:
     answering: AnswerRoles
     notice: str = ""
     comparer: ContradictionJudge | None = None
+    screener: PaperScreener | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""

@@ -50,7 +50,7 @@ KEPT_SETTINGS: Final = frozenset(
 )
 
 
-def fingerprint(
+def section_fingerprint(
     kind: RunKind,
     experiment: Experiment,
     *,
@@ -91,12 +91,12 @@ def research_fingerprint(
     )
 
 
-def research_question_of(asked: Mapping[str, Any]) -> str:
+def research_subject(asked: Mapping[str, Any]) -> str:
     """Identifies the request regardless of library and settings."""
     return _digest("research", {"asked": asked})
 
 
-def question_of(kind: RunKind, experiment: Experiment) -> str:
+def section_subject(kind: RunKind, experiment: Experiment) -> str:
     """Identifies the request regardless of library and settings: separates a changed library from a new question."""
     return _digest(kind, {"experiment": experiment.model_dump(mode="json")})
 

@@ -15,8 +15,7 @@ from ..stores.home import Home
 from ..stores.run_register import RunRecord
 from .execution import same_run
 from .fingerprint import KEPT_ROLES, KEPT_SETTINGS, RunKind
-from .research import ResearchRequest
-from .section_request import SectionRequest
+from .run_requests import ResearchRequest, SectionRequest
 
 _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 

@@ -58,7 +58,7 @@ class StreamCount:
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server's parts, for as long as it runs, or until the others took it for dead."""
+    """One server's parts, for as long as it runs, or until the other servers evicted it."""
 
     options: ServerOptions
     session: Session
@@ -165,16 +165,16 @@ async def _tidy_hourly(state: ServerState) -> None:
             _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
-def state_of(app: FastAPI) -> ServerState:
+def get_state(app: FastAPI) -> ServerState:
     """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
     state: ServerState | None = app.state.server
     if state is None:
-        raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
+        raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
     return state
 
 
 def _state_of(request: Request) -> ServerState:
-    return state_of(request.app)
+    return get_state(request.app)
 
 
 StateOf = Annotated[ServerState, Depends(_state_of)]

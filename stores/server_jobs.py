@@ -354,7 +354,7 @@ class RequestKeys:
             return self.claim(key, request)
         return KeyUse(found[0]["request"], found[0]["job"])
 
-    def settle(self, key: str, order: dict[str, Any]) -> None:
+    def commit(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
         with self._tables.transaction() as connection:
             _settle(connection, key, order)

@@ -141,17 +141,17 @@ class DatabaseCallLocks:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
-    async def take(self, key: str) -> bool:
+    async def try_acquire(self, key: str) -> bool:
         self._start()
         asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._work.put((key, asked))
         try:
             return await asked
         except asyncio.CancelledError:
-            self.give_back(key)  # after it was taken: the work is done in order
+            self.release(key)  # after it was taken: the work is done in order
             raise
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         self._work.put((key, None))
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.runs.run_listing import run_summary
+from citeloom.api.stored_runs import run_summary
 from citeloom.stores.local.file_tables import run_tables
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import run_lock

@@ -41,7 +41,7 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
 def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
-    server.keys.settle("key", asdict(ORDER))
+    server.keys.commit("key", asdict(ORDER))
     assert server.keys.claim("key", "other") == KeyUse("request", asdict(ORDER))
     assert server.keys.claim("second", "request") is None
     server.keys.release("second")
@@ -62,7 +62,7 @@ def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Backend) -> None
 def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Backend) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
-    first.keys.settle("settled", asdict(ORDER))
+    first.keys.commit("settled", asdict(ORDER))
     first.leave()
     second = backend.join_servers()
     assert second.keys.claim("open", "request") is None

@@ -1,11 +1,13 @@
-"""Durable, resumable runs that answer a question."""
+"""Requests for durable runs: a section or a paper, a question, and the protocol common to both."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from ..experiment import SECTION_KINDS, Experiment, require_fields
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
@@ -13,8 +15,88 @@ from ..text.normalize import is_latin
 from ..tools.paper_search import year_range
 from ..tools.questions.validation import plain_question
 from ..tools.scope import Scope
-from .fingerprint import research_fingerprint, research_question_of, settings_of_run
-from .section_request import OnNotice
+from .fingerprint import (
+    RunKind,
+    research_fingerprint,
+    research_subject,
+    section_fingerprint,
+    section_subject,
+    settings_of_run,
+)
+
+OnNotice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRequest:
+    """A request for a section, or for a paper of all six.
+
+    `source` names the experiment in errors, `fresh` ignores answers of earlier runs. `thread_id` resumes this existing
+    run instead of the latest of its kind.
+    """
+
+    kind: RunKind
+    experiment: Experiment
+    source: str = "experiment"
+    fresh: bool = False
+    thread_id: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The title of the run in the register."""
+        return self.experiment.paper_concept.title
+
+    async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
+        """Raise `ExperimentError` where the experiment lacks a field that what is asked for needs."""
+        kinds = SECTION_KINDS if self.kind == "paper" else (self.kind,)
+        require_fields(self.experiment, *kinds, source=self.source)
+
+    def subject_key(self) -> str:
+        """Identifies the request regardless of library and settings."""
+        return section_subject(self.kind, self.experiment)
+
+    def fingerprint(self, session: Session) -> str:
+        """Identifies the run by everything that can change its text; blocks."""
+        return section_fingerprint(
+            self.kind,
+            self.experiment,
+            library_version=session.library.version(),
+            settings=session.settings,
+            prompts_hash=session.prompts.fingerprint(),
+            custom_model_id=session.custom_model_id,
+        )
+
+    def to_record(self, session: Session) -> dict[str, Any]:
+        """What the register stores, from which the run can be resumed by its id alone."""
+        return {
+            "source": self.source,
+            "experiment": self.experiment.model_dump(mode="json"),
+            "settings": settings_of_run(session.settings),
+        }
+
+    def graph_input(self) -> dict[str, Any]:
+        """The graph's input."""
+        experiment = {"experiment": self.experiment.model_dump(mode="json")}
+        return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
+
+
+class RunRequest(Protocol):
+    """A request that can be run: `SectionRequest`, which documents the members, or `ResearchRequest`."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def fresh(self) -> bool: ...
+    @property
+    def thread_id(self) -> str | None: ...
+    async def require_valid(self, session: Session, on_notice: OnNotice) -> None: ...
+    def subject_key(self) -> str: ...
+    def fingerprint(self, session: Session) -> str: ...
+    def to_record(self, session: Session) -> dict[str, Any]: ...
+    def graph_input(self) -> dict[str, Any]: ...
+
 
 _TITLE: int = 80
 
@@ -68,7 +150,7 @@ class ResearchRequest:
         text = " ".join(self.question.split())
         return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
 
-    def given(self) -> dict[str, Any]:
+    def graph_input(self) -> dict[str, Any]:
         """The graph's input: only what was requested."""
         asked: dict[str, Any] = {
             "sources": self.sources,
@@ -93,27 +175,27 @@ class ResearchRequest:
         if foreign_script(self.question, session):
             on_notice(f"Note: {FOREIGN_SCRIPT}")
 
-    def about(self) -> str:
+    def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return research_question_of(self.given())
+        return research_subject(self.graph_input())
 
-    def mark(self, session: Session) -> str:
+    def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its answer; blocks."""
         settings = session.settings
         return research_fingerprint(
-            {"sources": settings.answer_sources, "words": settings.answer_words, **self.given()},
+            {"sources": settings.answer_sources, "words": settings.answer_words, **self.graph_input()},
             library_version=session.library.version(),
             settings=settings,
             prompts_hash=session.prompts.fingerprint(),
             custom_model_id=session.custom_model_id,
         )
 
-    def kept(self, session: Session) -> dict[str, Any]:
+    def to_record(self, session: Session) -> dict[str, Any]:
         """What the register stores, from which the run can be resumed by its id alone."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
-        return {"asked": self.given(), "settings": settings_of_run(settings) | own}
+        return {"asked": self.graph_input(), "settings": settings_of_run(settings) | own}
 
     @classmethod
     def of(cls, kept: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
