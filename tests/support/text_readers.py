@@ -297,7 +297,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "lacks_ligatures": lambda text: pdf_mending.lacks_ligatures([text]),
     "find_damaged_words": lambda text: pdf_mending.find_damaged_words([text]),
     "repair_words": lambda text: pdf_mending.repair_words(text, {"node": "mode"}),
-    "made of a document by pandoc": pandoc._without_boxes,
+    "made of a document by pandoc": pandoc._remove_boxes,
     "read_documents": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
