@@ -34,7 +34,7 @@ class RayStoppedError(PausedError):
 
 
 @dataclass(slots=True)
-class Job:
+class RayJob:
     """One call of a function of `ray_executor`; `load` makes its arguments each time it is sent, `size` is in bytes.
 
     It is given up when `tries` workers have ended with it.
@@ -87,15 +87,15 @@ class RayJobs:
             if node["Alive"] and node["Resources"].get("CPU")
         ]
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
+    def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
         """The jobs as they are done, each with its result; None for a job that was given up.
 
         A job whose worker was lost is sent again after all others, when what ended the worker may be over.
         Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
         The jobs that still run are then cancelled.
         """
-        waiting, again = iter(jobs), deque[Job]()
-        running: dict[Any, Job] = {}
+        waiting, again = iter(jobs), deque[RayJob]()
+        running: dict[Any, RayJob] = {}
         try:
             with self._pause_on_errors():
                 while True:
@@ -130,7 +130,7 @@ class RayJobs:
                 raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
             raise
 
-    def _send(self, waiting: Iterator[Job], again: deque[Job], running: dict[Any, Job]) -> None:
+    def _send(self, waiting: Iterator[RayJob], again: deque[RayJob], running: dict[Any, RayJob]) -> None:
         """Send jobs while there is room; waits for it if none runs."""
         while sum(job.size for job in running.values()) < _MAX_BYTES:
             raise_if_stopped()
