@@ -166,7 +166,7 @@ class LibraryTools:
                 steps += 1
                 await context.report_progress(steps, message=json.loads(event.data)["text"])
         await job.ended()
-        answer = ResearchAnswer.from_record(_result_of(job))
+        answer = ResearchAnswer.from_record(_require_result(job))
         text = answer_with_sources({"text": answer.text, "references": [item.model_dump() for item in answer.sources]})
         return CallToolResult(content=[TextContent(text=text)], structured_content=answer.model_dump(mode="json"))
 
@@ -175,7 +175,7 @@ class LibraryTools:
         return LibraryStatus.model_validate(await alibrary_status(self._session))
 
 
-def _result_of(job: Job) -> Mapping[str, Any]:
+def _require_result(job: Job) -> Mapping[str, Any]:
     """The result of an ended job; raises `ServerError` with its problem if it has none."""
     if job.result is not None:
         return job.result

@@ -58,7 +58,7 @@ def safe_name(given: str) -> str:
     return sanitize_filename(f"{stem}{ending}", platform="universal") if stem else ""
 
 
-def reason_to_refuse(name: str, taken: Collection[str]) -> str:
+def refusal_reason(name: str, taken: Collection[str]) -> str:
     """Why a file of this name is not stored; empty if it is."""
     if not name:
         return "has no usable name"
@@ -105,7 +105,7 @@ def find_bibliography(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.endswith(_BIB)), None)
 
 
-def without_folder(text: str, folder: Path) -> str:
+def strip_folder(text: str, folder: Path) -> str:
     """A message with the names of uploaded files instead of their paths on the server."""
     return text.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
 
