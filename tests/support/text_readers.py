@@ -44,7 +44,7 @@ from citeloom.citations.export import latex_output as latex_characters
 from citeloom.citations.export import pandoc_formats, report_html
 from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import search_view, terminal_text
+from citeloom.commands import searching, terminal_text
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -363,7 +363,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "printable.shown": terminal_text.printable,
     "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.plain_sentence": search_view.plain_sentence,
+    "searching.plain_sentence": searching.plain_sentence,
     "shell line": parser.parse,
 }
 
