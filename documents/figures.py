@@ -34,8 +34,7 @@ class PaperFigure:
     `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
     and `described_chunk` the index of the chunk that it leads a search to.
 
-    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any, or if the
-    paper was ingested by a version that did not store them.
+    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
     """
 
     number: int
