@@ -177,7 +177,7 @@ def _section_text(library: Library, key: str, chosen: int | None, max_characters
     return SectionText(tree, first if chosen is None else chosen, passages, earlier, later)
 
 
-async def acitations_of(session: Session, key: str) -> dict[str, Any]:
+async def afind_citing(session: Session, key: str) -> dict[str, Any]:
     """Return the `turns` of conversations and the `runs` that cite a paper."""
     backend = backend_of(session.home)
     turns = await asyncio.to_thread(lambda: backend.conversations().citing(key))

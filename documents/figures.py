@@ -40,8 +40,7 @@ class PaperFigure:
     `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
     and `described_chunk` the index of the chunk that it leads a search to.
 
-    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any, or if the
-    paper was ingested by a version that did not store them.
+    `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
     """
 
     number: int
@@ -254,7 +253,7 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
     """Captions, images and tables of the sections, and what separates them."""
     starts = [section.start for section in paper.sections]
     parts = list(parts_of(paper.text))
-    for part in _with_whole_captions(paper.text, parts) if paper.page_starts else parts:
+    for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
         section = paper.sections[place] if place >= 0 else None
         if section is None or part.start >= section.end:
@@ -263,7 +262,7 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
             yield from _items_of(paper.text, part)
 
 
-def _with_whole_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
+def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
     """The parts of a PDF, with captions that a page or column break cut joined to their rest."""
     taken = 0
     for index, part in enumerate(parts):
@@ -337,7 +336,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
             return None  # in a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
-        caption = (part.start + opening, part.start + opening + len(alt)) if _says(alt) else None
+        caption = (part.start + opening, part.start + opening + len(alt)) if _has_letters(alt) else None
         return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
@@ -346,7 +345,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
     if inner is None and not _TAGS_ONLY.fullmatch(raw):
         return None
     words = inner.group(1) if inner else ""
-    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _says(words) else None
+    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _has_letters(words) else None
     return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
 
 
@@ -354,7 +353,7 @@ def _kind(caption: str) -> FigureKind:
     return "table" if caption_kind(caption) == "table" else "figure"
 
 
-def _says(caption: str) -> bool:
+def _has_letters(caption: str) -> bool:
     return any(map(str.isalpha, caption))
 
 

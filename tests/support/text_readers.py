@@ -44,7 +44,7 @@ from citeloom.citations.export import latex_output as latex_characters
 from citeloom.citations.export import pandoc_formats, report_html
 from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import search_view, terminal_text
+from citeloom.commands import searching, terminal_text
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -297,7 +297,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "lacks_ligatures": lambda text: pdf_mending.lacks_ligatures([text]),
     "find_damaged_words": lambda text: pdf_mending.find_damaged_words([text]),
     "repair_words": lambda text: pdf_mending.repair_words(text, {"node": "mode"}),
-    "made of a document by pandoc": pandoc._without_boxes,
+    "made of a document by pandoc": pandoc._remove_boxes,
     "read_documents": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
@@ -363,7 +363,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "printable.shown": terminal_text.printable,
     "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.plain_sentence": search_view.plain_sentence,
+    "searching.plain_sentence": searching.plain_sentence,
     "shell line": parser.parse,
 }
 

@@ -13,7 +13,7 @@ from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
-from citeloom.stores.described_figures import written_vector
+from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
@@ -45,7 +45,7 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
         figure.with_described_chunk(library.paper_chunks(key)),
         description=said,
         described_by="see-1",
-        vector=written_vector(WORDS.vector(said)),
+        vector=encode_vector(WORDS.vector(said)),
     )
     library.catalog.figures.describe(key, [described])
     return described
