@@ -142,7 +142,7 @@ def paper_figures(
 
 
 def _show_figures(records: list[dict[str, Any]]) -> None:
-    from ..api.library_papers import counted_kinds
+    from ..api.library_papers import count_kinds
 
     rows = [
         [
@@ -154,7 +154,7 @@ def _show_figures(records: list[dict[str, Any]]) -> None:
         ]
         for record in records
     ]
-    title = counted_kinds([record["kind"] for record in records])
+    title = count_kinds([record["kind"] for record in records])
     table(title, ["name", "kind", "page", "image", "caption"], rows, prose=["caption"])
 
 
@@ -262,7 +262,7 @@ _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 def paper_lines(record: dict[str, Any]) -> Iterator[str]:
     """Metadata, what services said of it, how many figures it has, summary, the user's note, and the section tree."""
-    from ..api.library_papers import counted_kinds
+    from ..api.library_papers import count_kinds
 
     known = record["metadata"]
     if known["status"]:
@@ -276,7 +276,7 @@ def paper_lines(record: dict[str, Any]) -> Iterator[str]:
     if record["ocr_pages"]:
         yield f"Read by OCR: {page_ranges(record['ocr_pages'])}"
     if record["figures"]:
-        kinds = counted_kinds([figure["kind"] for figure in record["figures"]])
+        kinds = count_kinds([figure["kind"] for figure in record["figures"]])
         yield one_line(f"It has {kinds}: {command('papers figures')} {record['key']}")
     if known["doi"] and not record["doi"]:
         yield f"doi: {known['doi']} (found by title)"

@@ -20,7 +20,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from ..text.normalize import one_line
+from ..text.words import one_line
 
 MarkdownDialect = Literal["paper", "passage", "field"]
 FieldKind = Literal["paragraph", "heading", "kept"]

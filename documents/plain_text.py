@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..text.normalize import unescape_html
 from ..text.sentences import sentence_spans
+from ..text.words import unescape_html
 from .blocks import TABLE_RULE
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.

@@ -12,22 +12,19 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
-    MAX_WORDS,
-    FileRefusedError,
     MissingFigureError,
     PaperOrder,
     acorrect_entry,
     afigure,
     afigure_image,
     afigures,
-    apage_image,
     apaper_details,
-    apaper_pdf,
     apaper_text,
     aremove_papers,
     aselect_papers,
 )
 from ...api.library_search import afind_papers, asearch, year_range
+from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ...models.concurrency import LoopLocal
 from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 from ...table_columns import text_or_bytes
-from ..safe_msgpack import NEWEST, continue_after
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
@@ -106,6 +105,8 @@ def _prepare(path: Path) -> None:
 
 async def continue_ids(connection: Connection) -> None:
     """Make this process generate checkpoint ids higher than any in the file of `connection`."""
+    from ..safe_msgpack import NEWEST, continue_after  # with LangGraph, which lists do without
+
     async with connection.execute(NEWEST) as cursor:
         found = await cursor.fetchone()
     continue_after(found[0] if found else None)
