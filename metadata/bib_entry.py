@@ -13,7 +13,7 @@ from typing import Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
-from ..documents.paper_names import identifier_of
+from ..documents.paper_names import identifier_from_doi
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
@@ -48,7 +48,7 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 def bib_entry(work: Work, key: str) -> str:
     """The BibTeX entry of a work under this key."""
     entry_type = _TYPES.get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
-    arxiv = identifier_of(work.doi).arxiv
+    arxiv = identifier_from_doi(work.doi).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",

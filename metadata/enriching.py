@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..documents import Paper
-from ..documents.paper_names import identifier_of
+from ..documents.paper_names import identifier_from_doi
 from ..documents.publication_status import PublicationStatus
 from ..stores.metadata_store import MetadataStore, ServiceStatement
 from .matching import SURE, WorkCandidate, fold_name, match_paper, title_similarity
@@ -119,7 +119,7 @@ async def _enrich_paper(services: Services, paper: Paper) -> Enrichment:
             similarity = best.similarity if best else None
             return Enrichment(paper.key, outcome, similarity, match.why, candidates, failures=failures)
         doi = best.work.doi
-    responses = await services.look_up(identifier_of(doi))
+    responses = await services.look_up(identifier_from_doi(doi))
     now = services.clock.time()
     if best is not None:
         await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..ingestion.sources import ENDINGS
+from ..ingestion.reading import ENDINGS
 from .zotero_records import Attachment
 
 STORAGE_NAME: Final = "storage"
