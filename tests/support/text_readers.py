@@ -304,7 +304,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 MODELS: Final[Mapping[str, Reader]] = {
     "prose": lambda text: clean_output.prose(AIMessage(text)),
     "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: stream_answer_filter.answer_alone(Draft(text)),
+    "answer_alone": lambda text: stream_answer_filter.extract_answer(Draft(text)),
     "StreamedProse": lambda text: _heard(stream_section_filter.StreamedProse(_Deaf()), text),
     "StreamedAnswer": lambda text: _heard(stream_answer_filter.AnswerFilter(_Deaf()), text),
     "json_objects": lambda text: list(structured_output.json_objects(text)),
@@ -331,9 +331,9 @@ MODELS: Final[Mapping[str, Reader]] = {
     "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
-    "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
-    "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
-    "parts_of": lambda text: needs.parts_of(text[:QUESTION]),
+    "stand_alone": lambda text: rewriter.complete_question(text[:QUESTION], "How does node degree bias edges?"),
+    "stand_alone, after": lambda text: rewriter.complete_question("Why does it?", text[:QUESTION]),
+    "parts_of": lambda text: needs.split_question(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
