@@ -14,14 +14,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..documents import Paper
-from ..documents.blocks import blocks
+from ..documents.blocks import field_blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
 from ..roles.extractive.section_outlines import failed_statement
 from ..section_kinds import SECTIONS
-from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
+from ..text.words import plain_wording
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
@@ -170,7 +170,7 @@ def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=256)
 def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingStatement, ...]:
     found: list[CitingStatement] = []
-    for block in blocks(text):
+    for block in field_blocks(text):
         cited = [
             (item.start, block.text[item.start : item.end])
             for item in find_fabricated(block.text, known_keys=known_keys)

@@ -50,7 +50,8 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
 
     command = [pypandoc.get_pandoc_path(), "+RTS", f"-M{megabytes}m", "--RTS", "--sandbox", *arguments]
     try:
-        ended = run(command, seconds=seconds, env=_environment())
+        environment = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+        ended = run(command, seconds=seconds, env=environment | _NO_NET)
     except OutOfTimeError:
         raise PandocLimitError(f"was not converted within {seconds:g} seconds") from None
     if ended.code == 0:
@@ -60,11 +61,6 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
     if ended.code > _SIGNALLED:
         raise PandocLimitError("exceeds the limits of time or output; not converted")
     raise PandocError(" ".join(ended.errors.split())[:_MESSAGE].rstrip(".") or f"pandoc ended with {ended.code}")
-
-
-def _environment() -> dict[str, str]:
-    passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
-    return passed | _NO_NET
 
 
 # The pandoc reader by extension. Divs and spans of a web page carry no visible text.
@@ -96,38 +92,34 @@ _MOST_BYTES: Final = 300_000_000
 _MOST_TEXT: Final = 50_000_000
 
 
-class ConversionError(Exception):
-    """A file that pandoc cannot read; the message is the reason in one line."""
-
-
 def as_markdown(path: Path) -> str:
-    """Convert the file to markdown with its metadata as YAML front matter; raises `ConversionError`."""
+    """Convert the file to markdown with its metadata as YAML front matter; raises `FileRefusedError`."""
     kind = FORMATS[path.suffix.lower()]
-    _require_whole(path, kind)
+    _require_document(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     options += ["--lua-filter", str(_TABLE_CAPTIONS)]
     try:
         made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
     except PandocLimitError as error:
-        raise ConversionError(str(error)) from None
+        raise FileRefusedError(str(error)) from None
     except PandocError as error:
-        raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
-    return _without_boxes(made.decode("utf-8", "replace"))
+        raise FileRefusedError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
+    return _remove_boxes(made.decode("utf-8", "replace"))
 
 
-def _without_boxes(text: str) -> str:
+def _remove_boxes(text: str) -> str:
     """Remove grouping tags and unnecessary escapes; code is left unchanged."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):
         fenced ^= line.lstrip().startswith(("```", "~~~"))
-        bare = line if fenced else _unescaped(_BOX.sub("", line))
+        bare = line if fenced else _unescape(_BOX.sub("", line))
         if bare.strip() or not line.strip():
             lines.append(bare)
     return "\n".join(lines)
 
 
-def _unescaped(line: str) -> str:
+def _unescape(line: str) -> str:
     """Unescape brackets and signs where that does not change the meaning of the markdown."""
     parts = _VERBATIM.split(line)
     return "".join(
@@ -141,19 +133,16 @@ def most_bytes(path: Path) -> int:
     return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
 
 
-def _require_whole(path: Path, kind: str) -> None:
-    """Raise `ConversionError` if pandoc would read an empty or wrong document, or if it is too large."""
-    try:
-        if path.suffix.lower() in _ARCHIVES:
-            require_regular(path, most_bytes(path))
-            data = b"archive" if path.stat().st_size else b""
-        else:
-            data = read_regular(path, most_bytes(path))
-    except FileRefusedError as error:
-        raise ConversionError(str(error)) from None
+def _require_document(path: Path, kind: str) -> None:
+    """Raise `FileRefusedError` if pandoc would read an empty or wrong document, or if it is too large."""
+    if path.suffix.lower() in _ARCHIVES:
+        require_regular(path, most_bytes(path))
+        data = b"archive" if path.stat().st_size else b""
+    else:
+        data = read_regular(path, most_bytes(path))
     if not data.strip():
-        raise ConversionError("is empty")
+        raise FileRefusedError("is empty")
     if kind == "latex" and b"\\documentclass" not in data:
-        raise ConversionError("has no \\documentclass: it is a part of another LaTeX file")
+        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
     if kind == "jats" and b"<article" not in data:
-        raise ConversionError("is XML, but not a JATS article")
+        raise FileRefusedError("is XML, but not a JATS article")

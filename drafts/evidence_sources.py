@@ -10,7 +10,7 @@ from ..documents.passages import readable_units
 from ..errors import InputError
 from ..roles.protocols import PassageSentence, Source
 from ..stores.library import Library
-from ..text.sentences import leans_back
+from ..text.sentences import is_context_dependent
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -48,7 +48,7 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
             continue
         units = readable_units(holder.text)
         inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
-        if inside and inside[0] and leans_back(units[inside[0]].text):
+        if inside and inside[0] and is_context_dependent(units[inside[0]].text):
             inside = [inside[0] - 1, *inside]
         for place in inside:
             unit = units[place]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..citations.export.evidence_report import ReportFigure
 from ..documents.figures import PaperFigure
 from ..stores.library import Library
-from ..tools.cited_figures import cited_figures
+from ..tools.paper_records import find_cited_figures
 
 _MOST_BYTES: Final = 500_000  # of one image
 _MOST_IN_ALL: Final = 5_000_000
@@ -23,7 +23,7 @@ def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, Rep
     }
     left = _MOST_IN_ALL
     shown: dict[str, ReportFigure] = {}
-    for identifier, figure in cited_figures(library, evidence.values()).items():
+    for identifier, figure in find_cited_figures(library, evidence.values()).items():
         content = library.figure_image(figure) or b""
         if len(content) > min(_MOST_BYTES, left // times[identifier]):
             content = b""

@@ -11,10 +11,9 @@ from ..experiment import SECTION_KINDS, Experiment, require_fields
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
-from ..text.normalize import is_latin
+from ..text.words import is_latin
 from ..tools.paper_search import year_range
-from ..tools.questions.validation import plain_question
-from ..tools.scope import Scope
+from ..tools.scope import Scope, plain_question
 from .fingerprint import (
     RunKind,
     research_fingerprint,

@@ -21,8 +21,7 @@ from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from ...text.normalize import is_latin
-from ...text.words import is_stop, stem, words_of
+from ...text.words import is_latin, is_stop, split_words, stem
 from ..protocols import Need, PassageFinding, Purpose
 from .quotable_sentences import QuotablePassage, quotable_passages
 
@@ -60,7 +59,7 @@ class StatementReader:
 
     async def _finding(self, purpose: Purpose, need: Need, window: Window, name: str) -> PassageFinding | None:
         chunk = next(chunk for chunk in window.chunks if chunk.id == name)
-        passages = closest_by_words(need.queries, chunk)
+        passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
         asked = np.array([await self._vectors.of_query(query) for query in need.queries])
@@ -101,7 +100,7 @@ class QuestionReader:
             float((await self._relevance.odds(need.text, [chunk.text], cosine))[0]) if judged else 0.0 for need in needs
         ]
         need = needs[int(np.argmax(odds))]
-        passages = closest_by_words(need.queries, chunk)
+        passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
         texts = [passage.text for passage in passages]
@@ -111,7 +110,7 @@ class QuestionReader:
         return _finding(window, chunk, passages[int(np.argmax(said))], score, need)
 
 
-def closest_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
+def rank_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
     """The quotable sentences of a chunk that share most words with the queries."""
     asked = _stems(" ".join(queries))
     return sorted(
@@ -121,7 +120,7 @@ def closest_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassa
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word.surface) for word in words_of(text) if not is_stop(word))
+    return frozenset(stem(word.surface) for word in split_words(text) if not is_stop(word))
 
 
 def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:

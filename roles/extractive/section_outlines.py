@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...documents.blocks import blocks
+from ...documents.blocks import field_blocks
 from ...documents.marker_escaping import as_text
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
-from ...text.normalize import one_line
+from ...text.words import one_line
 
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 _CLOSED = re.compile(r"[.?!:\u2026][\"'\u201d\u2019)\]*_`]*$")
@@ -65,7 +65,7 @@ def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
 def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
     """The blocks of a field in order, unchanged but for a final full stop; the first has the label."""
     made: list[OwnParagraph] = []
-    for block in blocks(text):
+    for block in field_blocks(text):
         words = as_text(block.text)
         if block.kind == "paragraph":
             made.append(OwnParagraph(words if _CLOSED.search(words) else f"{words}.", block.text))
@@ -74,7 +74,7 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
             made.append(OwnParagraph(words, "" if block.kind == "heading" else plain))
     if label and made and text.strip():
         head = f"**{label}.**"
-        if blocks(text)[0].kind == "paragraph":
+        if field_blocks(text)[0].kind == "paragraph":
             made[0] = OwnParagraph(f"{head} {made[0].text}", made[0].about)
         else:
             made.insert(0, OwnParagraph(head))
@@ -208,10 +208,18 @@ class MetricsTable:
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> MetricsTable:
-    """Every value of `metrics`: single values in a table of two columns, each nested dict in one of its own."""
+    """Every value of `metrics`: single values in a table of two columns, nested dicts in tables of their own.
+
+    Dicts of values with the same names, such as two scores of three models, are the rows of one table.
+    """
     plain = {name: value for name, value in metrics.items() if not _nested(value)}
     found = [_table(("Metric", "Value"), [(_named(name), _shown(value)) for name, value in plain.items()])]
-    found += [_nested_table(name, value) for name, value in metrics.items() if _nested(value)]
+    groups: dict[str | tuple[str, ...], dict[str, Any]] = {}
+    for name, value in metrics.items():
+        if _nested(value):
+            groups.setdefault(name if any(map(_nested, value.values())) else tuple(value), {})[name] = value
+    for group in groups.values():
+        found.append(_nested_table("Metric", group) if len(group) > 1 else _nested_table(*next(iter(group.items()))))
     used = [path for name, value in metrics.items() for path in _paths(value, name)]
     return MetricsTable(tuple(filter(None, found)), tuple(used))
 

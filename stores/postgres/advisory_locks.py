@@ -48,14 +48,18 @@ class DatabaseWriterLock:
     def holder(self) -> int | None:
         with self._database.transaction() as connection:
             row = connection.execute(_HOLDER, (_WRITER,)).fetchone()
-        return None if row is None else _process_of(str(row[0]))
+        return None if row is None else _parse_process(str(row[0]))
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        with _closed_after(self._database) as connection:
+        with contextlib.closing(self._database.connect(autocommit=True)) as connection:
             with self._database.named_errors():
                 held = taken(connection, _WRITER)
-            yield held
+            try:
+                yield held
+            finally:
+                with contextlib.suppress(CiteloomError), self._database.named_errors():
+                    free(connection, _WRITER)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
@@ -63,21 +67,12 @@ class DatabaseWriterLock:
             if on_wait is not None:
                 on_wait(await asyncio.to_thread(self.holder) or None)
 
-        async with _held(self._database, _WRITER, tell):
+        async with _hold(self._database, _WRITER, tell):
             yield
 
 
-@contextlib.contextmanager
-def _closed_after(database: Database) -> Iterator[Any]:
-    connection = database.connect(autocommit=True)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
 @contextlib.asynccontextmanager
-async def _held(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
+async def _hold(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
     connection = await database.connect_async()
     try:
         waited = False
@@ -89,7 +84,16 @@ async def _held(database: Database, name: str, tell: Callable[[], Any]) -> Async
                 await asyncio.sleep(_POLL_SECONDS)
         yield
     finally:
-        await asyncio.shield(connection.close())
+        await asyncio.shield(_release(connection))
+
+
+async def _release(connection: Any) -> None:
+    """Free the locks and close: the server learns of a closed connection only later."""
+    from psycopg import Error
+
+    with contextlib.suppress(Error):  # of a connection that is lost, and its locks with it
+        await connection.execute("SELECT pg_advisory_unlock_all()")
+    await connection.close()
 
 
 async def _try(connection: Any, name: str) -> bool:
@@ -107,18 +111,18 @@ async def database_run_lock(
         if on_wait is not None:
             on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
 
-    async with _held(Database(url), f"run:{thread_id}", tell):
+    async with _hold(Database(url), f"run:{thread_id}", tell):
         yield
 
 
-def held_elsewhere(url: DatabaseUrl, thread_id: str) -> bool:
+def is_run_locked(url: DatabaseUrl, thread_id: str) -> bool:
     """Whether a process currently holds the lock of a run."""
     database = Database(url)
     with database.transaction() as connection:
         return connection.execute(_HOLDER, (f"run:{thread_id}",)).fetchone() is not None
 
 
-def _process_of(application: str) -> int:
+def _parse_process(application: str) -> int:
     """The process that a connection names, 0 on another computer."""
     own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
     here = application_name().split(" ")[2]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .database import Database, DatabaseError, SeenRevision, revise
+from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
 
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
@@ -80,7 +79,7 @@ class _Papers:
         chunks = max(1, len(self.categories))
         self.means = {_TEXT: sum(row[4] for row in held) / chunks, _SECTION: sum(row[5] for row in held) / chunks}
 
-    def ids_of(self, chunks: NDArray[np.int64]) -> list[str]:
+    def chunk_ids(self, chunks: NDArray[np.int64]) -> list[str]:
         """The ids of chunks."""
         papers = np.searchsorted(self._firsts, chunks, side="right") - 1
         places = chunks - self._firsts[papers]
@@ -94,12 +93,11 @@ class _Papers:
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
-class PostgresWords:
+class PostgresWords(PooledTables):
     """The words of all chunks; thread-safe."""
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        self._database = database
-        self._pool = pool
+        super().__init__(database, pool)
         self._seen = seen
         self._papers: _Papers | None = None
 
@@ -109,12 +107,8 @@ class PostgresWords:
     def exists(self) -> bool:
         return True
 
-    def _connection(self) -> AbstractContextManager[Any]:
-        return self._database.leased(self._pool)
-
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return list(connection.execute(query, values, binary=True).fetchall())
+        return self.rows(query, values, binary=True)
 
     def create(self) -> None:
         with self._connection() as connection, connection.transaction():
@@ -148,7 +142,7 @@ class PostgresWords:
         wanted = sorted(set(terms))
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
-            numbers = _numbers_of(scope, papers)
+            numbers = _paper_numbers(scope, papers)
             rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
             self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
@@ -157,7 +151,7 @@ class PostgresWords:
         else:
             raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
         try:
-            scores = _scored([row for row in rows if row[3]], papers)
+            scores = _score_chunks([row for row in rows if row[3]], papers)
         except (IndexError, TypeError, ValueError):
             raise DatabaseError(
                 f"{self._database.url}: table postings, column entries, row term={' or '.join(wanted)!r:.200}:"
@@ -183,7 +177,7 @@ class PostgresWords:
         return {term: 1 - min(most, found.get(term, 0)) / (most + 1) for term in terms}
 
 
-def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
+def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
     """The papers in scope; None for all."""
     keys = None if scope.keys is None else set(scope.keys)
     if scope.ids is not None:
@@ -192,7 +186,7 @@ def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
     return None if keys is None else [papers.numbers[key] for key in sorted(papers.numbers.keys() & keys)]
 
 
-def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
+def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
     """The BM25 of every chunk of the library, 0 where it holds no term.
 
     Calculated in place: 20,000 entries take as long as their transfer from the server.
@@ -222,7 +216,7 @@ def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> N
         chunks = chunks[np.isin(papers.categories[chunks], wanted)]
     if scope.ids is not None:
         ids = set(scope.ids)
-        inside = (identifier in ids for identifier in papers.ids_of(chunks))
+        inside = (identifier in ids for identifier in papers.chunk_ids(chunks))
         chunks = chunks[np.fromiter(inside, np.bool_, len(chunks))]
     return chunks
 
@@ -235,18 +229,18 @@ def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Paper
         chunks, found = chunks[among], found[among]
     rounded = np.round(found, _DIGITS)
     best = np.lexsort((chunks, -rounded))[:k]
-    return list(zip(papers.ids_of(chunks[best]), rounded[best].tolist(), strict=True))
+    return list(zip(papers.chunk_ids(chunks[best]), rounded[best].tolist(), strict=True))
 
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:
     """Write the words of papers that have none yet."""
-    copy_postings(cursor, [rows_of(key, chunks) for key, chunks in papers.items()])
+    copy_postings(cursor, [build_rows(key, chunks) for key, chunks in papers.items()])
 
 
 PostingRow = tuple[str, int, bytes]
 
 
-def rows_of(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
+def build_rows(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
     """What is stored of a paper's words: its row in `word_totals`, and its terms with field and entries."""
     lengths = {_TEXT: 0, _SECTION: 0}
     found = _postings(chunks, lengths)

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
-from ...table_columns import WrongValueError, strip_nul
+from ...table_columns import TypedTable, WrongValueError, strip_nul
 from ..home_tables import HomeTable
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Database:
                 cursor = await connection.execute(_ALIVE, (self.url.server,))
                 if await cursor.fetchone() is None:
                     await connection.close()
-                    raise self._refused()
+                    raise self._lease_error()
         return connection
 
     @contextmanager
@@ -139,9 +139,9 @@ class Database:
             found = connection.execute(_ALIVE, (self.url.server,)).fetchone()
         if found is None:
             connection.close()
-            raise self._refused()
+            raise self._lease_error()
 
-    def _refused(self) -> LeaseLostError:
+    def _lease_error(self) -> LeaseLostError:
         return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
 
     def holds_library(self) -> bool:
@@ -232,10 +232,10 @@ def has_table(connection: Any, name: str) -> bool:
 
 def application_name(server: str = "") -> str:
     """How this process names its connections: by its id and host, and as a server by its mark at the end."""
-    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {mark_of(server)}" if server else "")
+    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {connection_suffix(server)}" if server else "")
 
 
-def mark_of(server: str) -> str:
+def connection_suffix(server: str) -> str:
     """How the names of all connections of a server end."""
     return f"#{server}"
 
@@ -276,6 +276,27 @@ def _text_context() -> Any:
     for kind in ("StrBinaryDumperVarchar", "StrBinaryDumper", "StrDumperVarchar", "StrDumper", "StrDumperUnknown"):
         adapters.register_dumper(str, stripping_nul(getattr(string, kind)))
     return SimpleNamespace(adapters=adapters, connection=None)
+
+
+class PooledTables:
+    """Tables of a library that are read through a pool of connections; thread-safe."""
+
+    def __init__(self, database: Database, pool: Any) -> None:
+        self._database = database
+        self._pool = pool
+
+    def _connection(self) -> AbstractContextManager[Any]:
+        """A connection in which every statement is its own transaction."""
+        return self._database.leased(self._pool)
+
+    def rows(self, query: str, values: object = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        with self._connection() as connection:
+            return list(connection.execute(query, values, binary=binary).fetchall())
+
+    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return table.read(connection.execute(query, values))
 
 
 def revise(connection: Any) -> None:

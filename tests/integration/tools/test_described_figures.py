@@ -13,11 +13,11 @@ from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
-from citeloom.stores.described_figures import written_vector
+from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
-from citeloom.tools.retrieval import Retrieval, as_records, retrieve
+from citeloom.tools.retrieval import Retrieval, hit_records, retrieve
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 from tests.integration.stores.conformance.test_library_stores import LOOM, SEED, paper, put
@@ -42,10 +42,10 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def describe(library: Library, said: str = SAID, key: str = "loom2020") -> PaperFigure:
     (figure,) = illustrate(library, key, [CAPTION])
     described = replace(
-        figure.leading_to(library.paper_chunks(key)),
+        figure.with_described_chunk(library.paper_chunks(key)),
         description=said,
         described_by="see-1",
-        vector=written_vector(WORDS.vector(said)),
+        vector=encode_vector(WORDS.vector(said)),
     )
     library.catalog.figures.describe(key, [described])
     return described
@@ -53,13 +53,13 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_what_only_the_description_says_is_found(library: Library, mode: RetrievalMode) -> None:
-    before = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    before = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert [hit.candidate.chunk.id for hit in before] != [CAPTION_CHUNK]
     describe(library)
-    (hit,) = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    (hit,) = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert hit.candidate.chunk.id == CAPTION_CHUNK
     assert hit.candidate.chunk.text == CAPTION
-    (record,) = as_records(library, QUERY, [hit])
+    (record,) = hit_records(library, QUERY, [hit])
     assert record["sentence"] == record["text"] == CAPTION
     assert record["described_figures"] == [{"figure": "Figure 1", "description": SAID, "described_by": "see-1"}]
 
@@ -126,9 +126,9 @@ async def test_a_damaged_description_is_not_searched(
 async def test_a_figure_without_a_caption_in_the_text_leads_to_its_page(library: Library) -> None:
     (figure,) = illustrate(library, "loom2020", ["No caption of this text."])
     chunks = library.paper_chunks("loom2020")
-    assert replace(figure, page=2).leading_to(chunks).described_chunk == 1  # it ends on page 3
-    assert replace(figure, page=77).leading_to(chunks).described_chunk is None
-    assert figure.leading_to(chunks).described_chunk is None
+    assert replace(figure, page=2).with_described_chunk(chunks).described_chunk == 1  # it ends on page 3
+    assert replace(figure, page=77).with_described_chunk(chunks).described_chunk is None
+    assert figure.with_described_chunk(chunks).described_chunk is None
 
 
 def test_orders_in_a_description_are_flagged_like_those_of_a_source(library: Library) -> None:

@@ -9,7 +9,7 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.roles.extractive.extractive_readers import SentenceVectors
-from citeloom.roles.extractive.passage_details import without_details
+from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
 from tests.support.word_embedding import WordEmbedding
@@ -115,6 +115,8 @@ def test_paragraphs_stay_whole_and_where_this_points_to_what_was_meant() -> None
 def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
     metrics = {
         "auroc": {"gnn": "0.903 ± 0.005", "mlp": "0.871 ± 0.004"},
+        "kappa": {"a": 0.5},
+        "brier": {"gnn": 0.1, "mlp": 0.2},
         "by_set": {"train": {"f1": 0.9, "n": 12}, "test": {"f1": 0.8, "loss": None}},
         "rate": 3.1e-4,
         "seeds": [1, 2],
@@ -123,8 +125,10 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
     draft = write("results", metrics=metrics)
     assert EXPERIMENT.results in blocks(draft)
     for row in (
-        "| gnn | 0.903 ± 0.005 |",
-        "| mlp | 0.871 ± 0.004 |",
+        "| Metric | gnn | mlp |",
+        "| auroc | 0.903 ± 0.005 | 0.871 ± 0.004 |",
+        "| brier | 0.1 | 0.2 |",
+        "| kappa | Value |",
         "| by set | f1 | n | loss |",
         "| train | 0.9 | 12 |  |",
         "| test | 0.8 |  | – |",
@@ -133,7 +137,7 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
         "| done | true |",
     ):
         assert row in draft.text, row
-    assert draft.notes[0].startswith("The results section uses the field results, 9 metrics of exp.json")
+    assert draft.notes[0].startswith("The results section uses the field results, 12 metrics of exp.json")
 
 
 def test_output_is_shown_shortened_without_results_and_named_as_left_out_beside_them() -> None:
@@ -154,7 +158,7 @@ def test_the_users_own_citations_and_apparent_markers_are_kept_word_for_word() -
 def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stays() -> None:
     given = source(1, f"{FITTING} by 12 percent", key="varga2021")
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
-    plain = without_details(draft.text)
+    plain = blank_details(draft.text)
     assert len(plain) == len(draft.text) and "0.50" not in plain and "12 percent" in plain and "0.12" in plain
 
 
