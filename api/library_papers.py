@@ -185,7 +185,8 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     """
     from ..ingestion.paper_matching import parse_entry, update_metadata  # a list does without what writes
 
-    await update_metadata(session.library, {key: parse_entry(bibtex)})
+    entry = await asyncio.to_thread(parse_entry, bibtex)
+    await update_metadata(session.library, {key: entry})
 
 
 async def aremove_papers(session: Session, keys: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -219,12 +220,12 @@ class _HomeCopy:
         there = self._fingerprints(self._target, table)
         records = self._target.records()
         copied = 0
-        rows = self._source.records().rows(table)
-        for batch in _row_batches(
-            row for row, key, fingerprint in _with_fingerprints(table, rows) if there.get(key) != fingerprint
-        ):
-            records.put(table, batch)
-            copied += len(batch)
+        with closing(self._source.records().rows(table)) as rows:  # in this thread, also when the copy is interrupted
+            for batch in _row_batches(
+                row for row, key, fingerprint in _with_fingerprints(table, rows) if there.get(key) != fingerprint
+            ):
+                records.put(table, batch)
+                copied += len(batch)
         if copied:
             self._on_progress(f"copied {table.name}: {copied}")
         mine, theirs = self._fingerprints(self._source, table), self._fingerprints(self._target, table)

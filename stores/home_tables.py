@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -44,7 +44,7 @@ class HomeTable:
 class HomeRecords(Protocol):
     """The rows of these tables; blocking."""
 
-    def rows(self, table: HomeTable) -> Iterator[tuple[Any, ...]]:
+    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         """All rows of a table, runs in the order in which they began."""
         ...
 

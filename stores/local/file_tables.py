@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,7 @@ class FileTables:
         self._made = not tables
 
     def exist(self) -> bool:
-        return self._path.is_file()
+        return self._path.exists()  # a folder in its place is damage, not absence
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -93,7 +93,7 @@ class FileRecords:
             | {CHECKPOINT_WRITES: checkpoints}
         )
 
-    def rows(self, table: HomeTable) -> Iterator[tuple[Any, ...]]:
+    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         file = self._files[table.name]
         if file.exist():
             with file.transaction() as connection:

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import import_module
@@ -368,7 +368,7 @@ class DatabaseRecords:
         self._database = database
         self._tables = DatabaseTables(database)
 
-    def rows(self, table: HomeTable) -> Iterator[tuple[Any, ...]]:
+    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         with self._database.transaction() as connection, connection.cursor(name="rows") as cursor:
             cursor.itersize = _AT_ONCE
             cursor.execute(table.select().encode())

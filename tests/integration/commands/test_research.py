@@ -48,7 +48,7 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
     assert list(record)[:4] == ["thread_id", "question", "route", "answered"]
     assert record["question"] == QUESTION and "section" not in record
     assert record["answered"] is None and record["outcome"] == "passages"
-    assert record["route"] == {"track": "survey", "papers": [], "categories": []}
+    assert record["route"] == {"track": "survey", "papers": [], "categories": [], "kind": "focused", "start": []}
     for name in ("text", "citations", "evidence", "references", "usage", "warnings", "files"):
         assert name in record
     assert record["citations"] and record["files"] == {}

@@ -94,7 +94,7 @@ def the_end(events: list[Event]) -> DoneEvent:
 async def test_a_section_streams_while_it_is_written(session: Opened, server: FakeOpenAI, experiment: Any) -> None:
     came = await told(astream_section(session(), "discussion", experiment))
     done = the_end(came)
-    assert len(tokens(came)) > 20
+    assert len(tokens(came)) > 2, "sentence by sentence"
     assert "".join(tokens(came)) == done["text"] == done["result"]["text"]
     assert not done["differs"]
     assert done["answered"]
@@ -120,7 +120,7 @@ async def test_an_answer_streams_while_it_is_written(session: Opened, server: Fa
     opened = session()
     came = await told(astream_research(opened, QUESTION))
     done = the_end(came)
-    assert len(tokens(came)) > 20
+    assert len(tokens(came)) > 2, "sentence by sentence"
     assert "".join(tokens(came)) == done["text"]
     assert not done["differs"]
     assert done["answered"]
@@ -190,7 +190,8 @@ async def test_a_stream_that_is_closed_pauses_the_run_and_loses_only_the_call_in
     session: Opened, server: FakeOpenAI
 ) -> None:
     opened = session()
-    server.gate = Gate(after=12)
+    server.behaviour = writes(f"{DRAFT} Nothing else is said of it in any of the papers that were read. This is all.")
+    server.gate = Gate(after=32)
     async with aclosing(astream_research(opened, QUESTION)) as stream:
         async for event in stream:
             if event["kind"] == "token":

@@ -39,8 +39,8 @@ def served(home: Path, settings: dict[str, Any]) -> Iterator[Served]:
 
 
 def held(model: FakeOpenAI) -> Gate:
-    """Hold the model's streams after a few words."""
-    model.gate = Gate(after=4)
+    """Hold the model's streams after its first sentence."""
+    model.gate = Gate(after=30)
     return model.gate
 
 

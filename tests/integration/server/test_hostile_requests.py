@@ -18,8 +18,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from citeloom.ingestion import metadata_update
-from citeloom.ingestion.metadata_update import EntryError
+from citeloom.ingestion import paper_matching
+from citeloom.ingestion.paper_matching import EntryError
 from citeloom.server.job import Emit
 from citeloom.server.server_options import COOKIE, Tokens
 from citeloom.stores.server_jobs import JobOrder
@@ -304,7 +304,7 @@ def test_an_entry_that_takes_long_to_read_holds_up_nobody(
         assert release.wait(60)
         raise EntryError("released")
 
-    monkeypatch.setattr(metadata_update, "parse_bibliography", read)
+    monkeypatch.setattr(paper_matching, "parse_bibliography", read)
     with ThreadPoolExecutor(1) as pool:
         sent = pool.submit(served.api.put, "/papers/obrien2019seeds/entry", json={"bibtex": "@a{" * 6_000})
         assert reading.wait(60)
