@@ -243,7 +243,7 @@ async def test_conversations_are_deleted_whole_and_expire(session: Opened, serve
         register.get(THREAD)
     assert [entry.thread_id for entry in register.all()] == ["chat-another"]
     assert await delete_expired(opened.home, 1) == []
-    with register._file.connection() as connection:
+    with register._tables.transaction() as connection:
         connection.execute("UPDATE conversations SET updated_at = ?", (time.time() - 3 * 86_400,))
     assert await delete_expired(opened.home, 1, but="chat-another") == []
     assert [entry.thread_id for entry in await delete_expired(opened.home, 2)] == ["chat-another"]

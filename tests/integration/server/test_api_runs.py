@@ -153,7 +153,7 @@ async def test_a_run_of_another_process_is_named_as_such(served: Served, home: P
     served.state.jobs.forget(run_id)
     register = RunRegister(run_tables(home / "runs.sqlite"))
     register.mark(run_id, "running")
-    with register._file.connection() as connection:
+    with register._tables.transaction() as connection:
         connection.execute("UPDATE runs SET result = NULL")
     async with run_lock(FolderHome(home), run_id):
         assert run_summary(register.get(run_id), FolderHome(home))["status"] == "running"
