@@ -12,10 +12,9 @@ from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
-from ..runs.research import ResearchRequest
+from ..runs.output_files import Output, SavedRun, run_and_save
+from ..runs.requests import ResearchRequest, RunRequest, SectionRequest
 from ..runs.result_record import ResultRecord
-from ..runs.section_request import RunRequest, SectionRequest
-from ..runs.service import Output, SavedRun, run_and_save
 from ..stores.backends import backend_of
 from ..stores.run_records import RunRecord
 from .arguments import formats_of

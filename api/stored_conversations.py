@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runs.transcript import (
+from ..runs.listings import (
     conversation_record,
     conversation_summary,
     require_turns,

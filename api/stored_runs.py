@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..runs.run_listing import run_details, run_summary
+from ..runs.listings import run_details, run_summary
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -15,8 +15,7 @@ from ..stores.run_records import RunHead, RunRecord, UnknownRunError
 
 if TYPE_CHECKING:
     from ..graph.session import Session
-    from ..runs.research import ResearchRequest
-    from ..runs.section_request import SectionRequest
+    from ..runs.requests import ResearchRequest, SectionRequest
 
 __all__ = [
     "ResumableRun",
@@ -90,7 +89,7 @@ class ResumableRun:
 
         Raises `UnknownRunError`, and `ConfigurationError` when the run used another endpoint than `current` names.
         """
-        from ..runs.resuming import request_to_resume, settings_to_resume
+        from ..runs.requests import request_to_resume, settings_to_resume
 
         run = find_run(home, run_id)
         settings = settings_to_resume(run, current, home, given)
@@ -98,6 +97,6 @@ class ResumableRun:
 
     async def require_unchanged(self, session: Session) -> None:
         """Raise `InputError` if library or prompts changed since the run was started."""
-        from ..runs.resuming import require_same_run
+        from ..runs.requests import require_same_run
 
         await asyncio.to_thread(require_same_run, self.run, self.request, session)

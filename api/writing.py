@@ -20,9 +20,8 @@ from ..experiment import (
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
-from ..runs.fingerprint import RunKind
+from ..runs.requests import RunKind, SectionRequest
 from ..runs.result_record import ResultRecord
-from ..runs.section_request import SectionRequest
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_records import PLOT_SET, PLOTS_KEPT

@@ -17,7 +17,7 @@ from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import present_fresh
 from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import AnswerBrief, AnswerWriter, EvidenceReader, Need, NeedsPlanner, Purpose, Roles
-from citeloom.runs.research import ResearchRequest
+from citeloom.runs.requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
 
@@ -134,7 +134,7 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
     graph = build_research_graph(provide).compile()
     request = ResearchRequest(question, single_shot=single_shot)
     values: dict[str, Any] = {}
-    async for update in graph.astream(request.given(), stream_mode="updates"):
+    async for update in graph.astream(request.graph_input(), stream_mode="updates"):
         for written in update.values():
             values |= written or {}
     seen.proposed = proposed_in(values)

@@ -21,11 +21,9 @@ from ..stores.home_protocols import Checkpoints, Conversations
 from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
-from .provenance import provenance
 from .publication_notices import with_notices
-from .research import FOREIGN_SCRIPT, foreign_script
-from .result_record import StoredRecord, UsageRecord, stored
-from .section_request import OnNotice
+from .requests import FOREIGN_SCRIPT, OnNotice, foreign_script
+from .result_record import StoredRecord, UsageRecord, provenance, stored
 
 _DAY = 86_400  # seconds
 _session: ContextVar[Session] = ContextVar("session of the current turn")

@@ -23,10 +23,9 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.home_protocols import Backend, Checkpoints, Runs
 from ..stores.run_records import PLOT_SET, NewRun, RunRecord
-from .provenance import provenance
 from .publication_notices import with_notices
-from .result_record import StoredRecord, stored
-from .section_request import OnNotice, RunRequest
+from .requests import OnNotice, RunRequest
+from .result_record import StoredRecord, provenance, stored
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
 _session: ContextVar[Session] = ContextVar("session of the current run")
@@ -78,11 +77,11 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
     if request.thread_id is not None:
         return register.get(request.thread_id)
     version = session.library.version()
-    mark = request.mark(session)
-    latest = register.latest(mark)
+    fingerprint = request.fingerprint(session)
+    latest = register.latest(fingerprint)
     if latest is not None and (not request.fresh or (latest.fresh and latest.status != "finished")):
         return latest
-    question = request.about()
+    question = request.subject_key()
     before = register.latest_about(question)
     if before is not None and before.library_version != version:
         on_notice(
@@ -91,20 +90,15 @@ def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: 
         )
     return register.begin(
         NewRun(
-            thread_id=mark if latest is None else f"{mark}-{secrets.token_hex(6)}",
-            fingerprint=mark,
+            thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+            fingerprint=fingerprint,
             section=request.kind,
             title=request.title,
-            request={"question": question, "key_marks": session.key_marks(), **request.kept(session)},
+            request={"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
             library_version=version,
             fresh=request.fresh,
         )
     )
-
-
-def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
-    """True when the same request would now resume this run; blocks."""
-    return run.fingerprint == request.mark(session)
 
 
 async def _advance(
@@ -123,7 +117,7 @@ async def _advance(
     if can_resume(state):
         on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
     elif not state.values.get("result"):
-        given = request.given()
+        given = request.graph_input()
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))

@@ -20,8 +20,7 @@ from ...documents.marker_escaping import as_written
 from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, words_of
-from ..markers import MARKER, CitedSentence, sentences
-from ..spans import SpanSet
+from ..markers import MARKER, CitedSentence, SpanSet, sentences
 from .author_year_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
 from .unicode_folding import Folded, fold
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.runs.run_listing import run_summary
+from citeloom.runs.listings import run_summary
 from citeloom.stores.home import Home
 from citeloom.stores.local.lock import run_lock
 from citeloom.stores.local.run_registry import RunRegister
