@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
 from ..graph.run_events import Event, EventRecorder, OnEvent, ProgressEvent
-from ..runs.requests import OnNotice
+from ..runs.run_requests import OnNotice
 
 __all__ = ["Event", "EventRecorder", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]
 

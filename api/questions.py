@@ -9,7 +9,7 @@ from typing import Unpack
 from ..citations.export.pandoc_formats import Format
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.requests import ResearchRequest
+from ..runs.run_requests import ResearchRequest
 from ..runs.result_record import ResultRecord
 from ..text.question_subject import subject_of
 from ..tools.questions.validation import plain_question

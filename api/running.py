@@ -13,7 +13,7 @@ from ..graph.session import Session
 from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
 from ..runs.output_files import Output, SavedRun, run_and_save
-from ..runs.requests import ResearchRequest, RunRequest, SectionRequest
+from ..runs.run_requests import ResearchRequest, RunRequest, SectionRequest
 from ..runs.result_record import ResultRecord
 from ..stores.backends import backend_of
 from ..stores.run_records import RunRecord

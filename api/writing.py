@@ -20,7 +20,7 @@ from ..experiment import (
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
-from ..runs.requests import RunKind, SectionRequest
+from ..runs.run_requests import RunKind, SectionRequest
 from ..runs.result_record import ResultRecord
 from ..stores.backends import backend_of
 from ..stores.home import Home

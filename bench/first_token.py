@@ -19,7 +19,7 @@ from citeloom.graph.run_events import Event
 from citeloom.graph.session import Session, open_session
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.runs.execution import run_request
-from citeloom.runs.requests import ResearchRequest
+from citeloom.runs.run_requests import ResearchRequest
 from citeloom.stores.home import Home
 
 TARGET = 1.3

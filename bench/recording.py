@@ -17,7 +17,7 @@ from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import present_fresh
 from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import AnswerBrief, AnswerWriter, EvidenceReader, Need, NeedsPlanner, Purpose, Roles
-from citeloom.runs.requests import ResearchRequest
+from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
 

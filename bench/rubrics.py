@@ -19,7 +19,7 @@ from citeloom.api.homes import open_library
 from citeloom.api.ingesting import ingest
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
-from citeloom.runs.requests import ResearchRequest
+from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 

@@ -20,7 +20,7 @@ from citeloom.citations import references
 from citeloom.experiment import Experiment
 from citeloom.graph.session import Session, open_session
 from citeloom.runs.execution import run_request
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.stores.home import Home
 
 TARGET = 1.4

@@ -22,7 +22,7 @@ from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .publication_notices import with_notices
-from .requests import FOREIGN_SCRIPT, OnNotice, foreign_script
+from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 from .result_record import StoredRecord, UsageRecord, provenance, stored
 
 _DAY = 86_400  # seconds

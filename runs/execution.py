@@ -24,7 +24,7 @@ from ..stores.home import Home
 from ..stores.home_protocols import Backend, Checkpoints, Runs
 from ..stores.run_records import PLOT_SET, NewRun, RunRecord
 from .publication_notices import with_notices
-from .requests import OnNotice, RunRequest
+from .run_requests import OnNotice, RunRequest
 from .result_record import StoredRecord, provenance, stored
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}

@@ -27,7 +27,7 @@ from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.library import Library
 from tests.support.adversary import FOREIGN_KEYS, Adversary, honest_verdicts

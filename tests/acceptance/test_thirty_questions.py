@@ -12,7 +12,7 @@ import pytest
 from citeloom.documents.plain_text import shown_quote
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
-from citeloom.runs.requests import ResearchRequest
+from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

@@ -22,7 +22,7 @@ from citeloom.models.http.failures import EndpointRefusedError
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library

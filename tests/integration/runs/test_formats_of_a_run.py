@@ -21,7 +21,7 @@ from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 

@@ -15,7 +15,7 @@ from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library

@@ -18,7 +18,7 @@ from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import delete_run, run_request, state_values
 from citeloom.runs.output_files import save
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from tests.support.judging_model import answer_fields, failing_sentences

@@ -18,7 +18,7 @@ from citeloom.graph.graphs import build_research_graph, research_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values
-from citeloom.runs.requests import ResearchRequest
+from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.run_registry import RunRegister

@@ -22,7 +22,7 @@ from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.runs.execution import run_request, state_values
-from citeloom.runs.requests import SectionRequest
+from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
 from citeloom.stores.local.checkpoints import open_checkpoints
