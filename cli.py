@@ -17,7 +17,7 @@ try:
         adding_papers,
         chat,
         contradictions,
-        export,
+        exported_files,
         papers,
         research,
         runs,
@@ -27,10 +27,9 @@ try:
         setup,
         upkeep,
         usage,
-        verify,
         zotero_command,
     )
-    from citeloom.commands.failure_hints import full_disk, name_program, repeat_hint, resume_command
+    from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
@@ -64,9 +63,8 @@ upkeep.register_library(app)
 searching.register(app)
 contradictions.register(app)
 
-verify.register(app)
 sections.register(app)
-export.register(app)
+exported_files.register(app)
 research.register(app)
 chat.register(app)
 runs.register(app)
@@ -112,11 +110,11 @@ def _flush() -> None:
 def _run() -> int:
     try:
         made = typer.main.get_command(app)
-        name_program(made)
+        use_argv_name(made)
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code
     except CiteloomError as error:
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
@@ -129,7 +127,7 @@ def _run() -> int:
         _say_no_more()
         return UNEXPECTED
     except Exception as error:  # noqa: BLE001  # the only place that turns a bug into one line and exit code 1
-        if full := full_disk(error, home_in_use()):
+        if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
 
@@ -164,7 +162,7 @@ def _refused(error: Exception) -> int:
             result(context.get_help())
             return WRONG_INPUT
         hint = f" See '{context.command_path} --help'." if context else ""
-        hint = repeat_hint(error, sys.argv) or hint
+        hint = multi_value_hint(error, sys.argv) or hint
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         notice(f"Error: {message}{'' if message.endswith('?') else '.'}{hint}")
         return WRONG_INPUT

@@ -1,4 +1,4 @@
-"""SQLite helpers: registry files with a connection per call, WAL mode, and errors for damaged files."""
+"""SQLite helpers: connections that hold valid text, WAL mode, and errors for damaged files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ REGISTER_REMEDY: Final = (
 )
 
 
-def cites(column: str) -> str:
-    """The condition that the record in a column cites the paper whose key is the parameter."""
-    keys = f"SELECT 1 FROM json_each({column}, '$.citations') AS one WHERE json_extract(one.value, '$.key') = ?"
-    return f"CASE WHEN json_valid({column}) THEN EXISTS ({keys}) END"
-
-
 class TextConnection(sqlite3.Connection):
     """A connection that writes text which every backend can hold, and reads what is no text as bytes."""
 
@@ -31,57 +25,27 @@ class TextConnection(sqlite3.Connection):
         self.text_factory = text_or_bytes
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute a statement with storable parameters."""
-        return super().execute(sql, _storable(parameters))
+        """Execute a statement with parameters that every backend can hold."""
+        return super().execute(sql, _strip_parameters(parameters))
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
-        """Execute a statement for each row of storable parameters."""
-        return super().executemany(sql, map(_storable, rows))
+        """Execute a statement for each row of such parameters."""
+        return super().executemany(sql, map(_strip_parameters, rows))
 
 
-def _storable(parameters: Any) -> Any:
+def _strip_parameters(parameters: Any) -> Any:
     if isinstance(parameters, dict):
         return {name: strip_nul(value) if isinstance(value, str) else value for name, value in parameters.items()}
     return [strip_nul(value) if isinstance(value, str) else value for value in parameters]
 
 
-class RegisterFile:
-    """The file at `path` with the tables of `schema`, created if missing; blocking and thread-safe.
-
-    `remedy` says what to do when the file is damaged.
-    """
-
-    def __init__(self, path: Path, schema: str, remedy: str = REGISTER_REMEDY) -> None:
-        self._path = path
-        self._remedy = remedy
-        with self.connection() as connection:
-            connection.executescript(schema)
-
-    @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose changes are committed at the end of the block, or rolled back on an error.
-
-        Raises `DamagedFileError` if the file cannot be read.
-        """
-        with naming_damage(self._path, self._remedy), closing(_connect(self._path)) as connection:
-            write_ahead(connection)
-            connection.execute("PRAGMA synchronous=FULL")
-            require_plain_schema(connection, self._path, self._remedy)
-            with connection:
-                yield connection
+_LOCK_TIMEOUT = 30.0  # seconds
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=30, factory=TextConnection)
-
-
-_PATIENCE = 30.0  # seconds
-
-
-def write_ahead(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
+def write_ahead(db: sqlite3.Connection, timeout: float = _LOCK_TIMEOUT) -> None:
     """Switch a file to WAL mode; raises sqlite3.Error. SQLite does not wait for locks here: of several processes that
-    create the file at once, all but one get a locked error, so they retry for `patience` seconds."""
-    until = time.monotonic() + patience
+    create the file at once, all but one get a locked error, so they retry for `timeout` seconds."""
+    until = time.monotonic() + timeout
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -95,7 +59,7 @@ def write_ahead(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
 
 def make_write_ahead(path: Path) -> None:
     """Switch the file at `path` permanently to WAL mode; raises sqlite3.Error."""
-    with closing(sqlite3.connect(path, timeout=_PATIENCE)) as db:
+    with closing(sqlite3.connect(path, timeout=_LOCK_TIMEOUT)) as db:
         write_ahead(db)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
@@ -37,41 +36,31 @@ class ReadOnlyLibraryError(ArgumentError):
     default_help = "It can be searched and listed; copy it to a writable folder for anything else."
 
 
-def library_first(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Wrap a call to validate its library; out of order it is accepted with a warning."""
+def requires_open(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Wrap a call whose first argument is a library, so that anything else and a closed library are errors."""
 
     @functools.wraps(call)
-    def ordered(*given: Any, **options: Any) -> Result:
-        place = next((n for n, value in enumerate(given) if isinstance(value, Session)), None)
-        by_name = place is None and given and isinstance(options.get("library"), Session)
-        if place or by_name:
-            warnings.warn(
-                f"The library is the first argument of {call.__name__}(); any other order is deprecated.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            library = options.pop("library") if place is None else given[place]
-            given = (library, *(value for value in given if value is not library))
-        require_open(given[0] if given else options.get("library"))
-        return call(*given, **options)
+    def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        require_open(args[0] if args else options.get("session"))
+        return call(*args, **options)
 
-    return ordered
+    return checked
 
 
-def require_open(library: object) -> None:
+def require_open(session: object) -> None:
     """Raise `ArgumentError` for a value that is not a library, `ClosedLibraryError` for a closed one."""
-    if not isinstance(library, Session):
+    if not isinstance(session, Session):
         raise ArgumentError(
-            f"library: expected an open library, got {type(library).__name__}.", help="Open one with open_library()."
+            f"library: expected an open library, got {type(session).__name__}.", help="Open one with open_library()."
         )
-    if library.closed:
-        raise ClosedLibraryError(f"{library.home.name}: the library is closed.")
+    if session.closed:
+        raise ClosedLibraryError(f"{session.home.name}: the library is closed.")
 
 
-def require_writable(library: Session) -> None:
+def require_writable(session: Session) -> None:
     """Raise `ReadOnlyLibraryError` for a read-only library, whose private copy would be lost."""
-    if library.home.copy_of is not None:
-        raise ReadOnlyLibraryError(f"{library.home.name}: the library cannot be written.")
+    if session.home.copy_of is not None:
+        raise ReadOnlyLibraryError(f"{session.home.name}: the library cannot be written.")
 
 
 def section_kind(kind: object) -> SectionKind:
@@ -79,8 +68,8 @@ def section_kind(kind: object) -> SectionKind:
     return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
 
 
-def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
-    """The formats to be written to `out` beside the markdown, which is always.
+def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
+    """The formats to write besides Markdown.
 
     Raises `ArgumentError` for an unknown one, naming all, and for any where there is no `out` to write them to.
     """
@@ -98,7 +87,7 @@ def formats_of(given: Sequence[str] | str, out: Path | str | None) -> tuple[Form
     return wanted
 
 
-def choice_of(what: str, given: object, literal: Any) -> None:
+def require_choice(what: str, given: object, literal: Any) -> None:
     """Raise `ArgumentError` unless `given` is one of the values of a `Literal`."""
     if given not in get_args(literal):
         _raise(what, given, get_args(literal))

@@ -7,15 +7,15 @@ from typing import Any
 
 from ..graph.session import Session
 from ..runs.contradiction_search import ContradictionRequest, find_contradictions
-from .arguments import at_least_one, library_first, one_or_more, require_writable
+from .arguments import at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
 
 __all__ = ["acontradictions", "contradictions"]
 
 
-@library_first
+@requires_open
 async def acontradictions(
-    library: Session,
+    session: Session,
     topic: str = "",
     *,
     papers: Sequence[str] | str = (),
@@ -25,7 +25,7 @@ async def acontradictions(
     """Find passages of different papers that disagree; returns the JSON of `contradictions --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         topic: what to compare papers on; their abstracts and conclusions if omitted.
         papers: keys to compare, all if omitted.
         pairs: pairs of passages to judge at most, one model call each.
@@ -35,9 +35,9 @@ async def acontradictions(
     and `PausedError`; repeat the call to resume.
     """
     at_least_one("pairs", pairs)
-    require_writable(library)
+    require_writable(session)
     request = ContradictionRequest(topic.strip(), one_or_more(papers), pairs)
-    return await find_contradictions(request, library, on_notice=on_notice)
+    return await find_contradictions(request, session, on_notice=on_notice)
 
 
-contradictions = library_first(blocking(acontradictions))
+contradictions = requires_open(blocking(acontradictions))

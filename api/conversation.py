@@ -60,10 +60,10 @@ class Conversation:
     it only reads better.
     """
 
-    def __init__(self, library: Session, thread_id: str | None = None) -> None:
-        require_open(library)
-        self._library = library
-        known = None if thread_id is None else find_conversation(library.home, thread_id)
+    def __init__(self, session: Session, thread_id: str | None = None) -> None:
+        require_open(session)
+        self._library = session
+        known = None if thread_id is None else find_conversation(session.home, thread_id)
         self.thread_id = new_thread_id() if known is None else known.thread_id
 
     def __enter__(self) -> Self:

@@ -18,15 +18,15 @@ from ..graph.session import Session
 from ..runs.edited_text import export_edited
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from .arguments import ArgumentError, formats_of, library_first
+from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
 
 __all__ = ["aexport", "averify", "export", "verify"]
 
 
-@library_first
+@requires_open
 async def aexport(
-    library: Session,
+    session: Session,
     file: Path | str,
     formats: Sequence[Format] | Format,
     *,
@@ -38,7 +38,7 @@ async def aexport(
     The `.json` of the run must be beside the file; no model is asked. Returns `files`, paths by format, and `warnings`.
 
     Args:
-        library: the open library that the file was written from.
+        session: the open library that the file was written from.
         file: the `.md`.
         formats: `tex`, `docx`, `html`, `pdf` or `zip`.
         csl: a citation style; that of the run if omitted.
@@ -47,39 +47,39 @@ async def aexport(
     Raises `InputError`, and `ExportError` for a format that cannot be made.
     """
     file = Path(file)
-    wanted = formats_of(formats, file.parent)
+    wanted = parse_formats(formats, file.parent)
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    run = await in_thread(lambda: backend_of(library.home).runs().get(_thread_of(file)))
+    run = await in_thread(lambda: backend_of(session.home).runs().get(_read_thread_id(file)))
     ordered = [name for name in FORMATS if name in wanted]
-    paths, warnings = await export_edited(file, run, ordered, library, csl=csl, force=force)
+    paths, warnings = await export_edited(file, run, ordered, session, csl=csl, force=force)
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
-@library_first
-async def averify(library: Session, file: Path | str) -> dict[str, Any]:
+@requires_open
+async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, in the text that a person reads and in its record.
 
     Returns `checked`, the number of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
     `lacks`, how much could not be checked, by reason.
 
     Args:
-        library: the open library that the file was written from.
+        session: the open library that the file was written from.
         file: a `.json`; or a `.md`, `.tex`, `.docx` or `.html` that has its `.json` beside it.
 
     Raises `InputError` for a file that is not a result.
     """
-    return await in_thread(_verified, library, Path(file))
+    return await in_thread(_verify, session, Path(file))
 
 
-export = library_first(blocking(aexport))
-verify = library_first(blocking(averify))
+export = requires_open(blocking(aexport))
+verify = requires_open(blocking(averify))
 
 
-def _verified(library: Session, file: Path) -> dict[str, Any]:
+def _verify(session: Session, file: Path) -> dict[str, Any]:
     exported = read_exported(_existing(file)) if file.suffix in SUFFIXES else None
     record = _read(file.with_suffix(".json") if exported else file)
-    shelf = _LibraryReader(library.library)
+    shelf = _LibraryReader(session.library)
     found = verify_record(record, shelf, exported.text, exported.labels) if exported else verify_record(record, shelf)
     return {
         "file": str(file),
@@ -89,7 +89,7 @@ def _verified(library: Session, file: Path) -> dict[str, Any]:
     }
 
 
-def _thread_of(file: Path) -> str:
+def _read_thread_id(file: Path) -> str:
     """The run that wrote the file, by the record beside it."""
     record = file.with_suffix(".json")
     if file.suffix != ".md" or not file.is_file():

@@ -24,7 +24,7 @@ from ..ingestion.ingest_events import Waiting as Waiting
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from .arguments import ArgumentError, at_least_one, library_first, one_or_more, require_writable
+from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class IngestOutcome:
         return {**self.report.as_dict(), **({"figures": self.figures.as_dict()} if self.figures else {})}
 
 
-@library_first
+@requires_open
 async def aingest(
-    library: Session,
+    session: Session,
     paths: Given | Sequence[Given],
     bib: Path | str | None = None,
     *,
@@ -80,7 +80,7 @@ async def aingest(
     """Ingest papers; returns the JSON of `ingest --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         paths: files and folders, and LangChain documents or loaders; one or several. Documents with the same `key`,
             else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one in a given folder if omitted.
@@ -94,7 +94,7 @@ async def aingest(
     """
     from langchain_core.documents import Document  # which has a length of its own
 
-    require_writable(library)
+    require_writable(session)
     cluster = ray_request(ray, ray_workers)
     given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
@@ -106,7 +106,7 @@ async def aingest(
         follow_links,
         ray=cluster,
     )
-    return (await aingest_papers(library, request)).as_dict()
+    return (await aingest_papers(session, request)).as_dict()
 
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
@@ -169,7 +169,7 @@ def refused_record(sources: Sources) -> dict[str, Any]:
 
 
 async def aingest_papers(
-    library: Session,
+    session: Session,
     request: IngestRequest,
     *,
     sources: Sources | None = None,
@@ -186,16 +186,16 @@ async def aingest_papers(
     from ..ingestion.ingest import ingest as ingest_files
     from ..ingestion.reading import PdfReading
 
-    settings, run = library.settings, f"ingest-{secrets.token_hex(6)}"
-    with bill_to(run, library.budget(run)):
+    settings, run = session.settings, f"ingest-{secrets.token_hex(6)}"
+    with bill_to(run, session.budget(run)):
         report = await ingest_files(
-            library.library,
+            session.library,
             request.paths,
             documents=request.documents,
             sources=sources,
             bib=request.bib,
             prune=request.prune,
-            summarize=partial(summarized, library, run) if request.summarize else None,
+            summarize=partial(summarized, session, run) if request.summarize else None,
             on_event=on_event,
             chunk_tokens=settings.chunk_tokens,
             chunk_overlap=settings.chunk_overlap,
@@ -207,15 +207,15 @@ async def aingest_papers(
         if not (request.describe and settings.describes_figures):
             return IngestOutcome(report)
         try:
-            figures = await describe_papers(library, run, [*report.added, *report.updated], on_event=on_event)
+            figures = await describe_papers(session, run, [*report.added, *report.updated], on_event=on_event)
         except CiteloomError as error:
             return IngestOutcome(report, stopped=error)
     return IngestOutcome(report, figures)
 
 
-@library_first
+@requires_open
 async def adescribe_figures(
-    library: Session,
+    session: Session,
     papers: Sequence[str] | str = (),
     *,
     refresh: bool = False,
@@ -224,7 +224,7 @@ async def adescribe_figures(
     """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         papers: keys, all papers if omitted.
         refresh: also figures that have a description, by another model or prompt.
         on_event: called with the progress.
@@ -234,12 +234,12 @@ async def adescribe_figures(
     """
     from ..graph.figure_descriptions import describe_papers
 
-    require_writable(library)
+    require_writable(session)
     keys: tuple[str, ...] = one_or_more(papers)
     for key in keys:
-        await asyncio.to_thread(library.library.paper, key)
+        await asyncio.to_thread(session.library.paper, key)
     run = f"describe-{secrets.token_hex(6)}"
-    report = await describe_papers(library, run, keys or None, refresh=refresh, on_event=on_event)
+    report = await describe_papers(session, run, keys or None, refresh=refresh, on_event=on_event)
     return report.as_dict()
 
 
@@ -248,7 +248,7 @@ def event_record(event: IngestEvent) -> dict[str, Any]:
     return {"kind": type(event).__name__.lower(), **asdict(event)}
 
 
-ingest = library_first(blocking(aingest))
+ingest = requires_open(blocking(aingest))
 ingest_papers = blocking(aingest_papers)
 read_for_new_home = blocking(aread_for_new_home)
-describe_figures = library_first(blocking(adescribe_figures))
+describe_figures = requires_open(blocking(adescribe_figures))

@@ -27,7 +27,7 @@ from ..tools.outline import OutlinedSection, indexed_text, outline
 from ..tools.paper_records import listed_papers, text_records
 from ..tools.paper_records import paper_details as paper_record
 from ..tools.paper_search import keys_with_words
-from .arguments import library_first
+from .arguments import requires_open
 from .blocking import blocking
 
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
@@ -49,13 +49,13 @@ class MissingPdfError(InputError):
     default_help = "Add the paper again."
 
 
-async def alist_papers(library: Session) -> list[dict[str, Any]]:
+async def alist_papers(session: Session) -> list[dict[str, Any]]:
     """Return all papers, as the JSON of `papers list --json`."""
-    return await asyncio.to_thread(listed_papers, library.library)
+    return await asyncio.to_thread(listed_papers, session.library)
 
 
 async def aselect_papers(
-    library: Session,
+    session: Session,
     words: Sequence[str] = (),
     *,
     order: PaperOrder = "key",
@@ -66,7 +66,7 @@ async def aselect_papers(
     """Return the papers whose data contain all words, in order; if none do, those whose text does, and True.
 
     Args:
-        library: an open library.
+        session: an open library.
         words: parts of key, title, authors, venue or year, in any case.
         order: the field to sort by.
         descending: from the last to the first.
@@ -74,11 +74,11 @@ async def aselect_papers(
         to_year: last year of publication.
     """
     folded = [word.casefold() for word in words]
-    papers = [paper for paper in await alist_papers(library) if _in_years(paper, from_year, to_year)]
+    papers = [paper for paper in await alist_papers(session) if _in_years(paper, from_year, to_year)]
     found = [paper for paper in papers if _has_words(paper, folded)]
     in_text = bool(folded) and not found
     if in_text:
-        keys = await asyncio.to_thread(keys_with_words, library.library, folded)
+        keys = await asyncio.to_thread(keys_with_words, session.library, folded)
         found = [paper for paper in papers if paper["key"] in keys]
     return sorted(found, key=lambda paper: _rank(paper, order), reverse=descending), in_text
 
@@ -104,30 +104,30 @@ def _rank(paper: dict[str, Any], order: PaperOrder) -> tuple[Any, ...]:
     return (0 if order in ("year", "chunks") else text.casefold(), paper["key"])
 
 
-async def apaper(library: Session, key: str) -> Paper:
+async def apaper(session: Session, key: str) -> Paper:
     """Return a paper's own data; raises `UnknownPaperError`."""
-    return await asyncio.to_thread(library.library.paper, key)
+    return await asyncio.to_thread(session.library.paper, key)
 
 
-async def apaper_details(library: Session, key: str, *, text: bool = False) -> dict[str, Any]:
+async def apaper_details(session: Session, key: str, *, text: bool = False) -> dict[str, Any]:
     """Return a paper, with its searchable text if asked for, as the JSON of `papers show --json`.
 
     Raises `UnknownPaperError`.
     """
-    return await asyncio.to_thread(paper_record, library.library, key, text=text)
+    return await asyncio.to_thread(paper_record, session.library, key, text=text)
 
 
-async def apaper_text(library: Session, key: str) -> list[dict[str, Any]]:
+async def apaper_text(session: Session, key: str) -> list[dict[str, Any]]:
     """Return the searchable text of a paper by section and page; raises `UnknownPaperError`."""
-    return text_records(await asyncio.to_thread(indexed_text, library.library, key))
+    return text_records(await asyncio.to_thread(indexed_text, session.library, key))
 
 
-async def apaper_markdown(library: Session, key: str) -> str:
+async def apaper_markdown(session: Session, key: str) -> str:
     """Return the searchable text of a paper under the titles of its sections; raises `UnknownPaperError`."""
-    paper = await apaper(library, key)
+    paper = await apaper(session, key)
     lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
     section = ""
-    for passage in await asyncio.to_thread(indexed_text, library.library, key):
+    for passage in await asyncio.to_thread(indexed_text, session.library, key):
         if passage.section != section:
             section = passage.section
             page = f" (p. {passage.page})" if passage.page is not None else ""
@@ -147,12 +147,12 @@ class SectionText:
     later: int | None
 
 
-async def asection_text(library: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
+async def asection_text(session: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
     """Return the text of a section by its place in the tree, else of the first with text; raises `UnknownPaperError`.
 
     The text ends before the subsection that would exceed `max_characters`.
     """
-    return await asyncio.to_thread(_section_text, library.library, key, chosen, max_characters)
+    return await asyncio.to_thread(_section_text, session.library, key, chosen, max_characters)
 
 
 def _section_text(library: Library, key: str, chosen: int | None, max_characters: int) -> SectionText:
@@ -178,76 +178,76 @@ def _section_text(library: Library, key: str, chosen: int | None, max_characters
     return SectionText(tree, first if chosen is None else chosen, passages, earlier, later)
 
 
-async def acitations_of(library: Session, key: str) -> dict[str, Any]:
+async def acitations_of(session: Session, key: str) -> dict[str, Any]:
     """Return the `turns` of conversations and the `runs` that cite a paper."""
-    backend = backend_of(library.home)
+    backend = backend_of(session.home)
     turns = await asyncio.to_thread(lambda: backend.conversations().citing(key))
     return {"turns": turns, "runs": await asyncio.to_thread(lambda: backend.runs().citing(key))}
 
 
-async def acorrect_entry(library: Session, key: str, bibtex: str) -> None:
+async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     """Give a paper the metadata of a BibTeX entry; what the entry lacks stays.
 
     Raises `UnknownPaperError`, and `InputError` for a text that is not one entry.
     """
     from ..ingestion.paper_matching import parse_entry, update_metadata  # a list does without what writes
 
-    await update_metadata(library.library, {key: parse_entry(bibtex)})
+    await update_metadata(session.library, {key: parse_entry(bibtex)})
 
 
-async def aremove_papers(library: Session, keys: Sequence[str]) -> None:
+async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     """Remove papers, and the files that Citeloom stored of them; raises `UnknownPaperError` before any change."""
     from ..ingestion.ingest import remove_all
 
-    await remove_all(library.library, list(dict.fromkeys(keys)))
+    await remove_all(session.library, list(dict.fromkeys(keys)))
 
 
-@library_first
-async def afigures(library: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
+@requires_open
+async def afigures(session: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         key: the paper's citation key.
         images: also return the `image` of each as bytes, PNG or JPEG, None where there is none.
 
     Raises `InputError` for an unknown key.
     """
-    records = await asyncio.to_thread(listed_figures, library.library, key)
+    records = await asyncio.to_thread(listed_figures, session.library, key)
     if images:
-        found = await asyncio.to_thread(library.library.figures, key)
+        found = await asyncio.to_thread(session.library.figures, key)
         for record, figure in zip(records, found, strict=True):
-            record["image"] = await asyncio.to_thread(library.library.figure_image, figure)
+            record["image"] = await asyncio.to_thread(session.library.figure_image, figure)
     return records
 
 
-async def ahas_read_figures(library: Session, key: str) -> bool:
+async def ahas_read_figures(session: Session, key: str) -> bool:
     """Return whether the figures of a paper were ever read; raises `UnknownPaperError`."""
-    await apaper(library, key)
-    records = await asyncio.to_thread(library.library.records)
+    await apaper(session, key)
+    records = await asyncio.to_thread(session.library.records)
     return bool(records[key].figures_version)
 
 
-async def afigure(library: Session, key: str, number: int) -> PaperFigure:
+async def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
-    figures = await asyncio.to_thread(library.library.figures, key)
+    figures = await asyncio.to_thread(session.library.figures, key)
     found = next((figure for figure in figures if figure.number == number), None)
     if found is None:
         raise MissingFigureError(f"{key} has no figure {number}.", help="The paper may have changed: list them again.")
     return found
 
 
-async def afigure_image(library: Session, figure: PaperFigure) -> bytes | None:
+async def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
     """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return await asyncio.to_thread(library.library.figure_image, figure)
+    return await asyncio.to_thread(session.library.figure_image, figure)
 
 
-async def asave_figures(library: Session, key: str, folder: Path) -> dict[int, Path]:
+async def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """Write the images of a paper's figures into a folder, and return the files by the figures' numbers.
 
     A file that holds something else is never replaced. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
-    return await asyncio.to_thread(_save_figures, library.library, key, folder)
+    return await asyncio.to_thread(_save_figures, session.library, key, folder)
 
 
 def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
@@ -279,16 +279,16 @@ def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
     return written
 
 
-async def apaper_pdf(library: Session, key: str) -> Path:
+async def apaper_pdf(session: Session, key: str) -> Path:
     """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
-    return await asyncio.to_thread(_paper_pdf, library, key)
+    return await asyncio.to_thread(_paper_pdf, session, key)
 
 
-def _paper_pdf(library: Session, key: str) -> Path:
-    source = library.library.paper(key).source
+def _paper_pdf(session: Session, key: str) -> Path:
+    source = session.library.paper(key).source
     if Path(source).suffix.lower() != ".pdf":
         raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
-    path = backend_of(library.home).uploads().file(source)
+    path = backend_of(session.home).uploads().file(source)
     try:
         require_regular(path, MAX_BYTES)
         with path.open("rb") as file:
@@ -301,12 +301,12 @@ def _paper_pdf(library: Session, key: str) -> Path:
     return path
 
 
-async def apage_image(library: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
+async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
     """Return a page of a paper's PDF as a PNG with these words marked where they are found.
 
     Raises `UnknownPaperError`, `MissingPdfError`, and `PageRefusedError` with the reason why it cannot be drawn.
     """
-    path = await apaper_pdf(library, key)
+    path = await apaper_pdf(session, key)
     return await in_thread(draw_page_apart, path, number, words=words, width=width)
 
 
@@ -314,6 +314,6 @@ list_papers = blocking(alist_papers)
 paper = blocking(apaper)
 paper_details = blocking(apaper_details)
 remove_papers = blocking(aremove_papers)
-figures = library_first(blocking(afigures))
+figures = requires_open(blocking(afigures))
 has_read_figures = blocking(ahas_read_figures)
 save_figures = blocking(asave_figures)

@@ -12,6 +12,7 @@ from ..graph.session import Session
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
+from ..stores.text_analysis import analyze
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.paper_search import year_range as year_range
 from ..tools.retrieval import Retrieval, as_records, retrieve
@@ -20,15 +21,15 @@ from ..tools.scope import require_words as require_words
 from ..tools.tool_schemas import CategoryName as CategoryName
 from ..tools.tool_schemas import as_list as as_list
 from ..tools.tool_schemas import as_years as as_years
-from .arguments import ArgumentError, at_least_one, choice_of, library_first, one_or_more
+from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
 
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-@library_first
+@requires_open
 async def asearch(
-    library: Session,
+    session: Session,
     query: str,
     k: int = 10,
     mode: RetrievalMode = "hybrid",
@@ -41,7 +42,7 @@ async def asearch(
     """Return the `k` best passages for a query, as the JSON of `search --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         query: what to look for.
         k: how many passages.
         mode: by vectors and words together, by vectors ("dense"), or by words ("bm25").
@@ -56,14 +57,14 @@ async def asearch(
     """
     require_words(query)
     at_least_one("k", k)
-    choice_of("mode", mode, RetrievalMode)
-    scope = Scope.within(library.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
-    hits = await retrieve(library.library, query, k, scope, Retrieval(mode, rerank=rerank))
-    return await asyncio.to_thread(as_records, library.library, query, hits)
+    require_choice("mode", mode, RetrievalMode)
+    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
+    hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
+    return await asyncio.to_thread(as_records, session.library, query, hits)
 
 
 async def afind_papers(
-    library: Session,
+    session: Session,
     query: str,
     by: Literal["summary", "text"] = "summary",
     from_year: int | None = None,
@@ -73,7 +74,7 @@ async def afind_papers(
     """Return a page of ten papers for a query, as the JSON of `find --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         query: what the papers are about, or words of their text.
         by: by summaries and notes, or by the full text.
         from_year: first year of publication.
@@ -84,35 +85,35 @@ async def afind_papers(
     """
     require_words(query)
     if by == "summary":
-        return await papers_by_summary(library.library, query, from_year, to_year, page)
-    return await asyncio.to_thread(papers_by_text, library.library, query, from_year, to_year, page)
+        return await papers_by_summary(session.library, query, from_year, to_year, page)
+    return await asyncio.to_thread(papers_by_text, session.library, query, from_year, to_year, page)
 
 
-async def apassage_window(library: Session, chunk_id: str, size: int) -> dict[str, Any]:
+async def apassage_window(session: Session, chunk_id: str, size: int) -> dict[str, Any]:
     """Return a passage with `size` neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(library.library.window, chunk_id, size)
+        chunks = await asyncio.to_thread(session.library.window, chunk_id, size)
     except ValueError:
         chunks = []
     if not chunks:
         raise InputError(
             f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that search_evidence gave."
         )
-    paper = await asyncio.to_thread(library.library.paper, chunks[0].key)
+    paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
     passages = [{"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks]
     return {"key": paper.key, "title": paper.title, "passages": passages}
 
 
-async def aunknown_words(library: Session, words: Sequence[str]) -> list[str]:
+async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
     """Return those of the words that are in no passage, title, author, year or key."""
-    return await asyncio.to_thread(_unknown_words, library.library, words)
+    return await asyncio.to_thread(_unknown_words, session.library, words)
 
 
 def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
-    terms = {word: library.fulltext.analyze(word) for word in words}
+    terms = {word: analyze(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
     except FullTextError:
@@ -136,5 +137,5 @@ def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
     return years and year_range(*years)
 
 
-search = library_first(blocking(asearch))
+search = requires_open(blocking(asearch))
 find_papers = blocking(afind_papers)

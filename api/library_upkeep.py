@@ -39,11 +39,11 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     return shown
 
 
-async def alibrary_counts(library: Session) -> dict[str, Any]:
+async def alibrary_counts(session: Session) -> dict[str, Any]:
     """Return papers, chunks, embedding and version of a library."""
 
     def count() -> dict[str, Any]:
-        held = library.library
+        held = session.library
         return {
             "papers": len(held.papers()),
             "chunks": held.chunk_count(),
@@ -54,49 +54,49 @@ async def alibrary_counts(library: Session) -> dict[str, Any]:
     return await asyncio.to_thread(count)
 
 
-async def acheck_library(library: Session) -> list[dict[str, Any]]:
+async def acheck_library(session: Session) -> list[dict[str, Any]]:
     """Return what is fine with a library, its papers and OCR, and what is not; changes nothing."""
 
     def check() -> list[Problem]:
-        retracted = retraction_problems(library.home, library.library, allowed=library.settings.cite_retracted)
-        return [*examine(library.library), *retracted, _check_ocr(library.settings)]
+        retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
+        return [*examine(session.library), *retracted, _check_ocr(session.settings)]
 
     return [asdict(finding) for finding in await asyncio.to_thread(check)]
 
 
-async def alibrary_status(library: Session) -> dict[str, Any]:
+async def alibrary_status(session: Session) -> dict[str, Any]:
     """Return what a library holds, from which years, and the problems that `doctor` finds, in one line each."""
 
     def examined() -> tuple[list[int], list[str]]:
-        years = [paper.year for paper in library.library.papers() if paper.year is not None]
-        problems = [finding for finding in examine(library.library) if finding.level == "problem"]
+        years = [paper.year for paper in session.library.papers() if paper.year is not None]
+        problems = [finding for finding in examine(session.library) if finding.level == "problem"]
         return years, [f"{item.topic}: {item.message}. {item.remedy}".strip() for item in problems]
 
-    counts = await alibrary_counts(library)
+    counts = await alibrary_counts(session)
     years, problems = await asyncio.to_thread(examined)
     return {
-        "home": str(library.home.name),
+        "home": str(session.home.name),
         "papers": counts["papers"],
         "passages": counts["chunks"],
         "first_year": min(years, default=None),
         "last_year": max(years, default=None),
         "embedding": counts["embedding"],
         "version": counts["version"],
-        "chat_models": not library.extractive,
+        "chat_models": not session.extractive,
         "problems": problems,
     }
 
 
 async def arepair_library(
-    library: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
+    session: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Repair a library and reindex incomplete papers; returns what was done, and the refused files with reasons.
 
     Raises any error of the embedding model, with finished papers kept.
     """
-    settings = library.settings
+    settings = session.settings
     done, refused = await repair_library(
-        library.library,
+        session.library,
         on_event=on_event,
         chunk_tokens=settings.chunk_tokens,
         chunk_overlap=settings.chunk_overlap,
@@ -106,15 +106,15 @@ async def arepair_library(
 
 
 async def arebuild_index(
-    library: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
+    session: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
 ) -> dict[str, Any]:
     """Index all papers again from their files; returns the JSON of `rebuild-index --json`.
 
     Raises `InputError` for a library of another embedding model, and any error of the embedding model.
     """
-    settings = library.settings
+    settings = session.settings
     report = await rebuild(
-        library.library,
+        session.library,
         on_event=on_event,
         chunk_tokens=settings.chunk_tokens,
         chunk_overlap=settings.chunk_overlap,
@@ -155,14 +155,14 @@ def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None)
 
 
 async def acopy_library(
-    library: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
+    session: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Copy a library to another home, with runs, conversations and the journal unless `papers_only`.
 
     Returns the JSON of `library copy --json`. A copy that was interrupted continues. Raises `InputError` if the other
     home holds anything else, and if the copy differs.
     """
-    source, records = library.library, dict[str, int]()
+    source, records = session.library, dict[str, int]()
     opened = await asyncio.to_thread(lambda: Library.open(to, source.embedding, on_notice=on_notice))
     with closing(opened) as target:
         if papers_only:

@@ -32,15 +32,15 @@ from ..metadata.enriching import enrich as enrich_all
 from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
-from .arguments import library_first, one_or_more, require_writable
+from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 
 _IN_TEXT = 100  # characters of a wrong identifier in a message
 
 
-@library_first
+@requires_open
 async def aenrich(
-    library: Session,
+    session: Session,
     papers: Sequence[str] | str = (),
     *,
     offline: bool = False,
@@ -51,7 +51,7 @@ async def aenrich(
     """Look papers up at the metadata services; returns the JSON of `papers enrich --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         papers: their keys; all papers if omitted.
         offline: send nothing, use only cached answers of any age.
         refresh: ask again for what is in the cache.
@@ -60,23 +60,23 @@ async def aenrich(
 
     Raises `UnknownPaperError`, and `ConfigurationError` if no service is configured.
     """
-    require_writable(library)
+    require_writable(session)
     keys: tuple[str, ...] = one_or_more(papers)
-    chosen = [await asyncio.to_thread(library.library.paper, key) for key in dict.fromkeys(keys)]
-    chosen = chosen or await asyncio.to_thread(library.library.papers)
+    chosen = [await asyncio.to_thread(session.library.paper, key) for key in dict.fromkeys(keys)]
+    chosen = chosen or await asyncio.to_thread(session.library.papers)
     records: list[dict[str, Any]] = []
-    async with open_services(library.settings, library.metadata, offline=offline, refresh=refresh) as services:
+    async with open_services(session.settings, session.metadata, offline=offline, refresh=refresh) as services:
         if not offline:
-            on_open(service_hosts(library.settings), len(chosen))
+            on_open(service_hosts(session.settings), len(chosen))
         async for found in enrich_all(services, chosen):
             records.append(found.as_dict())
             on_paper(records[-1])
     return {"papers": records, "requests": services.traffic.requests, "cached": services.traffic.cached}
 
 
-@library_first
+@requires_open
 async def aadd(
-    library: Session,
+    session: Session,
     identifiers: Sequence[str] | str,
     *,
     download: bool = False,
@@ -86,7 +86,7 @@ async def aadd(
     """Add papers by DOI or arXiv id; returns the JSON of `add --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         identifiers: DOIs or arXiv ids, bare or as links.
         download: get the free PDF where a service names one; otherwise the abstract is indexed.
         anyway: also add a paper whose title and authors are in the library already.
@@ -94,9 +94,9 @@ async def aadd(
 
     Raises `InputError` for what is neither a DOI nor an arXiv id, and `ConfigurationError` if no service is configured.
     """
-    require_writable(library)
+    require_writable(session)
     options = Adding(agreed=lambda _: download, wants_file=download, anyway=anyway, offline=offline)
-    return {"papers": await aadd_papers(library, parse_identifiers(one_or_more(identifiers)), options)}
+    return {"papers": await aadd_papers(session, parse_identifiers(one_or_more(identifiers)), options)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +132,26 @@ def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
 
 
 async def aadd_papers(
-    library: Session, identifiers: Sequence[Identifier], options: Adding, *, run: str = ""
+    session: Session, identifiers: Sequence[Identifier], options: Adding, *, run: str = ""
 ) -> list[dict[str, Any]]:
     """Add papers one after the other, each complete before the next is begun, and return the record of each.
 
     Embeddings are billed to a `run` if one is named.
     """
-    pattern = KeyPattern(library.settings.citation_key)
+    pattern = KeyPattern(session.settings.citation_key)
     records: list[dict[str, Any]] = []
     # Keys are chosen by what is there, so two processes must not add at once.
     waiting = "Another process is adding papers; waiting for it."
-    async with backend_of(library.home).run_lock("add", lambda _: options.on_notice(waiting)):
-        bibs = await asyncio.to_thread(read_bibs, library.home, options.bib)
-        papers = await asyncio.to_thread(library.library.papers)
-        known = await asyncio.to_thread(KnownPapers, papers, library.metadata, bibs)
-        async with open_services(library.settings, library.metadata, offline=options.offline) as services:
+    async with backend_of(session.home).run_lock("add", lambda _: options.on_notice(waiting)):
+        bibs = await asyncio.to_thread(read_bibs, session.home, options.bib)
+        papers = await asyncio.to_thread(session.library.papers)
+        known = await asyncio.to_thread(KnownPapers, papers, session.metadata, bibs)
+        async with open_services(session.settings, session.metadata, offline=options.offline) as services:
             if not options.offline:
-                options.on_open(service_hosts(library.settings), len(identifiers))
-            with bill_to(run, library.budget(run)) if run else nullcontext():
+                options.on_open(service_hosts(session.settings), len(identifiers))
+            with bill_to(run, session.budget(run)) if run else nullcontext():
                 for identifier in identifiers:
-                    records.append(await _AddOne(library, services, options).run(identifier, known, pattern))
+                    records.append(await _AddOne(session, services, options).run(identifier, known, pattern))
                     options.on_record(records[-1])
     return records
 
@@ -239,6 +239,6 @@ def _record(
     }
 
 
-enrich = library_first(blocking(aenrich))
-add = library_first(blocking(aadd))
+enrich = requires_open(blocking(aenrich))
+add = requires_open(blocking(aadd))
 add_papers = blocking(aadd_papers)

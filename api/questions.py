@@ -9,11 +9,11 @@ from typing import Unpack
 from ..citations.export.pandoc_formats import Format
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.run_requests import ResearchRequest
 from ..runs.result_record import ResultRecord
+from ..runs.run_requests import ResearchRequest
 from ..text.question_subject import subject_of
 from ..tools.questions.validation import plain_question
-from .arguments import library_first, one_or_more, require_writable
+from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 from .events import stream_events
 from .running import RunOptions, output_to, run
@@ -41,9 +41,9 @@ class ResearchOptions(RunOptions, total=False):
     single_shot: bool
 
 
-@library_first
+@requires_open
 async def aresearch(
-    library: Session,
+    session: Session,
     question: str,
     *,
     sources: int | None = None,
@@ -64,7 +64,7 @@ async def aresearch(
     """Answer a question from the papers alone, or resume the run; the result is the JSON of `research --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         question: what to answer; `answered` in the result is false when nothing was found, and None when passages were
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: papers that the answer may draw on at most; from the settings if omitted.
@@ -84,23 +84,23 @@ async def aresearch(
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    require_writable(library)
+    require_writable(session)
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    return await run(request, library, output_to(out, formats, force, page_images), strict, on_event)
+    return await run(request, session, output_to(out, formats, force, page_images), strict, on_event)
 
 
-research = library_first(blocking(aresearch))
+research = requires_open(blocking(aresearch))
 
 
-@library_first
+@requires_open
 def astream_research(
-    library: Session, question: str, **options: Unpack[ResearchOptions]
+    session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
     """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
 
     Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `aresearch` raises.
     """
-    return stream_events(lambda emit: aresearch(library, question, **options, on_event=emit))
+    return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))

@@ -30,7 +30,7 @@ __all__ = [
     "SectionKind",
     "SectionSettings",
     "StyleSettings",
-    "option_of",
+    "find_option",
 ]
 
 
@@ -159,7 +159,7 @@ class QuestionLimits:
     fresh: bool = _option("Answer again, without reusing cached answers.", value=False)
 
 
-def option_of(group: type, name: str) -> Option:
+def find_option(group: type, name: str) -> Option:
     """The option of a field."""
     found: Option = next(item.metadata["option"] for item in fields(group) if item.name == name)
     return found

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from ..citations.export.evidence_report import ReportImages
 from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.section_files import prepare_folder
+from ..documents.sandbox import in_thread
+from ..errors import InputError
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
+from ..runs.edited_text import with_edited_sections
+from ..runs.evidence_images import CitedPages, cited_pages, report_figures
 from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
-from ..runs.output_files import Output, SavedRun, run_and_save
-from ..runs.run_requests import ResearchRequest, RunRequest, SectionRequest
+from ..runs.output_files import public_record, save
 from ..runs.result_record import ResultRecord
+from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
 from ..stores.backends import backend_of
-from ..stores.run_records import RunRecord
-from .arguments import formats_of
+from ..stores.run_register import RunRecord
+from .arguments import parse_formats
 
 __all__ = [
     "FORMATS",
@@ -69,14 +77,86 @@ def output_to(
     page_images: bool = False,
 ) -> Output | None:
     """Where the files go; None when no folder is given. Raises `ArgumentError`."""
-    wanted = formats_of(formats, out)
+    wanted = parse_formats(formats, out)
     return None if out is None else Output(Path(out), wanted, force, page_images)
 
 
 async def run(
-    request: RunRequest, library: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
+    request: RunRequest, session: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
 ) -> ResultRecord:
     """The public record of the request; raises as `run_and_save` does."""
     if strict is not None:
-        library = library.with_settings(strict=strict)
-    return (await run_and_save(request, library, output, on_event=on_event or ignore)).record
+        session = session.with_settings(strict=strict)
+    return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output folder of a run, the formats besides markdown, and whether edited files are replaced.
+
+    With `page_images` the evidence report shows the pages of PDFs that citations rest on.
+    """
+
+    folder: Path
+    formats: tuple[Format, ...] = ()
+    force: bool = False
+    page_images: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """A finished run whose files are written: its public JSON, and whether an earlier run had finished it."""
+
+    record: ResultRecord
+    finished_earlier: bool
+
+
+async def run_and_save(
+    request: RunRequest,
+    session: Session,
+    output: Output | None = None,
+    *,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
+) -> SavedRun:
+    """Run a request, resume it, or return what an earlier run finished.
+
+    Files are written when there is an `output`. Raises as `run_request` and `save_section` do.
+    """
+    if output is None:
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        return SavedRun(public_record(finished.record), finished.finished_earlier)
+    async with _output_folder(output.folder):
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+    record, edited = finished.record, dict[str, Path]()
+    if "sections" in record and not output.force:
+        record, edited = await with_edited_sections(record, output.folder, session)
+    pages = await in_thread(cited_pages, record, session.library) if output.page_images else CitedPages()
+    for line in pages.notices:
+        on_notice(f"Note: {line}")
+    figures = await asyncio.to_thread(report_figures, record, session.library)
+    images = ReportImages(pages.images, figures)
+    saved = await save(
+        record, output.folder, output.formats, home=session.home, force=output.force, images=images, edited=edited
+    )
+    return SavedRun(saved, finished.finished_earlier)
+
+
+@asynccontextmanager
+async def _output_folder(folder: Path) -> AsyncIterator[None]:
+    """Check that the folder is writable before anything is paid for; removes new folders again on wrong input."""
+    made = await asyncio.to_thread(_make, folder)
+    try:
+        yield
+    except InputError:
+        for path in made:
+            with suppress(OSError):  # somebody else has put something there
+                path.rmdir()
+        raise
+
+
+def _make(folder: Path) -> list[Path]:
+    """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    prepare_folder(folder)
+    return missing

@@ -6,9 +6,11 @@ from ..graph.session import Session, create_session
 from ..models.http.failures import EndpointUnreachableError
 from ..models.journal.single_flight import CallLocks
 from ..runs.execution import RunUnderWayError
-from ..stores.backends import backend_of
+from ..stores.backends import Listener, ServerJobs, ServerRegistry, Uploads, backend_of
 from ..stores.home import Home
-from ..stores.job_records import (
+from ..stores.library import UnknownPaperError
+from ..stores.postgres.database import ConnectionLostError, DatabaseError, LeaseLostError
+from ..stores.server_jobs import (
     ACTIVE,
     EventBatch,
     EventPage,
@@ -17,13 +19,10 @@ from ..stores.job_records import (
     JobOrder,
     JobState,
     KeyUse,
+    RequestKeys,
+    UnregisteredJobs,
 )
-from ..stores.library import UnknownPaperError
-from ..stores.local.server_register import UnregisteredJobs
-from ..stores.postgres.database import ConnectionLostError, DatabaseError, LeaseLostError
-from ..stores.recent_endings import RecentEndings
-from ..stores.server_protocols import Listener, Membership, RequestKeys, ServerJobs, Uploads
-from ..stores.sign_in_sessions import MAX_AGE, SignInSessions
+from ..stores.server_sessions import MAX_AGE, RecentEndings, SignInSessions
 
 __all__ = [
     "ACTIVE",
@@ -41,11 +40,11 @@ __all__ = [
     "KeyUse",
     "LeaseLostError",
     "Listener",
-    "Membership",
     "RecentEndings",
     "RequestKeys",
     "RunUnderWayError",
     "ServerJobs",
+    "ServerRegistry",
     "Session",
     "SignInSessions",
     "UnknownPaperError",
@@ -56,6 +55,6 @@ __all__ = [
 ]
 
 
-def join_servers(home: Home) -> Membership:
+def join_servers(home: Home) -> ServerRegistry:
     """Enter a prepared home as one of its servers; blocks. Raises `InputError` if a folder has a server already."""
     return backend_of(home.prepare()).join_servers()

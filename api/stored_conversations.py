@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runs.listings import (
+from ..runs.transcript import (
     conversation_record,
     conversation_summary,
     require_turns,
@@ -12,8 +12,8 @@ from ..runs.listings import (
     write_transcript,
 )
 from ..stores.backends import backend_of
+from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 from ..stores.home import Home
-from ..stores.run_records import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 
 __all__ = [
     "ConversationEntry",

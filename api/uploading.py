@@ -23,17 +23,17 @@ from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ConvertedFiles, PdfReading
 from ..ingestion.sources import ENDINGS, Sources, as_one, read_as, read_sources
 from ..models.journal.budget import bill_to
+from ..stores.backends import Uploads as Uploads
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.local.local_uploads import UPLOAD
-from ..stores.server_protocols import Uploads as Uploads
+from ..stores.uploads import UPLOAD
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD
 
 
 async def aingest_upload(
-    library: Session,
+    session: Session,
     upload_id: str,
     files: Sequence[Path],
     bib: Path | None,
@@ -47,17 +47,17 @@ async def aingest_upload(
     A file of a key that the library has for another paper is refused unless it `replaces` that paper. New papers have
     their figures described if a vision model is configured. Raises as `aingest` does.
     """
-    settings = library.settings
+    settings = session.settings
     sources = Sources((), (), (), ())
     if files or bib is None:
-        converted = ConvertedFiles(library.home.converted)
+        converted = ConvertedFiles(session.home.converted)
         sources = await in_thread(read_sources, files, bib, (), converted, PdfReading.of(settings))
-    sources, known = await asyncio.to_thread(_select_new, sources, library, uploads, replaces=replaces)
-    with bill_to(upload_id, library.budget(upload_id)):
+    sources, known = await asyncio.to_thread(_select_new, sources, session, uploads, replaces=replaces)
+    with bill_to(upload_id, session.budget(upload_id)):
         chunking = (settings.chunk_tokens, settings.chunk_overlap)
-        report = await ingest_sources(library.library, sources, on_event=on_event, chunking=chunking)
-    updated, problems = await _update_entries(library.library, bib, known, report) if bib else ([], [])
-    undescribed = await _describe_new(library, upload_id, [*report.added, *report.updated], on_event)
+        report = await ingest_sources(session.library, sources, on_event=on_event, chunking=chunking)
+    updated, problems = await _update_entries(session.library, bib, known, report) if bib else ([], [])
+    undescribed = await _describe_new(session, upload_id, [*report.added, *report.updated], on_event)
     return replace(
         report,
         updated=(*report.updated, *updated),
@@ -135,19 +135,19 @@ async def _describe_new(
     return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
-async def apaper_sources(library: Session) -> dict[str, str]:
+async def apaper_sources(session: Session) -> dict[str, str]:
     """Return the file of each paper by its key."""
-    return {paper.key: paper.source for paper in await asyncio.to_thread(library.library.papers)}
+    return {paper.key: paper.source for paper in await asyncio.to_thread(session.library.papers)}
 
 
-async def aremove_orphans(library: Session, uploads: Uploads, among: Collection[str]) -> None:
+async def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) -> None:
     """Delete the files of these uploads that belong to no paper."""
-    await asyncio.to_thread(remove_orphans, library.library, uploads, among)
+    await asyncio.to_thread(remove_orphans, session.library, uploads, among)
 
 
-def stored_bytes(library: Session, *, without: Collection[str] = ()) -> int:
+def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:
     """Sum up the sizes of uploaded and fetched files, but for the uploads `without`; blocks."""
-    backend = backend_of(library.home)
+    backend = backend_of(session.home)
     stored = {**backend.uploads().files(), **backend.plots().files()}
     uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)
-    return uploaded + sum(file.stat().st_size for file in library.home.added.rglob("*") if file.is_file())
+    return uploaded + sum(file.stat().st_size for file in session.home.added.rglob("*") if file.is_file())

@@ -20,13 +20,12 @@ from ..experiment import (
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
-from ..runs.run_requests import RunKind, SectionRequest
 from ..runs.result_record import ResultRecord
-from ..stores.backends import backend_of
+from ..runs.run_requests import RunKind, SectionRequest
+from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
-from ..stores.run_records import PLOT_SET, PLOTS_KEPT
-from ..stores.server_protocols import Uploads
-from .arguments import ArgumentError, library_first, require_writable, section_kind
+from ..stores.run_register import PLOT_SET, PLOTS_KEPT
+from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .events import stream_events
 from .running import OutputOptions, RunOptions, output_to, run
@@ -56,9 +55,9 @@ __all__ = [
 ]
 
 
-@library_first
+@requires_open
 async def awrite_section(
-    library: Session,
+    session: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     *,
@@ -73,7 +72,7 @@ async def awrite_section(
     """Write a section, or resume it; the result is the section's JSON.
 
     Args:
-        library: an open library.
+        session: an open library.
         kind: the section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files; none are written if omitted.
@@ -87,12 +86,12 @@ async def awrite_section(
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(library, section_kind(kind), experiment, on_event, fresh, strict, **output)
+    return await _write(session, section_kind(kind), experiment, on_event, fresh, strict, **output)
 
 
-@library_first
+@requires_open
 async def awrite_paper(
-    library: Session,
+    session: Session,
     experiment: Experiment | dict[str, Any] | Path | str,
     *,
     out: Path | str | None = None,
@@ -106,7 +105,7 @@ async def awrite_paper(
     """Write all six sections of a paper as one run, or resume it; the result is the JSON of `paper --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files of the paper and of each section; none are written if omitted.
         formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown; they need `out`.
@@ -119,12 +118,12 @@ async def awrite_paper(
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(library, "paper", experiment, on_event, fresh, strict, **output)
+    return await _write(session, "paper", experiment, on_event, fresh, strict, **output)
 
 
-@library_first
+@requires_open
 def astream_section(
-    library: Session,
+    session: Session,
     kind: SectionKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     **options: Unpack[RunOptions],
@@ -134,19 +133,19 @@ def astream_section(
     Closing the stream early pauses the run; the same call resumes it. While read, raises what
     `awrite_section` raises.
     """
-    return stream_events(lambda emit: awrite_section(library, kind, experiment, **options, on_event=emit))
+    return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
 
 
-@library_first
+@requires_open
 def astream_paper(
-    library: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
+    session: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
 
     The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
     the stream early pauses the run. While read, raises what `awrite_paper` raises.
     """
-    return stream_events(lambda emit: awrite_paper(library, experiment, **options, on_event=emit))
+    return stream_events(lambda emit: awrite_paper(session, experiment, **options, on_event=emit))
 
 
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
@@ -167,7 +166,7 @@ def named_plot_sets(home: Home) -> set[str]:
 
 
 async def _write(
-    library: Session,
+    session: Session,
     kind: RunKind,
     experiment: Experiment | dict[str, Any] | Path | str,
     on_event: OnEvent | None,
@@ -175,13 +174,13 @@ async def _write(
     strict: bool | None,
     **output: Unpack[OutputOptions],
 ) -> ResultRecord:
-    require_writable(library)
+    require_writable(session)
     given, source = _experiment(experiment)
-    return await run(SectionRequest(kind, given, source, fresh), library, output_to(**output), strict, on_event)
+    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), strict, on_event)
 
 
-write_section = library_first(blocking(awrite_section))
-write_paper = library_first(blocking(awrite_paper))
+write_section = requires_open(blocking(awrite_section))
+write_paper = requires_open(blocking(awrite_paper))
 
 
 def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:

@@ -12,19 +12,18 @@ from ..models.http.limiter import SystemClock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from ..zotero.sync import SyncReport as SyncReport
-from ..zotero.sync import sync_reading
-from ..zotero.watching import watch_zotero
+from ..zotero.syncing import SyncReport as SyncReport
+from ..zotero.syncing import sync_reading, watch_zotero
 from ..zotero.zotero_source import ZoteroReading as ZoteroReading
 from ..zotero.zotero_source import ZoteroRequest as ZoteroRequest
 from ..zotero.zotero_source import read_zotero
-from .arguments import library_first, one_or_more, require_writable
+from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 
 
-@library_first
+@requires_open
 async def async_zotero(
-    library: Session,
+    session: Session,
     collections: Sequence[str] | str = (),
     *,
     group: str = "",
@@ -34,7 +33,7 @@ async def async_zotero(
     """Bring Zotero's items into the library, and remove what was deleted there; the JSON of `sync zotero --json`.
 
     Args:
-        library: an open library.
+        session: an open library.
         collections: names, paths or keys of collections, each with those below it; the whole library if omitted.
         group: name or id of a group, to sync its library instead of your own.
         prune: also remove papers that only earlier syncs of other collections brought.
@@ -43,10 +42,10 @@ async def async_zotero(
     Raises `ZoteroError` when neither Zotero's local API nor its database can be read, `InputError` for an unknown
     collection or group and for a damaged state, and any error of the embedding model, with finished papers kept.
     """
-    require_writable(library)
+    require_writable(session)
     request = ZoteroRequest(group, one_or_more(collections), prune)
-    reading = await aread_zotero(library.settings, request)
-    return (await async_reading(library, reading, request, dry_run=dry_run)).as_dict()
+    reading = await aread_zotero(session.settings, request)
+    return (await async_reading(session, reading, request, dry_run=dry_run)).as_dict()
 
 
 async def aread_zotero(
@@ -59,7 +58,7 @@ async def aread_zotero(
 
 
 async def async_reading(
-    library: Session,
+    session: Session,
     reading: ZoteroReading,
     request: ZoteroRequest,
     *,
@@ -69,10 +68,10 @@ async def async_reading(
 ) -> SyncReport:
     """Make the library hold what was read of Zotero, billed to a run of its own; raises as `async_zotero` does."""
     run = f"sync-{secrets.token_hex(6)}"
-    with bill_to(run, library.budget(run)):
+    with bill_to(run, session.budget(run)):
         return await sync_reading(
-            library.library,
-            library.settings,
+            session.library,
+            session.settings,
             reading,
             request,
             dry_run=dry_run,
@@ -92,4 +91,4 @@ async def awatch_zotero(
     await watch_zotero(settings, home, request, sync, SystemClock(), on_notice)
 
 
-sync_zotero = library_first(blocking(async_zotero))
+sync_zotero = requires_open(blocking(async_zotero))

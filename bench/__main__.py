@@ -41,7 +41,7 @@ from bench import (
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),
@@ -138,7 +138,7 @@ async def _rows(parts: list[str], rounds: int) -> list[Row]:
         return rows
     experiment = load_experiment(chosen.experiment)
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
-        home = Home(Path(folder) / ".citeloom")
+        home = FolderHome(Path(folder) / ".citeloom")
         _log("ingest: against the embedder alone ...")
         taken_in = await ingest.measure(home, chosen)
         if "ingest" in parts:

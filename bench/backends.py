@@ -18,8 +18,9 @@ from typing import Any
 
 from bench.retrieval import DEPTH, MOST_QUERIES, SETS, _ndcg, _recall, _Remembering, fill, load
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.retrieval import Retrieval, retrieve
 
 STAGES = {"BM25": Retrieval("bm25"), "vectors": Retrieval("dense"), "as usual": Retrieval()}
@@ -69,7 +70,7 @@ async def on_sets(
 
         embedding = _Remembering()
         with tempfile.TemporaryDirectory() as folder:
-            homes = {"folder": Home(Path(folder)), "PostgreSQL": find_home(parse_home(address()))}
+            homes = {"folder": FolderHome(Path(folder)), "PostgreSQL": find_home(parse_home(address()))}
             if milvus is not None:
                 homes["PostgreSQL and Milvus"] = find_home(parse_home(address()), vectors=parse_vectors(milvus()))
             opened = {store: Library.open(home, embedding) for store, home in homes.items()}

@@ -34,8 +34,8 @@ from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 
 STAGES: Final = ("searched", "proposed", "read", "shown")
 CONTEXT: Final = 1_000_000  # tokens: nothing is shortened, and no server is asked for its size
@@ -198,7 +198,7 @@ async def _covered(
     *,
     single_shot: bool,
 ) -> list[Covered]:
-    library = RecordingLibrary.open(Home(home), LocalEmbedding(), on_notice=_log)
+    library = RecordingLibrary.open(FolderHome(home), LocalEmbedding(), on_notice=_log)
     try:
         await _complete(library, corpus)
         with Journal.open(library.home.journal) as journal:

@@ -29,6 +29,7 @@ from citeloom.models.embeddings.bundled_models import count_tokens
 from citeloom.models.embeddings.remote import BATCH, BATCHES_AT_ONCE
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 PAPERS, WORDS, SECTIONS = 200, 5_000, 8
 TARGET = 1.3
@@ -58,7 +59,7 @@ async def measure(material: Material, rounds: int) -> list[Row]:
         papers = Path(place) / "papers"
         papers.mkdir()
         write_papers(papers, material)
-        homes = (Home(Path(place) / f"home{number}") for number in range(rounds))
+        homes = (FolderHome(Path(place) / f"home{number}") for number in range(rounds))
         again: list[float] = []
         chunks: list[Chunk] = []
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.bare import BareClient
 from bench.evidence import AT_ONCE, search, settings_for
 from citeloom.graph.session import open_session
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     asked = json.loads(given.asked.read_text(encoding="utf-8"))
 
     async def ours() -> float:
-        with open_session(settings_for(given.url, AT_ONCE), Home(given.home)) as bench:
+        with open_session(settings_for(given.url, AT_ONCE), FolderHome(given.home)) as bench:
             return await search(bench, asked["queries"])
 
     async def bare() -> float:

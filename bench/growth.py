@@ -25,8 +25,8 @@ import numpy as np
 from bench.papers import material
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embeddings.protocol import Vector, Vectors
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
@@ -185,7 +185,7 @@ def _run(what: str, home: Path, size: int) -> dict[str, float]:
 def _child(what: str, folder: Path, size: int) -> dict[str, float]:
     passages = texts_of([path for group in material().groups for path in group])
     embedding = GivenVectors()
-    library = Library.open(Home(folder), embedding)
+    library = Library.open(FolderHome(folder), embedding)
     began, before = time.perf_counter(), library.chunk_count()
     if what == "search":
         found = asyncio.run(search(library, embedding, passages))

@@ -25,13 +25,18 @@ from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
-from citeloom.stores.milvus.milvus_rows import MilvusRows
-from citeloom.stores.milvus.paper_rows import stored_papers, write_papers
-from citeloom.stores.milvus.row_records import IndexedChunk, IndexedText
-from citeloom.stores.milvus.word_weights import WordCounts, chunk_vector, fields_of, query_vector
+from citeloom.stores.milvus.milvus_rows import IndexedChunk, IndexedText, MilvusRows
+from citeloom.stores.milvus.word_weights import (
+    WordCounts,
+    chunk_vector,
+    fields_of,
+    query_vector,
+    stored_papers,
+    write_papers,
+)
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.postgres import postgres_catalog
-from citeloom.stores.postgres.bm25 import analyze
+from citeloom.stores.text_analysis import analyze
 
 CHUNKS = 50  # of a paper
 TERMS = 200  # of a chunk, nearly those of 400 tokens

@@ -20,8 +20,8 @@ from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.extractive.statement_needs import parts_of
 from citeloom.roles.protocols import EvidenceReader, Need, Purpose
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.window_search import WindowLimits, propose_windows
 
 ASKED = 60  # questions per row
@@ -53,7 +53,7 @@ async def _table(sets: dict[str, RetrievalSet]) -> str:
             ("another field", other, list(other.queries)),
         ]
         with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
-            library = Library.open(Home(Path(folder)), LocalEmbedding())
+            library = Library.open(FolderHome(Path(folder)), LocalEmbedding())
             try:
                 await fill(library, documents)
                 reader = extractive_roles(library.embedding, summary_words=60).answering.reader

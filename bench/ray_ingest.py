@@ -19,8 +19,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Planned
 from citeloom.ingestion.ray_cluster import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 
 WORDS = 700
 WORKERS = 2
@@ -28,7 +28,7 @@ WORKERS = 2
 
 async def take_in(home: Path, papers: Path, ray: RayRequest | None) -> tuple[float, float, str]:
     """Seconds until the work is planned, and in all; and the library's version."""
-    library = Library.open(Home(home), LocalEmbedding())
+    library = Library.open(FolderHome(home), LocalEmbedding())
     began = time.perf_counter()
     planned = 0.0
 

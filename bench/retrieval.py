@@ -25,8 +25,8 @@ from bench.papers import ROOT
 from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
 from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
 from citeloom.models.embeddings.protocol import Vector
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.vector_cache import VectorCache
 from citeloom.tools.reranking import PairScorer
@@ -117,7 +117,7 @@ class _RememberingScorer(Reranker):
 
 async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
-        library = Library.open(Home(Path(folder)), _Remembering())
+        library = Library.open(FolderHome(Path(folder)), _Remembering())
         try:
             await fill(library, given.documents)
             scorer = _RememberingScorer()

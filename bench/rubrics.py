@@ -22,6 +22,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 OTHER_FIELDS = (
     "What is the best temperature for baking sourdough bread?",
@@ -44,7 +45,7 @@ def measure() -> None:
         if home == folder:
             with open_library(home) as library:
                 ingest(library, [shared / "corpus" / "papers"], bib=shared / "corpus" / "library.bib")
-        asyncio.run(_measured(rubrics, Home(Path(home))))
+        asyncio.run(_measured(rubrics, FolderHome(Path(home))))
 
 
 async def _measured(rubrics: Sequence[Mapping[str, Any]], home: Home) -> None:

@@ -32,7 +32,8 @@ from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change, PaperRecord, removal
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
-from citeloom.stores.postgres.revision import revise
+from citeloom.stores.postgres.database import revise
+from citeloom.stores.text_analysis import analyze
 from tests.support.journal_calls import once
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
@@ -128,7 +129,7 @@ class _Asked:
 
 def _asked(library: Library) -> _Asked:
     keys = [f"paper{number:05}" for number in range(20)]
-    terms = sorted(set(library.fulltext.analyze(" ".join(words(random.Random(1), 15)))))
+    terms = sorted(set(analyze(" ".join(words(random.Random(1), 15)))))
     return _Asked(paper(10_000).vectors[0], keys, [chunk_id(key, index) for key in keys for index in (3, 7)], terms)
 
 

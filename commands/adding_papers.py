@@ -18,7 +18,7 @@ from .options import (
     MaxCallsOption,
     MaxCostOption,
     MaxTokensOption,
-    command_here,
+    command_on_home,
     command_session,
     resolve,
 )
@@ -181,7 +181,7 @@ def ingest(
             result(f"{counted(figures['described'], 'figure')} described.")
     if stopped is not None:
         notice(f"The papers are ingested, but not all figures are described: {stopped}")
-        notice_command("Continue with:", command_here("papers describe"))
+        notice_command("Continue with:", command_on_home("papers describe"))
     if record["refused"] or stopped is not None or figures["refused"]:
         raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
 

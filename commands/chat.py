@@ -11,7 +11,15 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .options import HomeOption, JsonOption, command_here, complete_conversations, records_of, resolve, takes_options
+from .options import (
+    HomeOption,
+    JsonOption,
+    command_on_home,
+    complete_conversations,
+    readable_records,
+    resolve,
+    takes_options,
+)
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption
@@ -76,10 +84,9 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from ..api.homes import library_contents
     from ..api.stored_conversations import new_thread_id
     from .shell import display, input
-    from .shell.background_open import NO_PAPERS, Opening
     from .shell.repl import converse
-    from .shell.resume import behind_the_prompt, restore
-    from .shell.shell import Shell
+    from .shell.research_commands import finish_opening, restore
+    from .shell.shell import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
     shelf = library_contents(home)
@@ -93,7 +100,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     if thread is not None:
         restore(shell, home, thread)
     if shelf.keys:
-        shell.behind = asyncio.ensure_future(behind_the_prompt(shell, settings, home))
+        shell.behind = asyncio.ensure_future(finish_opening(shell, settings, home))
     interactive = input.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
@@ -109,14 +116,14 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
             shell.behind.cancel()
         await opening.close()
     if shell.turns:
-        notice_command("To continue this conversation:", command_here(f"chat --thread {shell.thread_id}"))
+        notice_command("To continue this conversation:", command_on_home(f"chat --thread {shell.thread_id}"))
     return 0 if interactive else code
 
 
-def _opened(home: str | None) -> Home:
+def _open_home(home: str | None) -> Home:
     """The home of a command, after the conversations that have expired were deleted."""
     settings, found = resolve(home)
-    found = records_of(found)
+    found = readable_records(found)
     if found.copy_of is None:
         run_async(forget_expired(settings, found))
     return found
@@ -139,7 +146,7 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    entries = stored.list_conversations(_opened(home))
+    entries = stored.list_conversations(_open_home(home))
     if as_json:
         result_json([stored.conversation_summary(entry) for entry in entries])
         return
@@ -157,7 +164,7 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
     """Show a conversation: its questions and answers, with the references of all."""
     from ..api import stored_conversations as stored
 
-    found = _opened(home)
+    found = _open_home(home)
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     if as_json:
@@ -178,7 +185,7 @@ def export_conversation(
     """Export a conversation to a file; never overwrites a file that you edited."""
     from ..api import stored_conversations as stored
 
-    found = _opened(home)
+    found = _open_home(home)
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=force)
@@ -203,7 +210,7 @@ def delete_conversations(
     from ..api.homes import require_writable_home
     from ..api.stored_conversations import find_conversation
 
-    found = _opened(home)
+    found = _open_home(home)
     require_writable_home(found)
     for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
         run_async(delete_conversation(found, entry.thread_id))

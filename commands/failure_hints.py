@@ -21,7 +21,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _TOO_LITTLE: Final = 2 * 1024 * 1024
 
 
-def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
+def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     """A one-line message if a full disk caused the error, else None.
 
     Args:
@@ -32,7 +32,7 @@ def full_disk(error: BaseException, places: Sequence[Path]) -> str | None:
     # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
-    if not full and not any(_says_so(link) for link in links):
+    if not full and not any(_reports_full_disk(link) for link in links):
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
     return f"{where}; completed work is saved. Free some space and run the same command to resume."
@@ -52,7 +52,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting += link.exceptions
 
 
-def _says_so(error: BaseException) -> bool:
+def _reports_full_disk(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     return "database or disk is full" in str(error)
@@ -87,7 +87,7 @@ def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
     return [*kept, flag, value]
 
 
-def repeat_hint(error: Any, arguments: Sequence[str]) -> str:
+def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
     """The remedy where a usage error comes from several values of a repeatable option; empty for any other error."""
     if (given := getattr(error, "param", None)) is not None:  # --format a,b
         value = error.message.removeprefix("Value error, ").partition(" is not ")[0]
@@ -99,7 +99,7 @@ def repeat_hint(error: Any, arguments: Sequence[str]) -> str:
     return next((_hint(name) for name in _followed_by_two(arguments) if name in repeatable), "")
 
 
-def require_no_value(option: str, values: Sequence[str], file: object) -> None:
+def require_single_value(option: str, values: Sequence[str], file: object) -> None:
     """Raise `InputError` if what was taken for a file is a further value of a repeatable option."""
     if str(file) in values:
         raise InputError(f"{file} is a value of {option}, not a file.", help=_hint(option).strip())
@@ -119,10 +119,10 @@ def _hint(option: str) -> str:
     return f" Give {option} once for each value."
 
 
-def name_program(command: Any) -> None:
+def use_argv_name(command: Any) -> None:
     """Make the examples in the help of a command and its subcommands start the way this process was started."""
     for text in ("help", "short_help", "epilog"):
         if written := getattr(command, text, None):
             setattr(command, text, help_as_called(written))
     for below in getattr(command, "commands", {}).values():
-        name_program(below)
+        use_argv_name(below)

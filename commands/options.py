@@ -79,7 +79,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     return settings, found
 
 
-def command_here(arguments: str) -> str:
+def command_on_home(arguments: str) -> str:
     """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
     from ..api.homes import shown_address
 
@@ -91,7 +91,7 @@ def home_in_use() -> list[Path]:
     return list(_in_use)
 
 
-def records_of(home: Home) -> Home:
+def readable_records(home: Home) -> Home:
     """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
     from ..api.homes import records_home
 

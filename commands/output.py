@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,6 @@ from .terminal_text import end_with_command, json_text, one_line, printable, ter
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
-    from ..api.spending import Usage
-    from .live_view import RunProgress
 
 
 _CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
@@ -47,29 +45,6 @@ def result_json(record: Any) -> None:
 def announce_home(name: object, *, exists: bool) -> None:
     """Print the home that the command works on, and that it is new if the command creates it."""
     notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
-
-
-@contextmanager
-def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
-    """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
-
-    `spent` returns the usage so far; it is called several times a second.
-    """
-    from ..api.spending import Usage
-    from .live_view import LiveProgress, RunProgress, RunView
-
-    view = RunView(spent or Usage)
-    if not sys.stderr.isatty():
-        yield RunProgress(lambda event: notice(f"  {_shortened(event['text'], 110)}{view.paid()}"))
-        return
-    from rich.console import Console
-
-    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shortened(text, width)))
-    try:
-        progress.show()
-        yield progress
-    finally:
-        progress.hide()
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:
@@ -110,7 +85,7 @@ def ingest_progress() -> Iterator[Any]:
                 bar.update(task, description="describing figures", total=event.total, completed=event.done)
             line = _ingest_line(event)
             if line and not isinstance(event, Stored):
-                bar.console.print(_escaped(one_line(line)), style="dim", highlight=False)
+                bar.console.print(_escape(one_line(line)), style="dim", highlight=False)
 
         yield show
 
@@ -153,12 +128,7 @@ def _ingest_line(event: IngestEvent) -> str:
     return ""
 
 
-def _shortened(text: str, width: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"
-
-
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

@@ -10,11 +10,10 @@ import typer
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionLimits
 from ..errors import InputError
-from .answer_stream import AnswerStreamView, answer_progress
-from .answer_view import next_steps, show_answer
 from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
 from .output import notice, result_json
-from .run_report import end_incomplete, report_run
+from .run_display import AnswerStreamView, answer_progress
+from .run_report import end_incomplete, next_steps, report_run, show_answer
 from .searching import split_names
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 

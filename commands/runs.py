@@ -12,10 +12,10 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import RunLimits
-from .answer_stream import answer_progress
-from .options import HomeOption, JsonOption, command_session, complete_runs, records_of, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
+from .run_display import answer_progress
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
 from .terminal_text import one_line, table
@@ -45,7 +45,7 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""
     from ..api.stored_runs import list_runs
 
-    records = list_runs(records_of(resolve(home)[1]))
+    records = list_runs(readable_records(resolve(home)[1]))
     if as_json:
         result_json(records)
         return
@@ -66,7 +66,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     """Show one run: status, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
-    record = run_async(run_details(run_id, records_of(resolve(home)[1])))
+    record = run_async(run_details(run_id, readable_records(resolve(home)[1])))
     if as_json:
         result_json(record)
         return

@@ -12,9 +12,10 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
-from .failure_hints import require_no_value
+from .failure_hints import require_single_value
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
-from .output import notice, result, result_json, section_progress
+from .output import notice, result, result_json
+from .run_display import section_progress
 from .run_report import end_incomplete, report_run
 from .terminal_text import one_line
 
@@ -121,7 +122,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment that a command was given, by position or as --exp."""
     from ..errors import InputError
 
-    require_no_value("--format", list(FileFormat), file)
+    require_single_value("--format", list(FileFormat), file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:

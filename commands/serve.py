@@ -56,10 +56,10 @@ def serve(
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    _bound_arenas()
+    _limit_arenas()
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
-    with _bound(options) as listening:
+    with _bind(options) as listening:
         join_servers(found).leave()  # or an error in one line, before anything is opened
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
@@ -89,7 +89,7 @@ def mcp(home: HomeOption = None) -> None:
         run_async(serve_stdio(session))
 
 
-def _bound_arenas() -> None:
+def _limit_arenas() -> None:
     """Let all threads share two of glibc's arenas; each of dozens would keep what it freed for itself."""
     with suppress(AttributeError, OSError, TypeError):  # another C library; on Windows `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
@@ -100,11 +100,11 @@ def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
 
     from ..server.server_options import ServerOptions
 
-    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _token_in_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
+    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     return ServerOptions(host, port, SecretStr(token) if token else None, names)
 
 
-def _token_in_file(file: str | None) -> str | None:
+def _read_token_file(file: str | None) -> str | None:
     """The token in a file, as containers get their secrets; raises `ConfigurationError` when it cannot be read."""
     if not file:
         return None
@@ -117,7 +117,7 @@ def _token_in_file(file: str | None) -> str | None:
         ) from error
 
 
-def _bound(options: ServerOptions) -> socket.socket:
+def _bind(options: ServerOptions) -> socket.socket:
     """A listening socket; raises `ConfigurationError` when the address cannot be used."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family)

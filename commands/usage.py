@@ -9,7 +9,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted, megabytes
-from .options import HomeOption, JsonOption, complete_runs, records_of, resolve
+from .options import HomeOption, JsonOption, complete_runs, readable_records, resolve
 from .output import notice, result, result_json
 from .terminal_text import one_line, table
 
@@ -41,7 +41,7 @@ def usage(
     from ..api.spending import read_spending, spending_record, usage_total
 
     settings, found = resolve(home)
-    rows = run_async(read_spending(records_of(found), run_ids or ()))
+    rows = run_async(read_spending(readable_records(found), run_ids or ()))
     records = [spending_record(row, settings.prices) for row in rows]
     total = usage_total(rows, settings.prices)
     if as_json:
@@ -70,7 +70,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     from ..api.spending import survey_journal
 
     named = resolve(home)[1]
-    record = survey_journal(records_of(named))
+    record = survey_journal(readable_records(named))
     if as_json:
         result_json(record)
         return

@@ -22,8 +22,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from ..documents import chunk_id
 from ..errors import InputError
 from ..plurals import counted
-from ..stores.backends import backend_of
-from ..stores.home_protocols import Backend, Checkpoints
+from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home_tables import HOME_TABLES, HomeTable
 from ..stores.library import Library
 from ..stores.paper_change import Change

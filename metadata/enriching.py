@@ -15,8 +15,7 @@ from typing import Any, Final, Literal
 from ..documents import Paper
 from ..documents.paper_names import identifier_of
 from ..documents.publication_status import PublicationStatus
-from ..stores.metadata_records import ServiceStatement
-from ..stores.metadata_store import MetadataStore
+from ..stores.metadata_store import MetadataStore, ServiceStatement
 from .matching import SURE, WorkCandidate, fold_name, match_paper, title_similarity
 from .service_works import CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR
 from .services import Responses, Services

@@ -12,8 +12,7 @@ from typing import Final
 from ..documents.publication_status import Notice, notice_kind
 from ..documents.safe_files import FileRefusedError, require_regular
 from ..errors import InputError
-from ..stores.metadata_records import RETRACTION_WATCH
-from ..stores.metadata_store import MetadataStore
+from ..stores.metadata_store import RETRACTION_WATCH, MetadataStore
 from .work import doi_in, field_text
 
 _COLUMNS: Final = ("OriginalPaperDOI", "RetractionDOI", "RetractionDate", "RetractionNature", "Reason")

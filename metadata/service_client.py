@@ -26,8 +26,7 @@ from ..models.http.failures import (
 from ..models.http.limiter import Clock, Limiter, SystemClock
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
 from ..settings.key_trust import host_of
-from ..stores.metadata_records import Answer
-from ..stores.metadata_store import MetadataStore
+from ..stores.metadata_store import Answer, MetadataStore
 
 if TYPE_CHECKING:
     import httpx

@@ -45,8 +45,6 @@ class ChatCaller(Protocol):
             listener: receives the text of the answer as it streams, before it is committed; a journaled answer
                 arrives at once. It does not enter the key: streamed and whole answers replay each other.
         """
-        ...
 
     async def reject(self, answer: Answer) -> None:
         """Mark an answer that failed validation, so that later runs never replay it."""
-        ...

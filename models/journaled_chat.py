@@ -17,7 +17,7 @@ from ..settings.config import RoleName, Settings
 from .chat_caller import Answer
 from .concurrency import thread_safe_cache
 from .context_size import ContextSize, infer_context_size
-from .http.dialect import Dialect
+from .http.dialect import Dialect, DialectMemory
 from .http.endpoints import ModelIdentity, canonical_json, check_url, endpoint_name
 from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
 from .http.limiter import Admission, Limiter, limiter_for
@@ -48,13 +48,6 @@ _IMAGE_TOKENS: Final = 40_000
 
 class _RetryInOtherDialect(Exception):  # noqa: N818  # not a failure: the server needs another dialect
     """The server rejected the request's dialect, and there is another one to try."""
-
-
-class DialectMemory:
-    """The dialect learned for one model at one endpoint; shared by all its callers."""
-
-    def __init__(self) -> None:
-        self.current = Dialect()
 
 
 class JournaledChat:
@@ -152,7 +145,6 @@ class JournaledChat:
             return await self._get_or_ask(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
-        """See `ChatCaller`."""
         await self._journal.reject(answer.key, self._scope)
 
     async def _ask(

@@ -382,7 +382,6 @@ class NeedsPlanner(Protocol):
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """At least one need; `papers` are titles in the library near to the question or section."""
-        ...
 
 
 class Findings(list[PassageFinding]):
@@ -398,7 +397,6 @@ class EvidenceReader(Protocol):
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """The relevant findings, best first; empty when nothing helps. `Findings` when some chunks were unreadable."""
-        ...
 
 
 class Planner(Protocol[BriefT]):
@@ -406,11 +404,9 @@ class Planner(Protocol[BriefT]):
 
     def open(self, brief: BriefT) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
-        ...
 
     async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
-        ...
 
 
 class Writer(Protocol[BriefT]):
@@ -418,7 +414,6 @@ class Writer(Protocol[BriefT]):
 
     async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
-        ...
 
     async def repair(
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
@@ -427,11 +422,9 @@ class Writer(Protocol[BriefT]):
 
         `problems` are one line each, `failing` the spans of the sentences that fail besides.
         """
-        ...
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
-        ...
 
 
 SearchPlanner = Planner[SectionBrief]
@@ -445,7 +438,6 @@ class SupportJudge(Protocol):
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """For each claim, in order, a verdict for each of its sources, in their order."""
-        ...
 
 
 class ContradictionJudge(Protocol):
@@ -465,7 +457,6 @@ class QuestionRewriter(Protocol):
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """The question after `earlier`, whose questions stand alone, the latest last."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

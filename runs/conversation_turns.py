@@ -15,15 +15,14 @@ from ..graph.conversation_graph import build_conversation_graph
 from ..graph.conversation_state import ConversationState, TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..stores.backends import backend_of
+from ..stores.backends import Checkpoints, backend_of
+from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
-from ..stores.home_protocols import Checkpoints, Conversations
-from ..stores.run_records import ConversationEntry
 from ..tools.questions.validation import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .publication_notices import with_notices
-from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 from .result_record import StoredRecord, UsageRecord, provenance, stored
+from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 
 _DAY = 86_400  # seconds
 _session: ContextVar[Session] = ContextVar("session of the current turn")
@@ -110,7 +109,7 @@ def _pending(values: Any, has_next: bool) -> PausedTurn | None:
     return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
 
 
-def _finished(thread_id: str, asked: str, number: int | None, register: Conversations) -> TurnResult | None:
+def _finished(thread_id: str, asked: str, number: int | None, register: ConversationRegister) -> TurnResult | None:
     """The turn with this number, if it is finished: whoever took it was killed before its end was registered."""
     turns = register.turns(thread_id) if number is not None else []
     found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
@@ -130,7 +129,7 @@ async def _keep_finished_turn(
 
 
 async def _keep(
-    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: Conversations
+    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
 ) -> TurnResult:
     """Store a finished turn in the register; passages are added here and not in the checkpoints."""
     past, result = values["past"], values["result"]

@@ -39,9 +39,8 @@ from ..plurals import counted
 from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
 from ..section_kinds import SectionKind
 from ..stores.backends import backend_of, written_files
-from ..stores.home_protocols import WrittenHashes
 from ..stores.library import Library
-from ..stores.run_records import EditedSentence, RunRecord
+from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
 from .output_files import free_file_name
 from .result_files import ResultFiles
 from .result_record import StoredRecord, provenance, stored
@@ -339,7 +338,7 @@ async def with_edited_sections(
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
 
 
-def _edited_files(record: StoredRecord, folder: Path, written: WrittenHashes) -> dict[str, Path]:
+def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
     """The markdown files of the paper's sections that are not as the run wrote them, by section."""
     found = {}
     for section in record["sections"]:

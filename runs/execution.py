@@ -19,13 +19,12 @@ from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.journal import Journal
-from ..stores.backends import backend_of
+from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home import Home
-from ..stores.home_protocols import Backend, Checkpoints, Runs
-from ..stores.run_records import PLOT_SET, NewRun, RunRecord
+from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
 from .publication_notices import with_notices
-from .run_requests import OnNotice, RunRequest
 from .result_record import StoredRecord, provenance, stored
+from .run_requests import OnNotice, RunRequest
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
 _session: ContextVar[Session] = ContextVar("session of the current run")
@@ -72,7 +71,7 @@ async def run_request(
                 return await _advance(request, run, session, register, saver, on_event, on_notice)
 
 
-def begin_run(request: RunRequest, session: Session, register: Runs, on_notice: OnNotice) -> RunRecord:
+def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
     """Register a valid request as a new run, or find the run that it repeats; blocks."""
     if request.thread_id is not None:
         return register.get(request.thread_id)
@@ -105,7 +104,7 @@ async def _advance(
     request: RunRequest,
     run: RunRecord,
     session: Session,
-    register: Runs,
+    register: RunRegister,
     saver: Checkpoints,
     on_event: OnEvent,
     on_notice: OnNotice,
@@ -165,7 +164,7 @@ def _place(kind: str, state: Any) -> str:
 
 
 async def _note_stop(
-    error: BaseException, run: RunRecord, session: Session, register: Runs, saver: Checkpoints
+    error: BaseException, run: RunRecord, session: Session, register: RunRegister, saver: Checkpoints
 ) -> None:
     """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
@@ -248,7 +247,7 @@ def _delete_plots(run: RunRecord, backend: Backend) -> None:
         plots.remove(unused, plots.names(unused))
 
 
-async def _forget(run: RunRecord, journal: Journal, register: Runs, saver: Checkpoints) -> None:
+async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
     """Remove a run from all stores, the register last: after a kill in between it can be deleted again."""
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)

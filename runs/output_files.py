@@ -25,7 +25,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..stores.backends import written_files
 from ..stores.home import Home
-from ..stores.home_protocols import WrittenHashes
+from ..stores.run_register import WrittenFiles
 from .result_files import ALWAYS, ResultFiles, json_text, name_of
 from .result_record import ResultRecord, StoredRecord, public_record, stored
 
@@ -123,12 +123,12 @@ async def save_section(
     return await in_thread(write)
 
 
-def _free(out: Path, name: str, formats: Sequence[str], written: WrittenHashes, force: bool) -> FreeName:
+def _free(out: Path, name: str, formats: Sequence[str], written: WrittenFiles, force: bool) -> FreeName:
     return free_file_name(out, name, (*ALWAYS, *formats), written, force=force)
 
 
 def free_file_name(
-    out: Path, name: str, suffixes: Sequence[str], written: WrittenHashes, *, force: bool = False
+    out: Path, name: str, suffixes: Sequence[str], written: WrittenFiles, *, force: bool = False
 ) -> FreeName:
     """The name under which these files replace nothing that the user edited; `force` replaces it."""
     return FreeName(name) if force else free_name(out, name, suffixes, written.has)

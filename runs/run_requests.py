@@ -20,7 +20,7 @@ from ..models.embeddings.bundled_models import LocalEmbedding
 from ..settings.config import EXTRACTIVE, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
-from ..stores.run_records import RunRecord
+from ..stores.run_register import RunRecord
 from ..text.normalize import is_latin
 from ..tools.paper_search import year_range
 from ..tools.questions.validation import plain_question

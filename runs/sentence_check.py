@@ -27,7 +27,7 @@ from ..roles.extractive.passage_details import without_details
 from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_records import EditedSentence
+from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
 

@@ -11,8 +11,8 @@ from typing import Any
 from ..citations.html_escaping import inert
 from ..citations.references import places_line
 from ..errors import InputError
+from ..stores.conversation_register import ConversationEntry, KeptTurn
 from ..stores.home import Home
-from ..stores.run_records import ConversationEntry, KeptTurn
 from .output_files import public_record, write_own_file
 from .result_record import ResultRecord, stored
 

@@ -1,9 +1,12 @@
-"""The server as one ASGI application."""
+"""The server as one ASGI application, and its parts: opened when it starts, and again when it was evicted."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 from typing import Final
 
@@ -13,10 +16,10 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..api.homes import Home
+from ..errors import CiteloomError
 from ..settings.config import Settings
 from .guard import Guard
-from .lifespan import served
-from .mcp_transports import PATH, McpEndpoint
+from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
 from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
 from .pages.html import handle_page_errors
@@ -31,9 +34,13 @@ from .routes import (
     writing,
 )
 from .server_options import ServerOptions
-from .server_state import open_state
+from .server_state import ServerState, open_state
 from .tokens import Tokens
 
+OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]
+_THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else
+_REJOIN_INTERVAL: Final = 2.0  # seconds until the next try to join the other servers again
+_log = logging.getLogger("citeloom.server")
 _CONNECTIONS: Final = 1024  # open at once
 _GRACE: Final = 5  # seconds for open requests at the end; runs are paused
 _DESCRIPTION = (
@@ -48,7 +55,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with served(app, lambda: open_state(settings, home, options, requests)):
+        async with keep_state_open(app, lambda: open_state(settings, home, options, requests)):
             yield
 
     app = FastAPI(
@@ -95,3 +102,53 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
+
+
+@asynccontextmanager
+async def keep_state_open(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
+    """Keep `app.state.server` open for the block; None while it joins the other servers again."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "citeloom"))
+    app.state.server = app.state.mcp = None
+    opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ending = asyncio.Event()
+    keeping = asyncio.create_task(_keep(app, open_state, opened, ending), name="server state")
+    await opened
+    try:
+        yield
+    finally:
+        ending.set()
+        await keeping
+
+
+async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None], ending: asyncio.Event) -> None:
+    while not ending.is_set():
+        try:
+            async with (
+                open_state() as state,
+                mcp_over_http(state.session, state.runs, state.options, stateless=state.shared) as sessions,
+            ):
+                app.state.server, app.state.mcp = state, sessions
+                if not opened.done():
+                    opened.set_result(None)
+                await _either(ending, state.lost)
+                if not ending.is_set():
+                    _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
+                    app.state.server = app.state.mcp = None
+        except Exception as error:
+            app.state.server = app.state.mcp = None
+            if not opened.done():
+                opened.set_exception(error)
+                return
+            if ending.is_set():
+                raise
+            _log.warning(
+                "The server cannot join the others yet: %s", error, exc_info=not isinstance(error, CiteloomError)
+            )
+            await asyncio.wait([asyncio.create_task(ending.wait())], timeout=_REJOIN_INTERVAL)
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in (first, second)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

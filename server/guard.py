@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CiteloomError
 from .orders import connection
-from .problems import ServerError, problem_of, problem_response, problem_response_of
+from .problems import ServerError, error_response, problem_response, to_problem
 from .server_options import ServerOptions
-from .server_state import state_of
-from .tokens import Tokens, session_of
+from .server_state import get_state
+from .tokens import Tokens, session_cookie
 
 SIGN_IN: Final = "/sign-in"
 _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
@@ -64,7 +64,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         connection.set(str(scope.get("client")))
-        answer = _Answer(send, scope["path"])
+        answer = _SecureSend(send, scope["path"])
         try:
             headers = Headers(scope=scope)
             self._require_host(headers)
@@ -72,7 +72,7 @@ class Guard:
             _require_own_page(scope, headers, by_token=by_token)
             self._require_rate(scope)
             if by_token or self._is_open(scope["path"]) or await _in_session(scope, headers):
-                await self._app(scope, self._limited(scope, headers, receive), answer)
+                await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
                 await self._ask_for_token(scope, headers)(scope, receive, answer)
         except Exception as error:
@@ -80,7 +80,7 @@ class Guard:
                 raise
             if not isinstance(error, CiteloomError | HTTPException):
                 _log.exception("Unexpected error in %s %s", scope["method"], scope["path"])
-            await problem_response_of(error)(scope, receive, answer)
+            await error_response(error)(scope, receive, answer)
 
     def _require_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -110,9 +110,9 @@ class Guard:
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return problem_response(problem_of(error), {"WWW-Authenticate": "Bearer"})
+        return problem_response(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
-    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+    def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """`receive` that refuses more bytes than a request may have, whatever length it states."""
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
@@ -136,7 +136,7 @@ class Guard:
         return counted
 
 
-class _Answer:
+class _SecureSend:
     """`send` that adds the security headers, and knows whether the answer has begun."""
 
     def __init__(self, send: Send, path: str) -> None:
@@ -158,7 +158,7 @@ class _Answer:
 async def _in_session(scope: Scope, headers: Headers) -> bool:
     """Whether the request has the cookie of a session; raises `ServerError` while the register is not open."""
     cookies = headers.get("cookie")
-    return bool(session_of(cookies)) and await state_of(scope["app"]).sessions.is_active(cookies)
+    return bool(session_cookie(cookies)) and await get_state(scope["app"]).sessions.is_active(cookies)
 
 
 def _require_own_page(scope: Scope, headers: Headers, *, by_token: bool) -> None:

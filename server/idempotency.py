@@ -33,7 +33,7 @@ Start = Callable[[], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeys:
-    """The keys of a library; a claim that was not settled is void once its server is gone."""
+    """The keys of a library; a claim that was not committed is void once its server is gone."""
 
     register: RequestKeys
 
@@ -48,7 +48,7 @@ class IdempotencyKeys:
         name = hashlib.sha256(key.encode()).hexdigest()
         earlier = await asyncio.to_thread(self.register.claim, name, request)
         if earlier is not None:
-            job = await _joined(earlier, request, find)
+            job = await _join(earlier, request, find)
             if job is not None:
                 return job
         claimed = claimed_key.set(name)
@@ -60,11 +60,11 @@ class IdempotencyKeys:
         finally:
             claimed_key.reset(claimed)
         order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
-        await asyncio.shield(asyncio.to_thread(self.register.settle, name, order))
+        await asyncio.shield(asyncio.to_thread(self.register.commit, name, order))
         return job
 
 
-async def _joined(earlier: KeyUse, request: str, find: Find) -> Job | None:
+async def _join(earlier: KeyUse, request: str, find: Find) -> Job | None:
     if earlier.request != request:
         raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
     if earlier.order is None:
@@ -72,7 +72,7 @@ async def _joined(earlier: KeyUse, request: str, find: Find) -> Job | None:
     return await find(earlier.order)
 
 
-def request_mark(request: Request, content: Any) -> str:
+def request_fingerprint(request: Request, content: Any) -> str:
     """Identifies a request by its path and content."""
     given = json.dumps([request.url.path, content], sort_keys=True, default=str)
     return hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()

@@ -19,7 +19,7 @@ from .job import Emit, Job, Work
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import bibliography_of, refusal, require_space, require_upload, without_folder
+from .uploaded_files import find_bibliography, refusal, require_space, require_upload, without_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -101,7 +101,7 @@ class IngestJobs:
         async def work(emit: Emit) -> Mapping[str, Any]:
             sources = await apaper_sources(self.session)
             await asyncio.to_thread(self.uploads.fetch, upload_id)
-            bib = bibliography_of(request["files"])
+            bib = find_bibliography(request["files"])
             files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
             try:
                 report = await aingest_upload(

@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from .idempotency import IdempotencyKey, Start, request_mark
+from .idempotency import IdempotencyKey, Start, request_fingerprint
 from .job import Job
 from .problems import problem, problem_response
 from .server_state import ServerState, StateOf, StreamCount
@@ -32,8 +32,8 @@ class JobRequest:
 
     async def answer(self, content: Any, start: Start, place: Literal["runs", "conversations"] = "runs") -> Response:
         """The job that `start` begins, or that an earlier request with the same key and content began."""
-        mark = request_mark(self.request, content)
-        job = await self.state.keys.get_or_call(self.key, mark, find=self.state.runs.find, start=start)
+        fingerprint = request_fingerprint(self.request, content)
+        job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.runs.find, start=start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
 
 

@@ -25,7 +25,7 @@ from ..api.serving import (
 )
 from ..errors import CiteloomError, PausedError
 from .job import EventLog, Job
-from .problems import status_of
+from .problems import http_status
 
 _PUBLISH_INTERVAL: Final = 0.1  # seconds, in which the events of all jobs gather
 _FOLLOW_TIMEOUT: Final = 2.0  # seconds without a notification
@@ -122,13 +122,13 @@ async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
     """Copy the events of a job into its log until it ends; a job that another server takes up restarts the log."""
     event = asyncio.Event()
     try:
-        while not await _caught_up(job, register):
+        while not await _catch_up(job, register):
             await changes.wait(job.id, event)
     finally:
         changes.leave(job.id, event)
 
 
-async def _caught_up(job: Job, register: ServerJobs) -> bool:
+async def _catch_up(job: Job, register: ServerJobs) -> bool:
     """Copy what is new; returns whether the job has ended."""
     try:
         page = await asyncio.to_thread(register.events, job.id, job.log.epoch, len(job.log))
@@ -139,7 +139,7 @@ async def _caught_up(job: Job, register: ServerJobs) -> bool:
         job.state = "paused"
     else:
         job.log.restart(page.epoch)
-        _note_end(job, page.events)
+        _copy_end(job, page.events)
         job.log.extend(page.events)
         job.state = page.state
     if job.state in ACTIVE:
@@ -148,7 +148,7 @@ async def _caught_up(job: Job, register: ServerJobs) -> bool:
     return True
 
 
-def _note_end(job: Job, events: Sequence[tuple[str, str]]) -> None:
+def _copy_end(job: Job, events: Sequence[tuple[str, str]]) -> None:
     for name, data in events:
         if name == "done":
             job.result = json.loads(data)["result"]
@@ -212,7 +212,7 @@ class JobRecovery:
         async with self._claiming:
             try:
                 orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
-            except PausedError as error:  # the database is away, or this server was taken for dead
+            except PausedError as error:  # the database is away, or this server was evicted
                 _log.warning("Unfinished jobs are not looked for: %s", error.message)
                 return
             for order in orders:
@@ -246,7 +246,7 @@ class JobRecovery:
             if lost_lease(error):
                 return
             _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
-            if isinstance(error, PausedError) or status_of(error) in (429, 503):
+            if isinstance(error, PausedError) or http_status(error) in (429, 503):
                 await asyncio.to_thread(self._register.release, order.id)
             else:
                 await asyncio.to_thread(self._register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))
@@ -260,7 +260,7 @@ def lost_connection(error: BaseException) -> bool:
 
 
 def lost_lease(error: BaseException) -> bool:
-    """Whether an error goes back to the refusal of this server, which was taken for dead."""
+    """Whether an error goes back to the refusal of this server, which was evicted."""
     return any(isinstance(each, LeaseLostError) for each in _causes(error))
 
 

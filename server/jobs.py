@@ -16,7 +16,7 @@ from ..api.serving import EventBatch, JobEntry, JobOrder, ServerJobs
 from ..errors import CiteloomError, PausedError
 from .job import STOPPED, EventLog, Job, Work, as_text, claimed_key
 from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lost_lease, wait_for_database
-from .problems import ServerError, problem_of
+from .problems import ServerError, to_problem
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
 _MOST_TEXT: Final = 64 * 2**20  # characters of their events
@@ -81,7 +81,7 @@ class Jobs:
             found |= {job_id: entry for job_id, entry in registered.items() if not self._works_on(job_id)}
         return found
 
-    async def known_active(self, job_id: str) -> JobEntry | None:
+    async def active_entry(self, job_id: str) -> JobEntry | None:
         """The active job with this id, on whichever server."""
         if self._works_on(job_id):
             return self._jobs[job_id].entry()
@@ -97,7 +97,7 @@ class Jobs:
         if not self._works_on(order.id):
             self._require_room()
             await self._stop_following(order.id)
-        job = self._jobs[order.id] if self._works_on(order.id) else self._started(order, work)
+        job = self._jobs[order.id] if self._works_on(order.id) else self._begin(order, work)
         await job.registered.wait()  # once a client knows of the job, it outlives a kill
         if job.refused is not None:
             raise job.refused
@@ -117,7 +117,7 @@ class Jobs:
             job.task.cancel("started here")
             await asyncio.wait([job.task])
 
-    def _started(self, order: JobOrder, work: Work) -> Job:
+    def _begin(self, order: JobOrder, work: Work) -> Job:
         known = self._jobs.get(order.id)
         if known is not None and known.active:  # those who read its events go on reading
             job = known
@@ -143,7 +143,7 @@ class Jobs:
         return True
 
     async def _stop_elsewhere(self, job_id: str) -> bool:
-        if await self.known_active(job_id) is None:
+        if await self.active_entry(job_id) is None:
             return False
         await asyncio.to_thread(self._register.request_stop, job_id)
         job = await self.find(job_id)
@@ -158,7 +158,7 @@ class Jobs:
 
     async def require_idle(self, job_id: str) -> None:
         """Raise `ServerError` with status 409 while a job with this id is active."""
-        if await self.known_active(job_id) is not None:
+        if await self.active_entry(job_id) is not None:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
     def forget(self, job_id: str) -> None:
@@ -198,7 +198,7 @@ class Jobs:
             if not isinstance(error, CiteloomError):
                 _log.exception("Unexpected error in job %s", job.id)
             job.state = "paused" if isinstance(error, PausedError) else "failed"
-            job.problem = problem_of(error)
+            job.problem = to_problem(error)
             if not lost_lease(error):  # or else another server goes on
                 await self._end(job, "error", job.problem)
         finally:

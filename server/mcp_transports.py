@@ -158,7 +158,7 @@ class McpEndpoint:
         """Pass a request on to the sessions, which are opened when the server starts."""
         sessions = scope["app"].state.mcp
         if sessions is None:
-            raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
+            raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
         await sessions.handle_request(scope, receive, send)
 
 

@@ -80,10 +80,10 @@ class Orders:
         try:
             yield
         finally:
-            self._locks.give_back(key)
+            self._locks.release(key)
 
     async def _take(self, locks: CallLocks, key: str) -> bool:
-        taken = locks.take(key)
+        taken = locks.try_acquire(key)
         return await taken if isawaitable(taken) else taken
 
 

@@ -66,7 +66,7 @@ class ServerError(CiteloomError):
         self.errors = errors
 
 
-def status_of(error: BaseException) -> int:
+def http_status(error: BaseException) -> int:
     """The HTTP status of an error."""
     if isinstance(error, ServerError):
         return error.status
@@ -80,14 +80,14 @@ def status_of(error: BaseException) -> int:
     return 502 if isinstance(error, CiteloomError) else 500
 
 
-def problem_of(error: BaseException) -> dict[str, Any]:
+def to_problem(error: BaseException) -> dict[str, Any]:
     """The body of an error; an unforeseen one shows nothing of its inside."""
     if isinstance(error, sqlite3.OperationalError):  # any other is damage, and named as such
         return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
     errors = error.errors if isinstance(error, ServerError) else None
-    record = problem(status_of(error), error.message, help=error.help, errors=errors)
+    record = problem(http_status(error), error.message, help=error.help, errors=errors)
     record["type"] = f"urn:citeloom:{type(error).__name__}"
     if isinstance(error, PausedError):
         record["paused"] = True
@@ -159,26 +159,26 @@ def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | Non
     return _ProblemResponse(record, headers)
 
 
-def problem_response_of(error: BaseException) -> Response:
+def error_response(error: BaseException) -> Response:
     """The response to an error."""
     if isinstance(error, HTTPException):
         return problem_response(problem(error.status_code, str(error.detail)), error.headers)
     after = error.retry_after if isinstance(error, ServerError) else None
-    return problem_response(problem_of(error), {"Retry-After": str(after)} if after else None)
+    return problem_response(to_problem(error), {"Retry-After": str(after)} if after else None)
 
 
 def handle_problems(app: FastAPI) -> None:
     """Answer every error of the app with a problem."""
-    app.add_exception_handler(CiteloomError, _answered)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _answered)
+    app.add_exception_handler(CiteloomError, _answer)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer)
 
 
-async def _answered(_: Request, error: Exception) -> Response:
-    return problem_response_of(error)
+async def _answer(_: Request, error: Exception) -> Response:
+    return error_response(error)
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
         {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": str(item["msg"])[:_LONGEST]}

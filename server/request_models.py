@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt, Le
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..api.run_options import QuestionLimits, RunLimits, option_of
+from ..api.run_options import QuestionLimits, RunLimits, find_option
 from ..api.running import ResearchRequest
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -24,7 +24,7 @@ class _Body(BaseModel):
 
 def _described(group: type, name: str, default: Any = None, **limits: Any) -> Any:
     """The field of an option, as `api/run_options.py` declares it."""
-    option = option_of(group, name)
+    option = find_option(group, name)
     return Field(default, description=option.help, ge=option.least, le=option.most, **limits)
 
 

@@ -130,7 +130,7 @@ class RunJobs:
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
         if order["kind"] == "turn":
-            return await asyncio.to_thread(self._finished_turn, order)
+            return await asyncio.to_thread(self._find_finished_turn, order)
         try:
             return await self.resume_run(order["id"], RunLimits(**order["request"]["limits"]))
         except UnknownRunError:
@@ -154,7 +154,7 @@ class RunJobs:
             return find_run(self.session.home, run_id).thread_id == run_id
         return False
 
-    def _finished_turn(self, order: Mapping[str, Any]) -> Job | None:
+    def _find_finished_turn(self, order: Mapping[str, Any]) -> Job | None:
         given = order["request"]
         turn = find_turn(self.session.home, order["id"], given["number"])
         if turn is None or turn.asked != given["asked"]:
@@ -201,7 +201,7 @@ def _notices(emit: Emit) -> Any:
     return lambda text: emit("notice", {"text": text})
 
 
-async def stored_run(run_id: str, home: Home) -> Job:
+async def load_ended_run(run_id: str, home: Home) -> Job:
     """The end of a run that another server or the command line worked on.
 
     Raises `UnknownRunError`, and `RunUnderWayError` while another process works on it.
@@ -216,7 +216,7 @@ async def stored_run(run_id: str, home: Home) -> Job:
     return _ended_job(run.thread_id, "run", "paused", "stopped", STOPPED)
 
 
-async def stored_turn(thread_id: str, home: Home) -> Job:
+async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The end of a conversation's last turn; raises `UnknownConversationError`, and `ServerError` without any turn."""
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:

@@ -64,7 +64,7 @@ class ServerOptions:
 
         A name that is not known may have been pointed at this machine by anybody; an address cannot be.
         """
-        name = _host_of(given)
+        name = _parse_host(given)
         if name is None:
             return False
         own = {"127.0.0.1", "localhost", "::1"} if self.loopback or self._wildcard else {self.host.strip("[]").lower()}
@@ -93,7 +93,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _host_of(header: str) -> str | None:
+def _parse_host(header: str) -> str | None:
     """The name or address in a `Host` header, in lower case; None when it is not well-formed."""
     found = _HOST.fullmatch(header)
     return None if found is None else (found["address"] or found["name"]).lower()

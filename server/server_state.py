@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.serving import JobOrder, Membership, Session, Uploads, create_session, join_servers
+from ..api.serving import JobOrder, ServerRegistry, Session, Uploads, create_session, join_servers
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .idempotency import IdempotencyKeys
@@ -58,7 +58,7 @@ class StreamCount:
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server's parts, for as long as it runs, or until the others took it for dead."""
+    """One server's parts, for as long as it runs, or until the other servers evicted it."""
 
     options: ServerOptions
     session: Session
@@ -97,7 +97,7 @@ async def open_state(
         await asyncio.to_thread(member.leave)
 
 
-def _state(session: Session, member: Membership, options: ServerOptions, requests: RequestCounts) -> ServerState:
+def _state(session: Session, member: ServerRegistry, options: ServerOptions, requests: RequestCounts) -> ServerState:
     tokens = Tokens(options.token)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     orders = Orders(member.endings, member.locks)
@@ -119,7 +119,7 @@ def _state(session: Session, member: Membership, options: ServerOptions, request
 
 
 @asynccontextmanager
-async def _serving(state: ServerState, member: Membership) -> AsyncIterator[ServerState]:
+async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[ServerState]:
     await state.sessions.end_outdated()
     recovery = JobRecovery(state.jobs, member.jobs, lambda order: _resume(state, order), state.lost)
     await recovery.claim_orphaned()
@@ -165,16 +165,16 @@ async def _tidy_hourly(state: ServerState) -> None:
             _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
-def state_of(app: FastAPI) -> ServerState:
+def get_state(app: FastAPI) -> ServerState:
     """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
     state: ServerState | None = app.state.server
     if state is None:
-        raise ServerError(503, "The server joins the others again.", help="Ask again in a moment.", retry_after=2)
+        raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
     return state
 
 
 def _state_of(request: Request) -> ServerState:
-    return state_of(request.app)
+    return get_state(request.app)
 
 
 StateOf = Annotated[ServerState, Depends(_state_of)]

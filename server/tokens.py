@@ -64,12 +64,12 @@ class BrowserSessions:
 
     async def is_active(self, cookies: str | None) -> bool:
         """True for a `Cookie` header with a session that has neither ended nor expired."""
-        session = session_of(cookies)
+        session = session_cookie(cookies)
         return bool(session) and await asyncio.to_thread(self._register.is_active, session, self._tokens.fingerprint)
 
     async def end(self, cookies: str | None) -> None:
         """End the session of a `Cookie` header."""
-        if session := session_of(cookies):
+        if session := session_cookie(cookies):
             await asyncio.to_thread(self._register.end, session)
 
     async def end_all(self) -> None:
@@ -77,6 +77,6 @@ class BrowserSessions:
         await asyncio.to_thread(self._register.end_all)
 
 
-def session_of(cookies: str | None) -> str:
+def session_cookie(cookies: str | None) -> str:
     """The session that a `Cookie` header names; "" if it names none."""
     return cookie_parser(cookies or "").get(COOKIE, "")

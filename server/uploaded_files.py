@@ -82,7 +82,7 @@ def require_space(session: Session, receiving: Mapping[str, int]) -> None:
         )
 
 
-def bibliography_of(names: Sequence[str]) -> str | None:
+def find_bibliography(names: Sequence[str]) -> str | None:
     """The name of the .bib file among these."""
     return next((name for name in names if name.endswith(_BIB)), None)
 

@@ -66,7 +66,7 @@ def store_plots(
         raise ServerError(422, "None of the images can be used.", errors=errors)
     if len(images) > MOST_PLOTS:
         raise ServerError(422, f"There are {len(images)} images, more than {MOST_PLOTS}.", help="Leave some out.")
-    return _stored(images, home), sorted(images), refused
+    return _store_images(images, home), sorted(images), refused
 
 
 def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> Experiment:
@@ -79,10 +79,10 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
         return bare
     folder = plots_folder(home, upload_id)
     stored = {path.name.casefold(): path.name for path in folder.iterdir()}
-    names = Counter(_name_of(plot if isinstance(plot, str) else plot.path) for plot in bare.plots)
+    names = Counter(_plot_name(plot if isinstance(plot, str) else plot.path) for plot in bare.plots)
 
     def uploaded(written: str) -> str:
-        name = _name_of(written)
+        name = _plot_name(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
     return with_plot_files(bare, folder, uploaded, plot_files(home).reference)
@@ -114,7 +114,7 @@ def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
     return image_problem(name, data)
 
 
-def _stored(images: Mapping[str, bytes], home: Home) -> str:
+def _store_images(images: Mapping[str, bytes], home: Home) -> str:
     """Write a set, whole or not at all, and return its id."""
     content = hashlib.sha256()
     for name, data in sorted(images.items()):
@@ -136,5 +136,5 @@ def _stored(images: Mapping[str, bytes], home: Home) -> str:
     return upload_id
 
 
-def _name_of(written: str) -> str:
+def _plot_name(written: str) -> str:
     return safe_name(PurePosixPath(written.replace("\\", "/")).name).casefold()

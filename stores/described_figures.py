@@ -14,20 +14,17 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
-from ..documents.figures import PaperFigure
+from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .search_records import Scored, TextScope, ordered
+from .search_records import PaperRecords, Scored, TextScope, ordered
+from .store_protocols import Figures, PaperCatalog, WordIndex
+from .text_analysis import K1, B, analyze
 
-if TYPE_CHECKING:
-    from .library import Library
-
-_K1: Final = 1.2
-_B: Final = 0.75
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
 
 
@@ -45,8 +42,10 @@ class _Descriptions:
 class DescribedFigures:
     """The descriptions in a library, read again when it has changed."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: PaperRecords) -> None:
+        self._catalog = catalog
+        self._words = words
+        self._records = records
         self._lock = threading.Lock()
         self._loaded: tuple[object, _Descriptions] = None, _Descriptions()
 
@@ -99,8 +98,8 @@ class DescribedFigures:
 
     def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
         """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
-        passages = self._library.chunk_count()
-        rarity = self._library.fulltext.rarity(terms)
+        passages = self._records.chunk_total()
+        rarity = self._words.rarity(terms)
         total = passages + len(held.terms)
         scores: dict[int, float] = defaultdict(float)
         for term in terms:
@@ -108,8 +107,8 @@ class DescribedFigures:
             count = round((1 - rarity[term]) * (passages + 1)) + len(rows)
             idf = math.log(1 + (total - count + 0.5) / (count + 0.5))
             for place, words in rows:
-                length = 1 - _B + _B * words.total() / held.mean_length
-                scores[place] += idf * (1 + _K1) * words[term] / (words[term] + _K1 * length)
+                length = 1 - B + B * words.total() / held.mean_length
+                scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
         return _best(held, scores.items())
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
@@ -127,12 +126,12 @@ class DescribedFigures:
         if scope.categories is None or not found:
             return found
         keys = sorted({split_chunk_id(name)[0] for name in found})
-        rows = self._library.catalog.chunk_rows(keys=keys, categories=[int(kind) for kind in scope.categories])
+        rows = self._catalog.chunk_rows(keys=keys, categories=[int(kind) for kind in scope.categories])
         return {row.id: found[row.id] for row in rows if row.id in found}
 
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
         """The current ones, or those of the state that a search has just seen."""
-        records = self._library.searched_records() if searched else self._library.records()
+        records = self._records.searched() if searched else self._records()
         with self._lock:
             if self._loaded[0] is not records:
                 self._loaded = records, self._read({key: record.chunk_count for key, record in records.items()})
@@ -140,13 +139,13 @@ class DescribedFigures:
 
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
-        for key, of_paper in self._library.catalog.figures.described().items():
+        for key, of_paper in self._catalog.figures.described().items():
             for figure in of_paper:
                 index = figure.described_chunk
                 if index is not None and index < counts.get(key, 0) and figure.vector:
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        return _described(figures, self._library.fulltext.analyze)
+        return _described(figures, analyze)
 
 
 def _described(figures: Mapping[str, tuple[PaperFigure, ...]], analyze: Callable[[str], list[str]]) -> _Descriptions:
@@ -194,3 +193,33 @@ def vector_of(written: str) -> Vector:
         return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
     except ValueError:
         return np.zeros(0, np.float32)
+
+
+class TableChunks:
+    """The chunks with tables of a library, read again when it has changed."""
+
+    def __init__(self, figures: Figures, records: PaperRecords) -> None:
+        self._figures = figures
+        self._records = records
+        self._lock = threading.Lock()
+        self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
+
+    def among(self, ids: Iterable[str]) -> set[str]:
+        """Those of the chunks that hold rows of a table."""
+        spans = self._spans()
+
+        def has_rows(name: str) -> bool:
+            key, index = split_chunk_id(name)
+            return any(first <= index <= last for first, last in spans.get(key, ()))
+
+        return set(filter(has_rows, ids))
+
+    def _spans(self) -> Mapping[str, list[Span]]:
+        """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
+        records = self._records.searched()
+        with self._lock:
+            if self._loaded[0] is not records:
+                tables = self._figures.tables()
+                spans = {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}
+                self._loaded = records, spans
+            return self._loaded[1]

@@ -6,29 +6,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from ..table_columns import TypedTable
+from .conversation_register import CONVERSATIONS, TURNS
+from .metadata_store import METADATA_TABLES
+from .run_register import CITED_PAPERS, EDITS, RUNS, WRITTEN
+from .server_jobs import EVENTS, JOBS, KEYS
+from .server_sessions import ENDINGS, SESSIONS
+
+RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, CONVERSATIONS, TURNS, WRITTEN)
+SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
+
 
 @dataclass(frozen=True, slots=True)
 class HomeTable:
-    """A table with its columns; `flags` are those that are true or false, `numbered` is a key that counts its rows."""
+    """A table with the columns that are copied; `numbered` is a key that counts its rows."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
-    flags: frozenset[str] = frozenset()
     numbered: bool = False
+    order: str = ""
 
     def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """The key of a row."""
         return tuple(row[self.columns.index(column)] for column in self.key)
 
-    def insertion(self, name: str, columns: Sequence[str], overriding: str = "") -> str:
-        """The statement that inserts a row, or replaces the one with its key, in a table of this name and columns."""
-        others = [column for column in columns if column not in self.key]
-        changes = ", ".join(f"{column} = excluded.{column}" for column in others)
-        return (
-            f"INSERT INTO {name} ({', '.join(columns)}) {overriding} VALUES ({', '.join('?' * len(columns))})"
-            f" ON CONFLICT ({', '.join(self.key)}) DO {f'UPDATE SET {changes}' if others else 'NOTHING'}"
-        )
+    def select(self) -> str:
+        """The query for all rows."""
+        order = f" ORDER BY {self.order}" if self.order else ""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}{order}"
+
+    def insertion(self) -> str:
+        """The statement that inserts a row, or replaces the one with its key."""
+        return TypedTable(self.name, self.key, {}).insert("update", self.columns)
 
 
 class HomeRecords(Protocol):
@@ -43,12 +53,12 @@ class HomeRecords(Protocol):
         ...
 
 
-def _table(name: str, columns: str, key: str, flags: str = "", *, numbered: bool = False) -> HomeTable:
-    return HomeTable(name, tuple(columns.split()), tuple(key.split()), frozenset(flags.split()), numbered)
+def _table(name: str, columns: str, key: str, *, numbered: bool = False) -> HomeTable:
+    return HomeTable(name, tuple(columns.split()), tuple(key.split()), numbered)
 
 
-# In an order in which each row finds those that it refers to.
-HOME_TABLES: Final = (
+CHECKPOINT_WRITES: Final = "checkpoint_writes"
+JOURNAL_TABLES: Final = (
     _table(
         "answers",
         "id key kind endpoint model made_at rejected input_tokens output_tokens payload",
@@ -63,26 +73,13 @@ HOME_TABLES: Final = (
     ),
     _table("beginnings", "run after", "run"),
     _table("contexts", "run endpoint model size", "run endpoint model"),
+)
+# In an order in which each row finds those that it refers to.
+HOME_TABLES: Final = (
+    *JOURNAL_TABLES,
+    *(HomeTable(table.name, table.stored, table.key, order=table.number) for table in (*RUN_TABLES, *METADATA_TABLES)),
     _table(
-        "runs",
-        "thread_id fingerprint section title request library_version fresh status detail started_at updated_at result",
-        "thread_id",
-        "fresh",
-    ),
-    _table("edits", "thread_id position text checked updated_at", "thread_id position"),
-    _table("conversations", "thread_id begun_at updated_at", "thread_id"),
-    _table(
-        "turns", "thread_id number asked question answered answered_at record", "thread_id number", flags="answered"
-    ),
-    _table("written", "hash noted_at", "hash"),
-    _table("metadata_answers", "service request status body answered_at", "service request"),
-    _table("metadata_identities", "title key year doi similarity service decided_at", "title key"),
-    _table("metadata_statements", "doi field service said_at value", "doi field service said_at"),
-    _table("metadata_notices", "doi kind source notice date reason", "doi kind source notice date"),
-    _table("metadata_versions", "doi kind other source", "doi kind other source"),
-    _table("metadata_files", "name stamp", "name"),
-    _table(
-        "checkpoint_writes",
+        CHECKPOINT_WRITES,
         "thread_id checkpoint_ns checkpoint_id task_id task_path idx channel type blob",
         "thread_id checkpoint_ns checkpoint_id task_id idx",
     ),

@@ -19,12 +19,12 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
+from .described_figures import TableChunks
 from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
 from .store_protocols import LibraryStores, VectorSearch
-from .table_chunks import TableChunks
-from .text_analysis import FULLTEXT_VERSION
+from .text_analysis import FULLTEXT_VERSION, analyze
 
 if TYPE_CHECKING:
     from .described_figures import DescribedFigures
@@ -45,22 +45,19 @@ class Library:
         self.store = stores.vectors
         self.fulltext = stores.words
         self.metadata = stores.metadata
-        self.tables = TableChunks(self)
-        self._lock = threading.RLock()
-        self._token: tuple[int, int] | None = None
-        self._records: Mapping[str, PaperRecord] = {}
-        self._chunk_total = 0
+        self.records = CurrentRecords(stores)
+        self.tables = TableChunks(stores.catalog.figures, self.records)
 
     @functools.cached_property
     def _nearest(self) -> VectorSearch:
-        return self._stores.search_of(self)
+        return self._stores.search(self.records)
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
         """Descriptions of figures, which are searched like texts."""
         from .described_figures import DescribedFigures  # with numpy
 
-        return DescribedFigures(self)
+        return DescribedFigures(self.catalog, self.fulltext, self.records)
 
     @classmethod
     def open(
@@ -147,31 +144,6 @@ class Library:
         self.records()  # reopens the stores if another process has written, so that its changes are not overwritten
         self._stores.carry_out(changes)
 
-    def last_records(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read; read now if there were none."""
-        return self._records or self.records()
-
-    def searched_records(self) -> Mapping[str, PaperRecord]:
-        """The records, at least as new as the last search; only one that saw other records costs another query."""
-        seen = self._stores.seen_state()
-        with self._lock:
-            known = seen is not None and self._token is not None and seen <= self._token
-            return self._records if known else self.records()
-
-    def records(self) -> Mapping[str, PaperRecord]:
-        """The catalog's records of the ready papers, by key."""
-        with self._lock:
-            token = self.catalog.state_token()
-            if token != self._token:
-                if self._token is not None and token[0] != self._token[0]:
-                    # Another process has written: its vectors become visible only after reopening.
-                    self.store.close()
-                    self.fulltext.close()
-                self._records = self.catalog.records()
-                self._chunk_total = sum(record.chunk_count for record in self._records.values())
-                self._token = token
-            return self._records
-
     def version(self) -> str:
         """A hash of all content and metadata; it does not depend on where the files are."""
         digest = hashlib.sha256(self.embedding.name.encode())
@@ -226,14 +198,13 @@ class Library:
         """The number of chunks of a paper, or of all papers; raises `UnknownPaperError`."""
         if key is not None:
             return self._record(key).chunk_count
-        self.records()
-        return self._chunk_total
+        return self.records.chunk_total()
 
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids, in the given order; unknown ids are skipped."""
         known = list(dict.fromkeys(ids))
-        if self._stores.seen_state() is None:
-            present = _present(self.records(), known)
+        if self._stores.last_seen_revision() is None:
+            present = present_ids(self.records(), known)
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
         return [found[identifier].chunk for identifier in ids if identifier in found]
@@ -294,6 +265,10 @@ class Library:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text, as `matching` takes them."""
+        return analyze(text)
+
     def matching(
         self,
         terms: Sequence[str],
@@ -305,7 +280,7 @@ class Library:
         venue: str | None = None,
         ids: Collection[str] | None = None,
     ) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` chunks that best match the terms (see `FullText.analyze`), best first.
+        """Ids and BM25 scores of the `k` chunks that best match the terms (see `terms`), best first.
 
         Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
         or cannot be read.
@@ -315,7 +290,7 @@ class Library:
             limited = years is not None or bool(venue)
             return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
 
-        if self._stores.seen_state() is not None:
+        if self._stores.last_seen_revision() is not None:
             within = scope(self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
         return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))
@@ -328,7 +303,7 @@ class Library:
         asked = k
         while True:
             found = self.fulltext.search(terms, asked, scope)
-            present = _present(records, (identifier for identifier, _ in found))
+            present = present_ids(records, (identifier for identifier, _ in found))
             if len(present) >= k or len(found) < asked:
                 known = [(identifier, score) for identifier, score in found if identifier in present][:k]
                 return self.described.matching(known, terms, k, scope)
@@ -339,7 +314,45 @@ class Library:
         return self._nearest.papers(vector, k)
 
 
-def _present(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:
+class CurrentRecords:
+    """The catalog's records by key, the same object for as long as the library is unchanged; thread-safe."""
+
+    def __init__(self, stores: LibraryStores) -> None:
+        self._stores = stores
+        self._lock = threading.RLock()
+        self._revision: tuple[int, int] | None = None
+        self._records: Mapping[str, PaperRecord] = {}
+        self._chunk_total = 0
+
+    def __call__(self) -> Mapping[str, PaperRecord]:
+        with self._lock:
+            revision = self._stores.catalog.revision()
+            if revision != self._revision:
+                if self._revision is not None and revision[0] != self._revision[0]:
+                    # Another process has written: its vectors become visible only after reopening.
+                    self._stores.vectors.close()
+                    self._stores.words.close()
+                self._records = self._stores.catalog.records()
+                self._chunk_total = sum(record.chunk_count for record in self._records.values())
+                self._revision = revision
+            return self._records
+
+    def last(self) -> Mapping[str, PaperRecord]:
+        return self._records or self()
+
+    def searched(self) -> Mapping[str, PaperRecord]:
+        """The records, at least as new as the last search; only one that saw other records costs another query."""
+        seen = self._stores.last_seen_revision()
+        with self._lock:
+            known = seen is not None and self._revision is not None and seen <= self._revision
+            return self._records if known else self()
+
+    def chunk_total(self) -> int:
+        self()
+        return self._chunk_total
+
+
+def present_ids(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:
     """The ids that belong to chunks of ready papers."""
     found: set[str] = set()
     for identifier in ids:

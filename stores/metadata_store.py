@@ -7,8 +7,9 @@ it is used.
 
 from __future__ import annotations
 
-import hashlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from ..documents import Paper
@@ -21,67 +22,80 @@ from ..documents.publication_status import (
     Version,
     VersionKind,
 )
-from ..table_columns import JSON, NUMBER, TEXT, Column, TypedTable, dump_json, integer
-from .metadata_records import Answer, ServiceStatement, title_mark
-from .register_tables import RegisterTables, TableConnection, rows_of
+from ..table_columns import JSON, NUMBER, TEXT, TypedTable, dump_json, integer
+from .tables import TableConnection, Tables, index_key, read_rows
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
-METADATA_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS answers (
-    service TEXT NOT NULL, request TEXT NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL,
-    answered_at REAL NOT NULL, PRIMARY KEY (service, request)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS identities (
-    title TEXT NOT NULL, key TEXT NOT NULL, year INTEGER NOT NULL, doi TEXT NOT NULL, similarity REAL NOT NULL,
-    service TEXT NOT NULL, decided_at REAL NOT NULL, PRIMARY KEY (title, key)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS statements (
-    doi TEXT NOT NULL, field TEXT NOT NULL, service TEXT NOT NULL, said_at REAL NOT NULL, value TEXT NOT NULL,
-    PRIMARY KEY (doi, field, service, said_at)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS notices (
-    doi TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL, notice TEXT NOT NULL, date TEXT NOT NULL,
-    reason TEXT NOT NULL, PRIMARY KEY (doi, kind, source, notice, date)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS versions (
-    doi TEXT NOT NULL, kind TEXT NOT NULL, other TEXT NOT NULL, source TEXT NOT NULL,
-    PRIMARY KEY (doi, kind, other, source)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
-"""
-_ENTRIES: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, Column]]]] = {
-    "answers": (
-        ("service", "request"),
-        {"service": TEXT, "request": TEXT, "status": integer(), "body": JSON, "answered_at": NUMBER},
-    ),
-    "identities": (
-        ("title", "key"),
-        {"title": TEXT, "key": TEXT, "year": integer(), "doi": TEXT},
-    ),
-    "statements": (
-        ("doi", "field", "service"),
-        {"doi": TEXT, "field": TEXT, "service": TEXT, "said_at": NUMBER, "value": JSON},
-    ),
-    "notices": (
-        ("doi", "kind", "source", "notice", "date"),
-        {"doi": TEXT, "kind": TEXT, "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
-    ),
-    "versions": (("doi", "kind", "other", "source"), {"doi": TEXT, "kind": TEXT, "other": TEXT, "source": TEXT}),
-    "files": (("name",), {"name": TEXT, "stamp": TEXT}),
-}
+METADATA_ANSWERS: Final = TypedTable(
+    "metadata_answers",
+    ("service", "request"),
+    {"service": TEXT, "request": TEXT, "status": integer(), "body": JSON, "answered_at": NUMBER},
+)
+IDENTITIES: Final = TypedTable(
+    "metadata_identities",
+    ("title", "key"),
+    {"title": TEXT, "key": TEXT, "year": integer(), "doi": TEXT, "similarity": NUMBER, "service": TEXT}
+    | {"decided_at": NUMBER},
+)
+STATEMENTS: Final = TypedTable(
+    "metadata_statements",
+    ("doi", "field", "service", "said_at"),
+    {"doi": TEXT, "field": TEXT, "service": TEXT, "said_at": NUMBER, "value": JSON},
+)
+NOTICES: Final = TypedTable(
+    "metadata_notices",
+    ("doi", "kind", "source", "notice", "date"),
+    {"doi": TEXT, "kind": TEXT, "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
+)
+VERSIONS: Final = TypedTable(
+    "metadata_versions",
+    ("doi", "kind", "other", "source"),
+    {"doi": TEXT, "kind": TEXT, "other": TEXT, "source": TEXT},
+)
+IMPORTED_FILES: Final = TypedTable("metadata_files", ("name",), {"name": TEXT, "stamp": TEXT})
+METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
 _AT_ONCE: Final = 500  # parameters of one statement
-_LONGEST: Final = 200  # characters of a key, of which PostgreSQL indexes some 2,700 bytes
+RETRACTION_WATCH: Final = "Retraction Watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stored answer of a service."""
+
+    status: int
+    body: Any
+    answered_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatement:
+    """What a service said of one field of a paper, and when it first said so."""
+
+    field: str
+    service: str
+    value: Any
+    said_at: float
+
+
+def title_fingerprint(paper: Paper) -> str:
+    """Title and first author's family name without case, accents and punctuation, which identify a paper."""
+    families = paper.family_names or tuple(author.split()[-1] for author in paper.authors if author.split())
+    return f"{_letters(paper.title)}|{_letters(families[0]) if families else ''}"
+
+
+def _letters(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in plain if character.isalnum())
 
 
 class MetadataStore:
-    """The metadata in `tables`, whose names begin with `prefix`; blocking and thread-safe.
+    """The metadata in `tables`; blocking and thread-safe.
 
     All methods raise `DamagedFileError` for an entry that cannot be read.
     """
 
-    def __init__(self, tables: RegisterTables, prefix: str = "") -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._prefix = prefix
 
     def is_empty(self) -> bool:
         """Whether nothing was ever stored, as far as that is known without reading."""
@@ -89,26 +103,21 @@ class MetadataStore:
 
     def answer(self, service: str, request: str) -> Answer | None:
         """The stored answer to a request; None if there is none."""
-        query = f"SELECT * FROM {self._prefix}answers WHERE service = ? AND request = ?"
-        rows = self._rows("answers", query, (service, _key(request)))
+        query = "SELECT * FROM metadata_answers WHERE service = ? AND request = ?"
+        rows = read_rows(self._tables, METADATA_ANSWERS, query, (service, index_key(request)))
         return Answer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
 
     def keep_answer(self, service: str, request: str, answer: Answer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
-        row = (service, _key(request), answer.status, dump_json(answer.body), answer.answered_at)
+        row = (service, index_key(request), answer.status, dump_json(answer.body), answer.answered_at)
         with self._tables.transaction() as db:
-            db.execute(
-                f"INSERT INTO {self._prefix}answers VALUES (?, ?, ?, ?, ?) ON CONFLICT (service, request)"
-                " DO UPDATE SET status = excluded.status, body = excluded.body, answered_at = excluded.answered_at",
-                row,
-            )
+            db.execute(METADATA_ANSWERS.insert("update"), row)
 
     def keep_identity(self, paper: Paper, doi: str, similarity: float, service: str, now: float) -> None:
         """Commit the DOI that was found for a paper without one."""
-        row = (_key(title_mark(paper)), paper.key, paper.year or 0, doi, similarity, service, now)
+        row = (index_key(title_fingerprint(paper)), paper.key, paper.year or 0, doi, similarity, service, now)
         with self._tables.transaction() as db:
-            db.execute(f"DELETE FROM {self._prefix}identities WHERE title = ? AND key = ?", row[:2])
-            db.execute(f"INSERT INTO {self._prefix}identities VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute(IDENTITIES.insert("update"), row)
 
     def dois(self, papers: Iterable[Paper]) -> dict[str, str]:
         """The DOIs of these papers by key: their own, else the one found for the same title and first author.
@@ -116,14 +125,13 @@ class MetadataStore:
         A found DOI still counts after the paper got another key, but not for a paper of another year.
         """
         listed = list(papers)
-        wanted = {_key(title_mark(paper)) for paper in listed if not paper.doi}
+        wanted = {index_key(title_fingerprint(paper)) for paper in listed if not paper.doi}
         found: dict[str, list[dict[str, Any]]] = {}
-        query = f"SELECT title, key, year, doi FROM {self._prefix}identities WHERE title IN ({{}}) ORDER BY key"
-        for row in self._each("identities", query, sorted(wanted)):
+        for row in self._each(IDENTITIES, "title", sorted(wanted)):
             found.setdefault(row["title"], []).append(row)
         dois: dict[str, str] = {}
         for paper in listed:
-            rows = found.get(_key(title_mark(paper)), []) if not paper.doi else []
+            rows = found.get(index_key(title_fingerprint(paper)), []) if not paper.doi else []
             same = [row for row in rows if row["key"] == paper.key] or [
                 row for row in rows if row["year"] == (paper.year or 0)
             ]
@@ -144,29 +152,25 @@ class MetadataStore:
         with self._tables.transaction() as db:
             before = dict(
                 db.execute(
-                    f"SELECT field, value FROM {self._prefix}statements WHERE doi = ? AND service = ? ORDER BY said_at",
+                    "SELECT field, value FROM metadata_statements WHERE doi = ? AND service = ? ORDER BY said_at",
                     (doi, service),
                 ).fetchall()
             )
             new = {field: dump_json(value) for field, value in said.items()}
             db.executemany(
-                f"INSERT INTO {self._prefix}statements VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (doi, field, service, said_at) DO UPDATE SET value = excluded.value",
+                STATEMENTS.insert("update"),
                 [(doi, field, service, now, value) for field, value in new.items() if before.get(field) != value],
             )
             self._insert_notices(db, [(doi, notice) for notice in notices])
             db.executemany(
-                f"INSERT INTO {self._prefix}versions VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                VERSIONS.insert("ignore"),
                 [(doi, version.kind, version.doi, version.source) for version in versions],
             )
 
     def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
-        rows = self._rows(
-            "statements",
-            f"SELECT * FROM {self._prefix}statements WHERE doi = ? ORDER BY field, service, said_at",
-            (doi,),
-        )
+        query = "SELECT * FROM metadata_statements WHERE doi = ? ORDER BY field, service, said_at"
+        rows = read_rows(self._tables, STATEMENTS, query, (doi,))
         latest = {(row["field"], row["service"]): row for row in rows}
         return [ServiceStatement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
 
@@ -175,15 +179,13 @@ class MetadataStore:
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
         notices: dict[str, list[Notice]] = {}
-        query = f"SELECT * FROM {self._prefix}notices WHERE doi IN ({{}}) ORDER BY doi, kind, source, notice, date"
-        for row in self._each("notices", query, wanted):
+        for row in self._each(NOTICES, "doi", wanted):
             if row["kind"] in NOTICE_KINDS:
                 kind = cast(NoticeKind, row["kind"])
                 notice = Notice(kind, row["source"], row["notice"], row["date"], row["reason"])
                 notices.setdefault(row["doi"], []).append(notice)
         versions: dict[str, list[Version]] = {}
-        query = f"SELECT * FROM {self._prefix}versions WHERE doi IN ({{}}) ORDER BY doi, kind, other, source"
-        for row in self._each("versions", query, wanted):
+        for row in self._each(VERSIONS, "doi", wanted):
             if row["kind"] in VERSION_KINDS:
                 version = Version(cast(VersionKind, row["kind"]), row["other"], row["source"])
                 versions.setdefault(row["doi"], []).append(version)
@@ -195,39 +197,25 @@ class MetadataStore:
 
     def file_stamp(self, name: str) -> str:
         """The stamp of the file that was imported under this name; empty if there was none."""
-        rows = self._rows("files", f"SELECT * FROM {self._prefix}files WHERE name = ?", (name,))
+        rows = read_rows(self._tables, IMPORTED_FILES, "SELECT * FROM metadata_files WHERE name = ?", (name,))
         return rows[0]["stamp"] if rows else ""
 
     def replace_notices(self, source: str, notices: Iterable[tuple[str, Notice]], stamp: str) -> None:
         """Replace all notices of a source by those of its new file, in one transaction."""
         with self._tables.transaction() as db:
-            db.execute(f"DELETE FROM {self._prefix}notices WHERE source = ?", (source,))
+            db.execute("DELETE FROM metadata_notices WHERE source = ?", (source,))
             self._insert_notices(db, notices)
-            db.execute(
-                f"INSERT INTO {self._prefix}files VALUES (?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET stamp = excluded.stamp",
-                (source, stamp),
-            )
+            db.execute(IMPORTED_FILES.insert("update"), (source, stamp))
 
     def _insert_notices(self, db: TableConnection, notices: Iterable[tuple[str, Notice]]) -> None:
         db.executemany(
-            f"INSERT INTO {self._prefix}notices VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (doi, kind, source, notice, date) DO UPDATE SET reason = excluded.reason",
+            NOTICES.insert("update"),
             ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
         )
 
-    def _rows(self, name: str, query: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
-        table = TypedTable(f"{self._prefix}{name}", *_ENTRIES[name])
-        return rows_of(self._tables, table, query, parameters)
-
-    def _each(self, name: str, query: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _each(self, table: TypedTable, column: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The rows of a table with one of these values in a column, in the order of its key."""
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
-            yield from self._rows(name, query.format(", ".join("?" * len(part))), part)
-
-
-def _key(text: str) -> str:
-    """The text as a key: a long one ends in a hash."""
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[: _LONGEST - 64]}{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
+            condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
+            yield from read_rows(self._tables, table, f"SELECT * FROM {table.name} WHERE {condition}", part)

@@ -8,10 +8,12 @@ not read at all.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import ormsgpack
 from aiosqlite import Connection
@@ -39,11 +41,6 @@ _TYPES: Final = frozenset(
         ("uuid", "UUID"),
     }
 )
-
-
-# Nodes of the graphs by the names under which older runs wait at them.
-RENAMED_NODES: Final = {"keep": "store_section"}
-_NEXT_NODE: Final = "branch:to:"  # the channel by which LangGraph leads to a node
 
 
 def _metadata(value: Any) -> Any:
@@ -87,7 +84,7 @@ class PlainSaver(AsyncSqliteSaver):
         """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
             found = await super().aget_tuple(config)
-            return as_current(found)
+            return require_checkpoint(found)
         except (*UNREADABLE, DamagedFileError) as error:
             with naming_damage(self._path, CHECKPOINTS_REMEDY):
                 await self._name_wrong_value(config)
@@ -123,10 +120,6 @@ class PlainSaver(AsyncSqliteSaver):
         return value
 
     async def keep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but its latest, including those of its subgraphs.
-
-        For long-lived threads: each step writes the whole state again, and finished steps are never resumed from.
-        """
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
         async with self.lock, self.conn.cursor() as cursor:
             for table in ("writes", "checkpoints"):
@@ -138,8 +131,8 @@ class PlainSaver(AsyncSqliteSaver):
             await self.conn.commit()
 
 
-def as_current(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """The checkpoint with the names that nodes have now; raises ValueError if it is none."""
+def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
+    """The checkpoint, if it has the parts that LangGraph reads; raises ValueError otherwise."""
     if found is None:
         return None
     if not _is_checkpoint(found.checkpoint):
@@ -148,25 +141,6 @@ def as_current(found: CheckpointTuple | None) -> CheckpointTuple | None:
         raise ValueError("its metadata is no object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
         raise ValueError("a write of it names no task or channel")
-    return _with_current_names(found)
-
-
-def _with_current_names(found: CheckpointTuple) -> CheckpointTuple:
-    """The checkpoint with the names that nodes have now; one that waits at a renamed node would restart."""
-    checkpoint = found.checkpoint
-    for old, new in RENAMED_NODES.items():
-        before, after = f"{_NEXT_NODE}{old}", f"{_NEXT_NODE}{new}"
-        for part in (checkpoint["channel_values"], checkpoint["channel_versions"]):
-            if before in part:
-                part[after] = part.pop(before)
-        for versions in checkpoint["versions_seen"].values():
-            if before in versions:
-                versions[after] = versions.pop(before)
-        updated = checkpoint.get("updated_channels")
-        if updated and before in updated:
-            checkpoint["updated_channels"] = [after if name == before else name for name in updated]
-        if old in checkpoint["versions_seen"]:
-            checkpoint["versions_seen"][new] = checkpoint["versions_seen"].pop(old)
     return found
 
 
@@ -222,3 +196,16 @@ class PlainSerializer(JsonPlusSerializer):
         if foreign:
             name = foreign[0][:80]
             raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")
+
+
+NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"
+
+
+def continue_after(newest: str | None) -> None:
+    """Make this process generate checkpoint ids higher than `newest`, whatever its clock says."""
+    from langgraph.checkpoint.base import id as ids
+
+    with suppress(ValueError, TypeError, AttributeError):  # no checkpoint yet, or an id that LangGraph did not generate
+        made = ids.UUID(hex=UUID(newest).hex)
+        if made.version == 6 and made.time > (ids._last_v6_timestamp or 0):
+            ids._last_v6_timestamp = made.time  # type: ignore[assignment]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
@@ -61,6 +63,26 @@ class NearPaper:
     note: str = ""
 
 
+class PaperRecords(Protocol):
+    """The records of the ready papers by key, the same object for as long as the library is unchanged."""
+
+    def __call__(self) -> Mapping[str, PaperRecord]:
+        """The current records."""
+        ...
+
+    def last(self) -> Mapping[str, PaperRecord]:
+        """The records as they were last read; read now if there were none."""
+        ...
+
+    def searched(self) -> Mapping[str, PaperRecord]:
+        """The records, at least as new as the last search; only one that saw other records costs another query."""
+        ...
+
+    def chunk_total(self) -> int:
+        """The number of chunks of all papers."""
+        ...
+
+
 def keys_within(
     records: Mapping[str, PaperRecord],
     keys: Collection[str] | None,
@@ -115,3 +137,65 @@ def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
 def ordered(scored: Iterable[tuple[str, float]]) -> Scored:
     """Sort best first; ties by id."""
     return sorted(scored, key=lambda item: (-item[1], item[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkScope:
+    """The chunks of a search: of these papers of the library and of these categories; None sets no limit."""
+
+    records: Mapping[str, PaperRecord]
+    keys: AbstractSet[str] | None
+    categories: tuple[Category, ...] | None
+
+
+class ScopedSearch(ABC):
+    """The nearest chunks and papers of a library; a backend implements the three searches.
+
+    `_one_state` is true where a single statement finds chunks: it sees one state of the library, the newest, so the
+    records that tell how large a scope is need not be those of that state.
+    """
+
+    _one_state: ClassVar[bool] = False
+
+    def __init__(self, records: PaperRecords) -> None:
+        self._records = records
+
+    def ids(
+        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
+    ) -> Scored:
+        def search(records: Mapping[str, PaperRecord]) -> Scored:
+            wanted = None if keys is None else set(keys) if self._one_state else records.keys() & set(keys)
+            kinds = None if categories is None else tuple(sorted(set(categories)))
+            if k < 1 or not records or kinds == () or (wanted is not None and not wanted):
+                return []
+            return self._near_chunks(vector, k, ChunkScope(records, wanted, kinds))
+
+        if self._one_state:
+            return search(self._records.last())
+        return unchanged(self._records, search)
+
+    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        def search(records: Mapping[str, PaperRecord]) -> list[NearPaper]:
+            most = min(k, len(records))
+            if most < 1:
+                return []
+            near = self._near_summaries(vector, most, records)
+            # Enough that one note with many passages cannot crowd out another paper's.
+            counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
+            wanted = min(most * max(counts), sum(counts))
+            passages = self._near_passages(vector, wanted, records) if wanted else []
+            return best_papers(records, near, passages, most)
+
+        return unchanged(self._records, search)
+
+    @abstractmethod
+    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+        """Ids and cosines of the nearest chunks in a scope that is not empty."""
+
+    @abstractmethod
+    def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        """Keys and cosines of the nearest summaries of these papers."""
+
+    @abstractmethod
+    def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        """Ids and cosines of the nearest passages of notes of these papers."""

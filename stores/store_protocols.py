@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..documents import Category, Chunk, Section
 from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
 from .paper_change import Change, ChunkRow, PaperRecord
-from .search_records import NearPaper, Scored, StoredChunk, TextScope
-
-if TYPE_CHECKING:
-    from .library import Library
+from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope
 
 
 class Figures(Protocol):
@@ -63,7 +60,7 @@ class PaperCatalog(Protocol):
     @property
     def figures(self) -> Figures: ...
 
-    def state_token(self) -> tuple[int, int]:
+    def revision(self) -> tuple[int, int]:
         """Changes whenever the catalog does; the first part only when another connection changed it."""
         ...
 
@@ -193,10 +190,6 @@ class WordIndex(Protocol):
         """Whether an index exists, valid or not."""
         ...
 
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        ...
-
     def create(self) -> None:
         """Create an empty index, replacing any existing one."""
         ...
@@ -257,15 +250,15 @@ class LibraryStores(Protocol):
         """What services said of the papers."""
         ...
 
-    def seen_state(self) -> tuple[int, int] | None:
-        """The newest state that a search has seen, as `PaperCatalog.state_token` gives it.
+    def last_seen_revision(self) -> tuple[int, int] | None:
+        """The newest revision that a search has seen, as `PaperCatalog.revision` gives it.
 
         None if a search does not see one state of the library, the newest, by itself.
         """
         ...
 
-    def search_of(self, library: Library) -> VectorSearch:
-        """The vector search over a library."""
+    def search(self, records: PaperRecords) -> VectorSearch:
+        """The vector search over the papers of these records."""
         ...
 
     def state(self) -> list[tuple[bool, str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -13,7 +15,10 @@ FULLTEXT_VERSION: Final = "1"
 
 _LONGEST_WORD = 60
 
-SECTION_WEIGHT = 0.5
+SECTION_WEIGHT: Final = 0.5
+K1: Final = 1.2
+B: Final = 0.75
+_analyzing: Final = threading.Lock()
 
 
 def make_analyzer() -> TextAnalyzer:
@@ -29,6 +34,17 @@ def make_analyzer() -> TextAnalyzer:
         .filter(Filter.stemmer("english"))
         .build()
     )
+
+
+@functools.cache
+def _shared_analyzer() -> TextAnalyzer:
+    return make_analyzer()
+
+
+def analyze(text: str) -> list[str]:
+    """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words; thread-safe."""
+    with _analyzing:
+        return _shared_analyzer().analyze(encodable(text).replace("\0", " "))
 
 
 def encodable(text: str) -> str:

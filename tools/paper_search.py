@@ -11,6 +11,7 @@ from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..stores.library import Library
+from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
@@ -44,7 +45,7 @@ def keys_with_words(library: Library, words: Sequence[str]) -> set[str]:
     """The keys of the papers whose text has all these words; blocks. Raises `FullTextError`."""
     having = [
         {split_chunk_id(identifier)[0] for identifier, _ in library.matching([term], _MOST_CHUNKS)}
-        for term in dict.fromkeys(library.fulltext.analyze(" ".join(words)))
+        for term in dict.fromkeys(analyze(" ".join(words)))
     ]
     return set.intersection(*having) if having else set()
 
@@ -61,7 +62,7 @@ def search_papers(
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
     years = year_range(min_year, max_year)
-    terms = list(dict.fromkeys(library.fulltext.analyze(query)))[:_LONGEST_QUERY]
+    terms = list(dict.fromkeys(analyze(query)))[:_LONGEST_QUERY]
     matching = library.matching(terms, _MOST_CHUNKS, years=years)
     rarity = library.fulltext.rarity(terms) if matching else {}
     best: dict[str, tuple[str, float]] = {}
@@ -100,7 +101,7 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
 
     Sentences in `said` are skipped when there are others: neighbouring chunks share some.
     """
-    rarity = library.fulltext.rarity(set(library.fulltext.analyze(query)))
+    rarity = library.fulltext.rarity(set(analyze(query)))
     sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
     sentences = [sentence for sentence in sentences if sentence not in said] or sentences
     # Of ties the first, and of two sentences with the same words the shorter, since it is more specific.
@@ -113,7 +114,7 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
     """How much of a query's significant words a text contains, 0-1."""
     whole = sum(rarity.values())
-    present = set(library.fulltext.analyze(text))
+    present = set(analyze(text))
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
 
 

@@ -18,6 +18,7 @@ from ..models.embeddings.protocol import Vector
 from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
+from ..stores.text_analysis import analyze
 from .figure_records import figure_of
 from .paper_search import matching_sentence, statuses_of
 from .reranking import PairScorer, pool_of, reranked
@@ -88,7 +89,7 @@ async def rank(
     scorer: PairScorer = BUNDLED,
 ) -> tuple[Ranking, Mapping[str, float]]:
     """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
-    terms = [] if how.mode == "dense" else await asyncio.to_thread(library.fulltext.analyze, query)
+    terms = [] if how.mode == "dense" else await asyncio.to_thread(analyze, query)
     plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.

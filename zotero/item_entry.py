@@ -1,4 +1,4 @@
-"""Makes the BibTeX entry of an item, and finds the citation key that Better BibTeX gave it."""
+"""What a paper takes from an item: its BibTeX entry, the citation key that Better BibTeX gave it, the user's note."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..metadata.bib_entry import escape_separators, normalize_pages
 from ..metadata.citation_keys import KeyFields
-from .zotero_records import Creator, ZoteroItem, ZoteroLibrary
+from ..text.normalize import unescape_html
+from .zotero_records import Annotation, Creator, ItemNote, ZoteroItem, ZoteroLibrary
 
 _TYPES: Final = {
     "journalArticle": "article",
@@ -67,13 +68,13 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
         kind = "mastersthesis"
     field = item.fields.get
-    doi, arxiv = _doi(item), _arxiv(item)
+    doi, arxiv = item_doi(item), _arxiv(item)
     editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor")]
     authors = _authors(item)
     fields = {
         "title": "{" + as_latex(item.title) + "}" if item.title else "",
-        "author": _names(authors),
-        "editor": _names(editors) if kind in _EDITED and editors != authors else "",
+        "author": " and ".join(map(_author, authors[:_MOST_NAMES])),
+        "editor": " and ".join(map(_author, editors[:_MOST_NAMES])) if kind in _EDITED and editors != authors else "",
         "year": str(_year(item) or ""),
         _VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
         "series": as_latex(field("series", "")),
@@ -96,7 +97,7 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
 
 def item_doi(item: ZoteroItem) -> str:
     """The DOI of an item, in lower case; empty if it has none."""
-    return _doi(item)
+    return find_doi(item.fields.get("DOI", "")[:500]) or find_doi(_extra(item, "doi"))
 
 
 def _authors(item: ZoteroItem) -> list[Creator]:
@@ -108,12 +109,8 @@ def _authors(item: ZoteroItem) -> list[Creator]:
     return []
 
 
-def _names(creators: Iterable[Creator]) -> str:
-    return " and ".join(map(_name, list(creators)[:_MOST_NAMES]))
-
-
-def _name(creator: Creator) -> str:
-    """ "Family, Given", so that no family name is taken for a given one; a name of one part in braces."""
+def _author(creator: Creator) -> str:
+    """The name as "Family, Given", so that no family name is taken for a given one; one of a single part in braces."""
     if not creator.given:
         return "{" + as_latex(creator.family) + "}"
     written = f"{as_latex(creator.family).replace(',', ' ')}, {as_latex(creator.given).replace(',', ' ')}"
@@ -127,10 +124,6 @@ def _venue(item: ZoteroItem) -> str:
 def _year(item: ZoteroItem) -> int | None:
     found = _YEAR.search(item.fields.get("date", "")[:200])
     return int(found[1]) if found else None
-
-
-def _doi(item: ZoteroItem) -> str:
-    return find_doi(item.fields.get("DOI", "")[:500]) or find_doi(_extra(item, "doi"))
 
 
 def _arxiv(item: ZoteroItem) -> str:
@@ -148,3 +141,58 @@ def _extra(item: ZoteroItem, name: str) -> str:
 def _raw(value: str) -> str:
     """A link or identifier without what could end its field."""
     return re.sub(r"[\s{}\\]", "", value[:2_000])
+
+
+_MOST_HTML: Final = 1_000_000  # characters of one note, without the pictures in it
+_MOST_IN_ALL: Final = 2_000_000  # characters of a paper's note
+_PICTURE = re.compile(r"data:[a-z]{1,20}/[a-z0-9.+-]{1,40};base64,[A-Za-z0-9+/=]*+", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # always ends with: -->
+# A `>` in quotes does not end a tag, unless a quotation mark is left open.
+_TAG = re.compile(
+    r"<(?:(?P<slash>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>|[^<>]*+>)|[!?/][^<>]*+>)"
+)
+_BLOCKS: Final = (
+    "address article aside blockquote dd div dl dt figure footer h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section "
+    "table tr ul".split()
+)
+_AT_END: Final = dict.fromkeys(_BLOCKS, "\n")
+_AT_START: Final = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "td": "\n", "th": "\n", "li": "\n- "}
+_SILENT: Final = frozenset({"script", "style", "head", "title", "template", "noscript"})
+_MORE_THAN_ONE = re.compile(r"\n{3,}")
+
+
+def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> str:
+    """The user's note on a paper: the notes as written, then what was marked, in the order of the pages."""
+    texts = [html_text(note.html) for note in sorted(notes, key=lambda note: (note.added, note.key))]
+    marked = sorted(annotations, key=lambda one: (one.parent, one.place, one.key))
+    texts += [line for one in marked if (line := _annotation_line(one))]
+    return "\n\n".join(text for text in texts if text)[:_MOST_IN_ALL].strip()
+
+
+def html_text(html: str) -> str:
+    """The visible text of a note, with a line for each block; nothing of its markup."""
+    closed, end, rest = _PICTURE.sub("", html)[:_MOST_HTML].rpartition("-->")
+    html = f"{_COMMENT.sub('', closed + end)}{rest}"
+    parts: list[str] = []
+    hidden_by, done = "", 0
+    for match in _TAG.finditer(html):
+        tag = (match["name"] or "").lower()
+        parts += [] if hidden_by else [html[done : match.start()].replace("\n", " ")]
+        parts.append((_AT_END if match["slash"] else _AT_START).get(tag, ""))
+        done = match.end()
+        if match["slash"]:
+            hidden_by = "" if tag == hidden_by else hidden_by
+        elif tag in _SILENT:
+            hidden_by = hidden_by or tag
+    parts += [] if hidden_by else [html[done:].replace("\n", " ")]
+    lines = (" ".join(unescape_html(line).split()) for line in "".join(parts).split("\n"))
+    return _MORE_THAN_ONE.sub("\n\n", "\n".join(lines)).strip()
+
+
+def _annotation_line(annotation: Annotation) -> str:
+    """A line for an annotation: page, the paper's words in quotation marks, and the user's comment."""
+    text, comment = " ".join(annotation.text.split()), " ".join(annotation.comment.split())
+    if not text and not comment:
+        return ""
+    page = f"p. {annotation.page}: " if annotation.page else ""
+    return page + " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -14,8 +14,20 @@ import httpx
 from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
-from .api_records import OTHER_KINDS, Listing, Record, as_object, as_string, content_of, data_of
-from .zotero_records import ITEM_KEY, ZoteroContent, ZoteroError, ZoteroLibrary
+from .zotero_records import (
+    ITEM_KEY,
+    LINK_MODES,
+    Annotation,
+    Attachment,
+    Creator,
+    ItemNote,
+    ZoteroCollection,
+    ZoteroContent,
+    ZoteroError,
+    ZoteroItem,
+    ZoteroLibrary,
+    plain_text,
+)
 
 ADDRESS: Final = "http://localhost:23119"
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -23,10 +35,19 @@ _PAGE: Final = 500  # items of one answer
 _MOST_BYTES: Final = 100_000_000  # of one answer
 _MOST_ITEMS: Final = 1_000_000
 _TRIES: Final = 3
+_OTHER_KINDS: Final = ("attachment", "note", "annotation")
+_NOT_FIELDS: Final = ("key", "version", "itemType", "dateAdded", "dateModified")
 _SECONDS: Final = 60.0
 _ALLOW: Final = (
     "In Zotero's settings, under Advanced, allow other applications on this computer to communicate with Zotero."
 )
+
+_HEADERS: Final = {
+    "Accept": "application/json",
+    "Accept-Encoding": ACCEPTED_ENCODING,
+    "Zotero-API-Version": "3",
+    "Content-Type": "application/json",
+}
 
 
 class NotAvailableError(ZoteroError):
@@ -40,17 +61,23 @@ class _ChangedMeanwhileError(Exception):
     """The library was changed between two pages of one listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    body: Any
-    headers: Mapping[str, str]
+Record = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Listing:
+    """The records of a list by key, what was left out, and the version of the library."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    version: str = ""
 
 
 class LocalApi:
     """The local API at an address on this computer; raises `ConfigurationError` for another computer's."""
 
     def __init__(self, address: str = ADDRESS, *, seconds: float = _SECONDS) -> None:
-        if not _is_here(address):
+        if not _is_local(address):
             raise ConfigurationError(
                 f"Setting zotero (CITELOOM_ZOTERO): {address!r:.100}: is not an address on this computer.",
                 help=f"Zotero answers only on its own computer, at {ADDRESS}; or name its data folder.",
@@ -67,14 +94,13 @@ class LocalApi:
     async def groups(self) -> list[ZoteroLibrary]:
         """The libraries of the user's groups; raises `ZoteroError`."""
         async with self._client() as http:
-            listed = (await self._get(http, "/users/0/groups", {})).body
+            listed, _ = await self._get(http, "/users/0/groups", {})
         if not isinstance(listed, list):
             raise self._broken("its list of groups is no list")
-        found = [(record, as_object(record).get("id")) for record in listed]
         return [
-            ZoteroLibrary(number, as_string(as_object(as_object(record).get("data")).get("name")))
-            for record, number in found
-            if isinstance(number, int) and 0 < number < 10**12
+            ZoteroLibrary(number, _string(_data(record).get("name")))
+            for record in map(_object, listed)
+            if isinstance(number := record.get("id"), int) and 0 < number < 10**12
         ]
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
@@ -88,43 +114,44 @@ class LocalApi:
                 return None
             for _ in range(_TRIES):
                 try:
-                    collections = await self._listing(http, f"{prefix}/collections")
-                    items = await self._listing(http, f"{prefix}/items")
+                    collections = await self._list(http, f"{prefix}/collections")
+                    items = await self._list(http, f"{prefix}/items")
                 except _ChangedMeanwhileError:
                     continue
                 if collections.version == items.version:
                     keys = await self._citation_keys(http, library, items.records)
-                    return content_of(items, collections, keys)
+                    return _build_content(items, collections, keys)
         raise ZoteroError(f"{self._base}: the library changes while it is read.", help="Run the same command again.")
 
     async def _is_unchanged(self, http: httpx.AsyncClient, prefix: str, known: str) -> bool:
         server, _, version = known.partition(":")
         if not version.isdigit():
             return False  # it stands for a state of the database
-        headers = {"If-Modified-Since-Version": version}
-        answer = await self._get(http, f"{prefix}/items", {"limit": "1"}, headers)
-        return answer.body is None and answer.headers.get("zotero-server-id") == server
+        asked = {"If-Modified-Since-Version": version}
+        body, headers = await self._get(http, f"{prefix}/items", {"limit": "1"}, asked)
+        return body is None and headers.get("zotero-server-id") == server
 
-    async def _listing(self, http: httpx.AsyncClient, path: str) -> Listing:
+    async def _list(self, http: httpx.AsyncClient, path: str) -> _Listing:
         """All records of a list by key, from as many pages as it has."""
-        listing = Listing()
+        listing = _Listing()
         total, seen = 1, 0
+        order = {"sort": "dateAdded", "direction": "asc"} if path.endswith("/items") else {}
         while seen < total:
-            order = {"sort": "dateAdded", "direction": "asc"} if path.endswith("/items") else {}
-            answer = await self._get(http, path, {"limit": str(_PAGE), "start": str(seen), **order})
-            if not isinstance(answer.body, list):
+            page, headers = await self._get(http, path, {"limit": str(_PAGE), "start": str(seen), **order})
+            if not isinstance(page, list):
                 raise self._broken(f"the answer to {path} is no list")
-            version = _version(answer.headers)
-            total = _number(answer.headers.get("total-results"), len(answer.body))
-            if total > _MOST_ITEMS or (not answer.body and seen < total):
+            count = headers.get("total-results", "")
+            total = int(count) if count.isdigit() and len(count) < 10 else len(page)
+            if total > _MOST_ITEMS or (not page and seen < total):
                 raise self._broken(f"the answer to {path} names {total:,} records and does not give them")
+            server, number = headers.get("zotero-server-id", ""), headers.get("last-modified-version", "")
+            version = f"{server}:{number}" if server and number.isdigit() else ""
             if seen and version != listing.version:
                 raise _ChangedMeanwhileError
             listing.version = version
-            seen += len(answer.body)
-            for record in answer.body:
-                data = as_object(as_object(record).get("data"))
-                key = as_string(data.get("key"))
+            seen += len(page)
+            for record in page:
+                key = _string(_data(_object(record)).get("key"))
                 if ITEM_KEY.fullmatch(key):
                     listing.records[key] = record
                 else:
@@ -137,20 +164,20 @@ class LocalApi:
         self, http: httpx.AsyncClient, library: ZoteroLibrary, records: Mapping[str, Record]
     ) -> dict[str, str]:
         """The keys of Better BibTeX, where it is installed and they are no field of the item; blank keys left out."""
-        wanted = [key for key, record in records.items() if not as_string(data_of(record).get("citationKey"))]
-        wanted = [key for key in wanted if as_string(data_of(records[key]).get("itemType")) not in OTHER_KINDS]
+        data = {key: _data(record) for key, record in records.items()}
+        regular = [key for key in data if _string(data[key].get("itemType")) not in _OTHER_KINDS]
+        wanted = [key for key in regular if not _string(data[key].get("citationKey"))]
         if library.group or not wanted:
             return {}  # it numbers groups by the database, which the API does not show
         question = {"jsonrpc": "2.0", "method": "item.citationkey", "params": [wanted], "id": 1}
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:
             response = await http.post(address, content=json.dumps(question), headers=_HEADERS)
-            found = (
-                as_object(as_object(parse_json(response.content)).get("result")) if response.status_code == 200 else {}
-            )
+            answer = parse_json(response.content) if response.status_code == 200 else {}
+            found = _object(_object(answer).get("result"))
         except (httpx.HTTPError, ValueError, BrokenAnswerError):
             return {}
-        keys = {name.rpartition(":")[2]: as_string(value) for name, value in found.items()}
+        keys = {name.rpartition(":")[2]: _string(value) for name, value in found.items()}
         return {key: value for key, value in keys.items() if key in records and value}
 
     def _client(self) -> httpx.AsyncClient:
@@ -159,8 +186,8 @@ class LocalApi:
 
     async def _get(
         self, http: httpx.AsyncClient, path: str, query: Mapping[str, str], headers: Mapping[str, str] | None = None
-    ) -> _Answer:
-        """The JSON of an answer, None if it is unchanged; raises `ZoteroError`."""
+    ) -> tuple[Any, Mapping[str, str]]:
+        """The JSON of an answer, None if it is unchanged, and its headers; raises `ZoteroError`."""
         address = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
         try:
             async with (
@@ -168,7 +195,7 @@ class LocalApi:
                 http.stream("GET", address, headers={**_HEADERS, **(headers or {})}) as response,
             ):
                 if response.status_code == 304:
-                    return _Answer(None, response.headers)
+                    return None, response.headers
                 size = _MOST_BYTES if response.status_code == 200 else 2_000
                 try:
                     body = b"".join([part async for part in body_parts(response, size)])
@@ -178,7 +205,7 @@ class LocalApi:
                     body = b""
                 if response.status_code != 200:
                     raise self._refused(response.status_code, body)
-            return _Answer(parse_json(body), response.headers)
+            return parse_json(body), response.headers
         except httpx.ConnectError as error:
             raise NotAvailableError(f"{self._base}: Zotero does not answer; it is not running.") from error
         except (httpx.TimeoutException, TimeoutError) as error:
@@ -206,15 +233,7 @@ class LocalApi:
         return ZoteroError(f"{self._base}: sent an answer that cannot be used: {reason}.", help=remedy)
 
 
-_HEADERS: Final = {
-    "Accept": "application/json",
-    "Accept-Encoding": ACCEPTED_ENCODING,
-    "Zotero-API-Version": "3",
-    "Content-Type": "application/json",
-}
-
-
-def _is_here(address: str) -> bool:
+def _is_local(address: str) -> bool:
     """Whether it is an address of this computer, with nothing behind it but the API's path."""
     try:
         parts = urlsplit(address)
@@ -225,10 +244,77 @@ def _is_here(address: str) -> bool:
     return parts.scheme == "http" and parts.hostname in _HERE and port != 0 and path and not parts.username
 
 
-def _version(headers: Mapping[str, str]) -> str:
-    server, version = headers.get("zotero-server-id", ""), headers.get("last-modified-version", "")
-    return f"{server}:{version}" if server and version.isdigit() else ""
+def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, str]) -> ZoteroContent:
+    """The records of the API as those of a library; any field may be missing or in another form."""
+    live = {key: data for key, record in items.records.items() if not (data := _data(record)).get("deleted")}
+    kinds: dict[str, list[str]] = {}
+    for key, data in live.items():
+        kind, parent = _string(data.get("itemType")), _string(data.get("parentItem"))
+        # What is below an item in the trash is in the trash.
+        if kind and (kind not in _OTHER_KINDS or not parent or parent in live):
+            kinds.setdefault(kind, []).append(key)
+    regular = [key for kind, found in kinds.items() if kind not in _OTHER_KINDS for key in found]
+    shelves = {key: _data(record) for key, record in collections.records.items()}
+    return ZoteroContent(
+        tuple(_item(key, live[key]) for key in regular),
+        tuple(_attachment(key, live[key], items.records[key]) for key in kinds.get("attachment", ())),
+        tuple(_note(key, live[key]) for key in kinds.get("note", ())),
+        tuple(_annotation(key, live[key]) for key in kinds.get("annotation", ())),
+        tuple(
+            ZoteroCollection(key, _string(data.get("name")), _string(data.get("parentCollection")))
+            for key, data in shelves.items()
+            if not data.get("deleted")
+        ),
+        citation_keys=keys,
+        damaged=(*items.damaged, *collections.damaged),
+        version=items.version,
+    )
 
 
-def _number(value: str | None, otherwise: int) -> int:
-    return int(value) if value is not None and value.isdigit() and len(value) < 10 else otherwise
+def _item(key: str, data: Record) -> ZoteroItem:
+    fields = {name: value for name in data if name not in _NOT_FIELDS and (value := _string(data[name]))}
+    creators: list[Creator] = []
+    for creator in map(_object, _array(data.get("creators"))):
+        given = _string(creator.get("firstName"))
+        family = _string(creator.get("lastName")) or _string(creator.get("name"))
+        if family or given:
+            creators.append(Creator(_string(creator.get("creatorType")), family or given, given if family else ""))
+    collections = frozenset(map(_string, _array(data.get("collections"))))
+    return ZoteroItem(key, _string(data["itemType"]), fields, tuple(creators), collections, _date(data))
+
+
+def _attachment(key: str, data: Record, record: Record) -> Attachment:
+    mode = LINK_MODES.get(_string(data.get("linkMode")), "other")
+    name = _string(data.get("filename" if mode == "stored" else "path"))
+    url = _string(_object(_object(record.get("links")).get("enclosure")).get("href"))
+    return Attachment(key, _string(data.get("parentItem")), mode, name, _string(data.get("title")), _date(data), url)
+
+
+def _note(key: str, data: Record) -> ItemNote:
+    return ItemNote(key, _string(data.get("parentItem")), _string(data.get("note")), _date(data))
+
+
+def _annotation(key: str, data: Record) -> Annotation:
+    names = ("parentItem", "annotationType", "annotationText", "annotationComment", "annotationPageLabel")
+    return Annotation(key, *(_string(data.get(name)) for name in (*names, "annotationSortIndex")))
+
+
+def _date(data: Record) -> str:
+    """The moment of adding in the database's form."""
+    return _string(data.get("dateAdded")).replace("T", " ").removesuffix("Z")
+
+
+def _data(record: Record) -> Record:
+    return _object(record.get("data"))
+
+
+def _object(value: Any) -> Record:
+    return value if isinstance(value, dict) else {}
+
+
+def _array(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _string(value: Any) -> str:
+    return plain_text(value) if isinstance(value, str) else ""

@@ -2,21 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, TypeVar
 
-from ..documents import text_hash
+from ..documents import Paper, text_hash
 from ..documents.bibliography import Refusal
+from ..documents.paper_names import item_path
 from ..metadata.adding import abstract_page
+from ..metadata.citation_keys import KeyPattern
 from ..plurals import counted
-from .attachment_files import ItemFile, choose_file, is_paper
-from .item_entry import item_entry
-from .item_notes import item_note
-from .sync_input import RemovedPaper, SyncInput, SyncPlan, WantedPaper, shown_item
-from .sync_keys import keys_of_items
-from .sync_state import SyncedPaper
-from .zotero_records import Annotation, Attachment, ItemNote, ZoteroItem
+from .attachment_files import FilePlaces, ItemFile, choose_file, is_paper
+from .item_entry import bibtex_key, item_doi, item_entry, item_note, key_fields
+from .sync_state import SyncedPaper, SyncState
+from .zotero_records import Annotation, Attachment, ItemNote, ZoteroContent, ZoteroItem, ZoteroLibrary
+
+_SHOWN_TITLE: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class SyncInput:
+    """Zotero's content, the scopes to sync, the papers of the library, and settings.
+
+    Args:
+        scopes: the keys of the collections to sync; an empty one is the whole library.
+        members: the keys of the items in each scope of this sync and of earlier ones.
+        foreign: keys of papers that did not come by a sync, or that the user replaced since.
+        reading: stands for how files are read: with another reader or chunk size they are read again.
+        prune: remove papers that only earlier syncs of other collections brought.
+    """
+
+    content: ZoteroContent
+    library: ZoteroLibrary
+    scopes: frozenset[str]
+    members: Mapping[str, frozenset[str]]
+    items: Sequence[ZoteroItem]
+    papers: Mapping[str, Paper]
+    foreign: frozenset[str]
+    state: SyncState
+    places: FilePlaces
+    pattern: KeyPattern
+    pages: Path
+    reading: str
+    prune: bool = False
+
+    def path(self, item: ZoteroItem) -> str:
+        """How links and the state name an item."""
+        return f"{self.library.path}/items/{item.key}"
+
+
+def foreign_keys(papers: Mapping[str, Paper], state: SyncState) -> frozenset[str]:
+    """The papers that no sync may touch: their entry names no item that was synced."""
+    items = state.items
+    return frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in items)
+
+
+def recognize_papers(
+    papers: Mapping[str, Paper],
+    items: Sequence[ZoteroItem],
+    content: ZoteroContent,
+    library: ZoteroLibrary,
+    pages: Path,
+) -> dict[str, SyncedPaper]:
+    """Papers that came from these items, by their entry and their file, whatever the state says.
+
+    A library that was copied has no state. An entry alone proves nothing: the user may have it from an export.
+    """
+    wanted = {f"{library.path}/items/{item.key}" for item in items}
+    files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
+    found: dict[str, SyncedPaper] = {}
+    for key, paper in papers.items():
+        item, folder = item_path(paper.bibtex), Path(paper.source).parent
+        if item in wanted and (files.get(folder.name) == item or folder == pages):
+            found[key] = SyncedPaper(item, frozenset())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPaper:
+    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract.
+
+    `page` is the text of that page, empty without an abstract, and `page_path` its file, which is ingested if the item
+    has no file, or one that cannot be read.
+    """
+
+    item: str
+    key: str
+    entry: str
+    note: str
+    file: ItemFile | None
+    page: str
+    page_path: Path
+    stamp: str
+
+    @property
+    def source(self) -> Path:
+        """The file to ingest, if it can be read."""
+        return self.file.path if self.file else self.page_path
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedPaper:
+    """A paper to remove, and why; `now` is its new key if it was renamed."""
+
+    key: str
+    why: str
+    now: str = ""
+
+
+@dataclass(slots=True)
+class SyncPlan:
+    """Everything that one sync will do; `state` is what is known before the first paper is ingested.
+
+    `file_missing` says that a file may still appear without any change in Zotero.
+    """
+
+    changed: list[WantedPaper] = field(default_factory=list)
+    unchanged: list[WantedPaper] = field(default_factory=list)
+    removed: list[RemovedPaper] = field(default_factory=list)
+    without_file: list[ZoteroItem] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    state: SyncState = field(default_factory=SyncState)
+    file_missing: bool = False
+
+
+def describe_item(item: ZoteroItem) -> str:
+    """An item as messages name it."""
+    title = item.title if len(item.title) <= _SHOWN_TITLE else f"{item.title[:_SHOWN_TITLE]}…"
+    return f"Zotero item {item.key} ({title or 'without a title'})"
+
 
 Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
@@ -34,9 +150,9 @@ class _Planning:
         self._given = given
         self._plan = SyncPlan(warnings=list(given.content.damaged))
         self._plan.state.papers = dict(given.state.papers)
-        self._files = _by_parent(given.content.attachments)
-        self._notes = _by_parent(given.content.notes)
-        self._marks = _by_parent(given.content.annotations)
+        self._files = _group_by_parent(given.content.attachments)
+        self._notes = _group_by_parent(given.content.notes)
+        self._marks = _group_by_parent(given.content.annotations)
         self._scopes: dict[str, frozenset[str]] = {}
         for paper in given.state.papers.values():
             self._scopes[paper.item] = self._scopes.get(paper.item, frozenset()) | paper.scopes
@@ -44,18 +160,17 @@ class _Planning:
     def plan(self) -> SyncPlan:
         """The plan for all items."""
         given, plan = self._given, self._plan
-        keys = keys_of_items(given, plan)
-        kept = {key for item, key in keys if self._is_kept(item, key)}
-        orphans = sum(map(is_paper, self._files.get("", ())))
-        if orphans:
+        keys = _assign_keys(given, plan)
+        kept = {key for item, key in keys if self._plan_item(item, key)}
+        if orphans := sum(map(is_paper, self._files.get("", ()))):
             plan.warnings.append(
                 f"{counted(orphans, 'file')} without an item in Zotero left out; 'Create Parent Item' makes one."
             )
-        self._remove({given.path(item): key for item, key in keys}, kept)
+        self._plan_removals({given.path(item): key for item, key in keys}, kept)
         return plan
 
-    def _is_kept(self, item: ZoteroItem, key: str) -> bool:
-        """Plan one item; whether it is a paper of the library after the sync."""
+    def _plan_item(self, item: ZoteroItem, key: str) -> bool:
+        """Plan one item; true if it is a paper of the library after the sync."""
         given, plan = self._given, self._plan
         old = given.state.papers.get(key)
         files = self._files.get(item.key, ())
@@ -64,13 +179,13 @@ class _Planning:
         if file is None and any(map(is_paper, files)):
             known = old is not None and old.file and old.item == given.path(item) and key in given.papers
             left = "; the paper is left as it is" if known else ""
-            plan.refused.append(Refusal(shown_item(item), f"{'; '.join(problems)}{left}"))
+            plan.refused.append(Refusal(describe_item(item), f"{'; '.join(problems)}{left}"))
             if old is not None and known:
-                plan.state.papers[key] = replace(old, scopes=self._scopes_now(old.item))
+                plan.state.papers[key] = replace(old, scopes=self._current_scopes(old.item))
                 return True
         elif problems:
-            plan.warnings.append(f"{shown_item(item)}: {'; '.join(problems)}; another of its files is used.")
-        wanted = self._wanted(item, key, file)
+            plan.warnings.append(f"{describe_item(item)}: {'; '.join(problems)}; another of its files is used.")
+        wanted = self._make_paper(item, key, file)
         if wanted is None:
             if not problems:
                 plan.without_file.append(item)
@@ -78,7 +193,7 @@ class _Planning:
         self._compare(wanted, old)
         return True
 
-    def _wanted(self, item: ZoteroItem, key: str, file: ItemFile | None) -> WantedPaper | None:
+    def _make_paper(self, item: ZoteroItem, key: str, file: ItemFile | None) -> WantedPaper | None:
         """The item as a paper; None if there is nothing to index."""
         given = self._given
         abstract = item.fields.get("abstractNote", "").strip()
@@ -98,7 +213,7 @@ class _Planning:
         A paper whose file was refused may be there by its abstract, or by an earlier file.
         """
         plan = self._plan
-        scopes = self._scopes_now(wanted.item)
+        scopes = self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):
             plan.changed.append(wanted)
             plan.state.papers[wanted.key] = SyncedPaper(wanted.item, scopes)
@@ -111,13 +226,13 @@ class _Planning:
         elif not old.refused:  # the user removed it from the library, but not from Zotero
             plan.changed.append(wanted)
 
-    def _scopes_now(self, item: str) -> frozenset[str]:
+    def _current_scopes(self, item: str) -> frozenset[str]:
         """Those scopes of this sync and, unless pruning, of earlier ones that hold an item now."""
         given, key = self._given, item.rpartition("/")[2]
         asked = given.scopes if given.prune else given.scopes | self._scopes.get(item, frozenset())
         return frozenset(scope for scope in asked if key in given.members.get(scope, ()))
 
-    def _remove(self, keys: dict[str, str], kept: set[str]) -> None:
+    def _plan_removals(self, keys: dict[str, str], kept: set[str]) -> None:
         """Plan what is to go from this library; papers that the user replaced are forgotten, but stay."""
         given, plan = self._given, self._plan
         there = {given.path(item) for item in given.content.items}
@@ -125,7 +240,7 @@ class _Planning:
             if not paper.item.startswith(f"{given.library.path}/items/") or key in kept:
                 continue
             now = keys.get(paper.item, "")
-            scopes = self._scopes_now(paper.item) if paper.item in there else frozenset()
+            scopes = self._current_scopes(paper.item) if paper.item in there else frozenset()
             if not now and scopes:  # another collection holds it, or it was refused
                 plan.state.papers[key] = replace(paper, scopes=scopes)
                 continue
@@ -141,8 +256,49 @@ class _Planning:
                 plan.removed.append(RemovedPaper(key, "its item was deleted in Zotero"))
 
 
-def _by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
+def _group_by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
     found: dict[str, list[Child]] = {}
     for child in children:
         found.setdefault(child.parent, []).append(child)
     return found
+
+
+def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str]]:
+    """The items with their keys; what cannot have its key, or is in the library already, is named in the plan."""
+    better = {item.key: bibtex_key(item, given.content.citation_keys.get(item.key, "")) for item in given.items}
+    dois = {given.papers[key].doi: key for key in given.foreign if given.papers[key].doi}
+    items = [item for item in given.items if not _is_foreign(item, better[item.key], dois, given, plan)]
+    owners: dict[str, ZoteroItem] = {}
+    chosen: dict[str, str] = {}
+    for item in items:
+        key = better[item.key]
+        if key and key in owners:
+            reason = f"has the same citation key, {key}, as {describe_item(owners[key])}; change one in Zotero"
+            plan.refused.append(Refusal(describe_item(item), reason))
+        elif key:
+            owners[key], chosen[item.key] = item, key
+    plain = [item for item in items if not better[item.key]]
+    earlier = given.state.items
+    for item in plain:
+        key = earlier.get(given.path(item), "")
+        if key and key not in owners and key not in given.foreign:
+            owners[key], chosen[item.key] = item, key
+    taken = {*owners, *given.papers, *given.state.papers}
+    for item in plain:
+        if item.key not in chosen:
+            key = given.pattern.key(key_fields(item), taken)
+            taken.add(key)
+            chosen[item.key] = key
+    return [(item, chosen[item.key]) for item in items if item.key in chosen]
+
+
+def _is_foreign(item: ZoteroItem, key: str, dois: Mapping[str, str], given: SyncInput, plan: SyncPlan) -> bool:
+    """Whether the library has the item as a paper that did not come by a sync; says so in a warning."""
+    doi = item_doi(item)
+    there = key if key in given.foreign else dois.get(doi, "") if doi else ""
+    if there:
+        plan.warnings.append(
+            f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
+            f"To have it from Zotero, remove it first ('papers remove {there}')."
+        )
+    return bool(there)

@@ -74,7 +74,7 @@ def next_steps(steps: Sequence[str]) -> None:
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
 
 
-def head_of(paper: dict[str, Any]) -> str:
+def paper_head(paper: dict[str, Any]) -> str:
     """A paper on one line: key, title, authors, year."""
     authors = paper["authors"]
     by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ...api.messages import counted
 from ...api.run_options import SECTION_KINDS
-from ..output import ingest_progress, notice, result, section_progress, warnings_and_refusals
+from ..output import ingest_progress, notice, result, warnings_and_refusals
+from ..run_display import section_progress
 from . import display
-from .research_commands import keyed_references
+from .research_commands import format_references
 from .shell import Shell
 from .state import Drafted, Listed, NotNowError, Outcome, ShellDraft, Unchanged
 
@@ -102,7 +103,7 @@ async def section(shell: Shell, argument: str) -> Outcome:
     papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
     body = f"# {kind.capitalize()}\n\n{record['text']}"
     if papers:
-        body += "\n\n".join(["", "## References", *keyed_references(record["references"], papers)])
+        body += "\n\n".join(["", "## References", *format_references(record["references"], papers)])
     display.panel("Section", body)
     display.next_steps(["`save` saves it with its .bib and evidence report", "`open <number>` opens a cited paper"])
     return Drafted(papers, ShellDraft("section", record["markdown"], record), kind)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from ...api.messages import counted
+from ...api.messages import command, counted
 from ..output import notice
 from ..search_view import matching_line, place_of, plain_sentence
 from . import display
-from .file_opener import open_file
+from .input import on_terminal
 from .shell import Shell
 from .state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
 
@@ -23,10 +28,10 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
     from ...api.library_papers import alist_papers
 
     papers = await alist_papers(await shell.session())
-    items = [(number, display.head_of(paper), "") for number, paper in enumerate(papers, 1)]
+    items = [(number, display.paper_head(paper), "") for number, paper in enumerate(papers, 1)]
     display.listing(counted(len(papers), "paper"), items)
     display.next_steps(_NEXT)
-    return PapersListed(_numbered([paper["key"] for paper in papers]))
+    return PapersListed(_number([paper["key"] for paper in papers]))
 
 
 async def find(shell: Shell, argument: str) -> Outcome:
@@ -42,11 +47,12 @@ async def find(shell: Shell, argument: str) -> Outcome:
         return FoundNothing()
     papers = await _papers(shell, [paper["key"] for paper in found])
     items = [
-        (number, display.head_of(papers[paper["key"]]), matching_line(paper)) for number, paper in enumerate(found, 1)
+        (number, display.paper_head(papers[paper["key"]]), matching_line(paper))
+        for number, paper in enumerate(found, 1)
     ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
-    return PapersListed(_numbered([paper["key"] for paper in found]), words)
+    return PapersListed(_number([paper["key"] for paper in found]), words)
 
 
 async def sem_search(shell: Shell, query: str) -> Outcome:
@@ -59,12 +65,12 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
         return FoundNothing()
     papers = await _papers(shell, [record["key"] for record in records])
     items = [
-        (number, display.head_of(paper), "\n".join(_passage_lines(key, records)))
+        (number, display.paper_head(paper), "\n".join(_passage_lines(key, records)))
         for number, (key, paper) in enumerate(papers.items(), 1)
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    return Drafted(_numbered(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
+    return Drafted(_number(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
 
 
 async def summary(shell: Shell, argument: str) -> Outcome:
@@ -114,7 +120,7 @@ async def _papers(shell: Shell, keys: list[str]) -> dict[str, dict[str, Any]]:
     return {key: asdict(await apaper(session, key)) for key in dict.fromkeys(keys)}
 
 
-def _numbered(keys: list[str]) -> tuple[Listed, ...]:
+def _number(keys: list[str]) -> tuple[Listed, ...]:
     return tuple(Listed(number, key) for number, key in enumerate(keys, 1))
 
 
@@ -130,3 +136,42 @@ def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
     for number, head, below in items:
         lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]
     return "\n".join(lines).rstrip() + "\n"
+
+
+# A program that fails does so at once; one that is still there shows the file.
+_PATIENCE = 3.0  # seconds
+_OPENERS = {"darwin": "open", "win32": "explorer"}
+
+
+def opener() -> str | None:
+    """The system's default opener; None without one or without a display."""
+    name = _OPENERS.get(sys.platform, "xdg-open")
+    if name == "xdg-open" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return None  # it would start a browser of the terminal over the shell
+    return shutil.which(name)
+
+
+async def open_file(source: str) -> str:
+    """Open the file, or report its path in a pipe; returns one line for the user."""
+    path = await asyncio.to_thread(Path(source).absolute)  # begins with no hyphen: it cannot be taken for an option
+    if not await asyncio.to_thread(path.is_file):
+        return f"Its file is gone: {source}. Its indexed text: {command('papers show KEY --text')}"
+    program = opener() if on_terminal() else None
+    if program is None:
+        return f"File: {source}"
+    quiet = asyncio.subprocess.DEVNULL
+    try:
+        started = await asyncio.create_subprocess_exec(
+            program, str(path), stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+        )
+    except OSError as error:
+        return f"{program} cannot be started ({error.strerror}). File: {source}"
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            code = await started.wait()
+    except TimeoutError:
+        code = 0
+    # explorer ends with 1 whatever it did.
+    if code and sys.platform != "win32":
+        return f"{program} could not open it (exit code {code}). File: {source}"
+    return f"Opened with {program}: {source}"

@@ -90,15 +90,15 @@ def parse(line: str) -> ShellRequest | NotUnderstood | None:
         return None
     slash = text.startswith("/") and len(text) > 1
     first, _, argument = text.removeprefix("/").partition(" ") if slash else text.partition(" ")
-    name = _named(first)
+    name = _find_command(first)
     if name is not None and (slash or _fits(name, argument)):
-        return _checked(name, argument)
+        return _check(name, argument)
     if name is None and (slash or _looks_mistyped(first, argument)):
-        return NotUnderstood(_unknown(first, argument))
+        return NotUnderstood(_describe_unknown(first, argument))
     return ShellRequest("ask", text, plain=True)
 
 
-def _named(first: str) -> CommandName | None:
+def _find_command(first: str) -> CommandName | None:
     known: dict[str, CommandName] = {**_ALIASES, **{word.name: word.name for word in WORDS}}
     return known.get(first.casefold())
 
@@ -117,7 +117,7 @@ def _fits(name: CommandName, argument: str) -> bool:
             return True
 
 
-def _checked(name: CommandName, argument: str) -> ShellRequest | NotUnderstood:
+def _check(name: CommandName, argument: str) -> ShellRequest | NotUnderstood:
     word = _BY_NAME[name]
     if word.takes == "nothing" and argument:
         return NotUnderstood(f"'{name}' takes no argument.")
@@ -134,10 +134,10 @@ def _looks_mistyped(first: str, argument: str) -> bool:
     if not argument:
         return not first.endswith("?") and _LATIN.fullmatch(first) is not None
     near = _near(first)
-    return near is not None and not argument.endswith("?") and _fits(near, argument) and not _inflected(first, near)
+    return near is not None and not argument.endswith("?") and _fits(near, argument) and not _is_inflected(first, near)
 
 
-def _inflected(first: str, name: str) -> bool:
+def _is_inflected(first: str, name: str) -> bool:
     """Whether the word is the command with an ending: "researchers", "finding", "lists" may begin a sentence."""
     return first.casefold().startswith(name)
 
@@ -149,7 +149,7 @@ def _near(first: str) -> CommandName | None:
     return next((word.name for word in WORDS if word.name in (found or begun)), None)
 
 
-def _unknown(first: str, argument: str) -> str:
+def _describe_unknown(first: str, argument: str) -> str:
     near = _near(first)
     hint = f"Did you mean '{f'{near} {argument}'.strip()}'?" if near else "'help' lists the commands."
     question = " To ask it as a question, begin with 'ask'." if argument or near is None else ""

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
 from . import display, file_commands, paper_commands, research_commands
 from .input import Lines
 from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
-from .plain_text import require_question
 from .shell import Shell
-from .state import Outcome, PausedCommand, Unchanged, after, require
+from .state import NotNowError, Outcome, PausedCommand, Unchanged, after, require
+
+if TYPE_CHECKING:
+    pass
+
 
 Action = Callable[[Shell, str], Awaitable[Outcome]]
 T = TypeVar("T")
@@ -56,7 +60,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     """Run one line and return the next state; report any error in one line."""
     given = request
     if request.command == "resume" and not shell.state.paused:
-        await shell.settle()
+        await shell.wait_for_background()
     try:
         require(shell.state, request.command)
     except CiteloomError as error:
@@ -69,9 +73,9 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     try:
         outcome = await interruptible(_act(shell, given))
     except Interrupted:
-        return _paused(shell, given, "Interrupted")
+        return _pause(shell, given, "Interrupted")
     except PausedError as error:
-        return _paused(shell, given, _with_stage(error, error.message))
+        return _pause(shell, given, _with_stage(error, error.message))
     except CiteloomError as error:
         display.failure(_with_stage(error, str(error)))
         return error.exit_code
@@ -98,7 +102,7 @@ def _with_stage(error: CiteloomError, message: str) -> str:
     return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
-def _paused(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
+def _pause(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
     if request.command not in RESUMABLE:
         notice(f"{why}.")
         return PAUSED
@@ -152,3 +156,29 @@ ACTIONS: Final[dict[CommandName, Action]] = {
     "help": show_help,
 }
 RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
+
+
+_MOST_WORDS: Final = 2  # longer lines are questions, whatever they say and in whichever language
+_ASKING: Final = frozenset("what which who whom whose when where why how is are was were does do did can could".split())
+_WORD = re.compile(r"[^\W_]+")
+
+
+async def require_question(shell: Shell, text: str) -> None:
+    """Raise `NotNowError` for a line of one or two words of which one occurs nowhere in the library.
+
+    A line with a question mark or a question word is a question, and so is one that `ask` begins.
+    """
+    words = text.split()
+    if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
+        return
+    session = await shell.session()
+    from ...api.library_search import aunknown_words
+
+    unknown = await aunknown_words(session, words)
+    if unknown:
+        named = " and ".join(f"'{word}'" for word in unknown)
+        verb = "occurs" if len(unknown) == 1 else "occur"
+        raise NotNowError(
+            f"'{text}' is neither a command nor a question: {named} {verb} nowhere in the library.",
+            help=f"'ask {text}' asks it anyway; 'help' lists the commands.",
+        )

@@ -1,4 +1,4 @@
-"""research, follow-up questions and improve: turns of one conversation, shown stage by stage."""
+"""research, follow-up questions and improve: turns of one conversation, shown stage by stage, and restored later."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...api.homes import Home
 from ...api.messages import counted
+from ...api.stored_conversations import find_conversation, last_turn
 from ...errors import CiteloomError
-from ..answer_stream import AnswerStreamView
-from ..answer_view import references_markdown
-from ..live_view import RunProgress
+from ...settings.config import Settings
+from ..chat import forget_expired
 from ..output import notice, result
-from ..run_report import usage_words
+from ..run_display import AnswerStreamView, RunProgress
+from ..run_report import references_markdown, usage_words
 from . import display
+from .parser import CommandName
 from .shell import Shell
-from .state import Drafted, FoundNothing, Listed, Outcome, ShellDraft
+from .state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, ShellDraft, after
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
     from ...api.events import ProgressEvent
     from ...api.result_views import UsageRecord
+
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
@@ -56,7 +60,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
         shell.told_of_mode = True
-    stages = Stages(writes="writer" not in session.extractive)
+    stages = TurnStages(writes="writer" not in session.extractive)
     # Without a chat model the whole answer is there at once, and reads better in its panel.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
@@ -77,10 +81,10 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         display.warning(text)
     if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
         display.warning("Some citations could not be formatted correctly")
-    outcome = answer_of(record)
+    outcome = draft_answer(record)
     if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
-    display.panel("Research Results", shown_answer(record, outcome.papers, text=not view.has_shown(record)))
+    display.panel("Research Results", format_answer(record, outcome.papers, text=not view.has_shown(record)))
     _tell_cost(record["usage"])
     if coverage := coverage_line(record["coverage"]):
         notice(coverage)
@@ -88,7 +92,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     return outcome
 
 
-def answer_of(record: Mapping[str, Any]) -> Drafted:
+def draft_answer(record: Mapping[str, Any]) -> Drafted:
     """The outcome of an answer: its numbered papers, the draft to save, and the question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
@@ -98,23 +102,23 @@ def answer_of(record: Mapping[str, Any]) -> Drafted:
     return Drafted(papers, ShellDraft("research", record["markdown"], record), record["question"])
 
 
-def shown_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
     """The answer with its references as markdown, each with the number that commands take; without its `text` where
     that was shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
         return "\n\n".join([*parts, references_markdown(record)])
-    return "\n\n".join([*parts, "## References", *keyed_references(record["references"], papers)])
+    return "\n\n".join([*parts, "## References", *format_references(record["references"], papers)])
 
 
-def keyed_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
     """References with the numbers and keys that commands take; paragraphs, since markdown would renumber a list."""
     return [
         f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
     ]
 
 
-class Stages(RunProgress):
+class TurnStages(RunProgress):
     """Prints the stages of a turn from its events; without a chat model nothing is written (`writes`)."""
 
     def __init__(self, *, writes: bool = True) -> None:
@@ -152,7 +156,7 @@ class Stages(RunProgress):
                 pass  # findings of the checks are shown with the answer
 
 
-def _report_reason(record: Mapping[str, Any], stages: Stages) -> None:
+def _report_reason(record: Mapping[str, Any], stages: TurnStages) -> None:
     from ...api.result_views import attempts, coverage_warnings
 
     for text in coverage_warnings(*attempts(record["coverage"])):
@@ -172,3 +176,38 @@ def _tell_cost(usage: UsageRecord) -> None:
 
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
+
+
+_COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
+
+
+def restore(shell: Shell, home: Home, thread: str) -> None:
+    """Restore the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    home.require_library()
+    entry = find_conversation(home, thread)
+    shell.thread_id = entry.thread_id
+    last = last_turn(home, entry.thread_id)
+    if last is None:
+        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        return
+    shell.turns = last.number
+    answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
+    if answered is not None:
+        shell.state = after(shell.state, draft_answer(answered.record))
+    turns = counted(entry.turns, "turn")
+    notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
+
+
+async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
+    """Steps that need the open library: expire old conversations, report an interrupted question."""
+    try:
+        await shell.opening.wait()
+    except CiteloomError:
+        return  # it was reported
+    await forget_expired(settings, home, shell.thread_id)
+    from ...api.conversation import paused_turn
+
+    paused = await paused_turn(shell.thread_id, home)
+    if paused is not None and not shell.state.paused:
+        shell.state = after(shell.state, PausedCommand(f"{_COMMANDS[paused.kind]} {paused.asked}"))
+        notice(f"Interrupted question: {paused.asked} `resume` continues it.")

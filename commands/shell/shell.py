@@ -1,18 +1,113 @@
-"""What the shell's commands work with."""
+"""What the shell's commands work with: the library, opened while the first line is typed, and the shell's state."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...api.homes import Home, library_contents, open_home
+from ...errors import CiteloomError, InputError
+from ...settings.config import LOCAL_EMBEDDING, Settings
 from ..output import notice
-from .background_open import Opening
 from .state import INITIAL, ShellState
 
 if TYPE_CHECKING:
     from ...api.homes import Session
+
+
+NO_PAPERS = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
+
+
+class NoPapersError(InputError):
+    """The library has no papers."""
+
+    default_help = NO_PAPERS
+
+
+class Opening:
+    """The session, opened once in the background; after a failure the next command tries again.
+
+    `on_error` is called with an error raised while nobody awaited the session.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        *,
+        on_notice: Callable[[str], None],
+        on_error: Callable[[CiteloomError], None],
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._on_notice = on_notice
+        self._on_error = on_error
+        self._manager: AbstractContextManager[Session] | None = None
+        self._task: asyncio.Task[Session] | None = None
+        self._waiting = 0
+
+    def start(self) -> None:
+        """Begin to open, in a thread."""
+        self._task = asyncio.ensure_future(asyncio.to_thread(self._open))
+        self._task.add_done_callback(self._tell)
+
+    async def session(self) -> Session:
+        """The open session; raises `NoPapersError` and what opening raises."""
+        if not (await asyncio.to_thread(library_contents, self._home)).keys:
+            raise NoPapersError(f"{self._home.name}: no paper is indexed here.")
+        if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
+            self.start()
+        assert self._task is not None
+        self._waiting += 1
+        try:
+            # Ctrl-C on a command that waits must not stop the opening.
+            return await asyncio.shield(self._task)
+        finally:
+            self._waiting -= 1
+
+    async def wait(self) -> None:
+        """Wait until the opening has ended; raises what opening raises and does not call `on_error`."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    def opened(self) -> Session | None:
+        """The session if it is open by now."""
+        task = self._task
+        ready = task is not None and task.done() and not task.cancelled() and task.exception() is None
+        return task.result() if task is not None and ready else None
+
+    def keys(self) -> tuple[str, ...]:
+        """The papers as they are now; none while it opens."""
+        session = self.opened()
+        return tuple(session.library.records()) if session is not None else ()
+
+    async def close(self) -> None:
+        """Close the files once the opening has ended."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._manager is not None and self.opened() is not None:
+            await asyncio.to_thread(self._manager.__exit__, None, None, None)
+
+    def _open(self) -> Session:
+        manager = open_home(self._settings, self._home, self._on_notice, create=False)
+        session = manager.__enter__()
+        self._manager = manager
+        if self._settings.embedding_model == LOCAL_EMBEDDING:
+            session.library.embedding.count_tokens(
+                "ready"
+            )  # loads the tokenizer; the first search need not wait for it
+        return session
+
+    def _tell(self, task: asyncio.Task[Session]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, CiteloomError) and not self._waiting:
+            self._on_error(error)
 
 
 @dataclass
@@ -30,7 +125,7 @@ class Shell:
     told_of_mode: bool = False
     behind: asyncio.Task[None] | None = None
 
-    async def settle(self) -> None:
+    async def wait_for_background(self) -> None:
         """Wait for background work, such as finding an interrupted question."""
         if self.behind is not None:
             await asyncio.wait([self.behind])

@@ -177,11 +177,9 @@ class LocalEmbedding:
         self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
 
     def count_tokens(self, text: str) -> int:
-        """Tokens without special tokens; raises `WeightsError`."""
         return count_tokens(text)
 
     def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
-        """`count_tokens` of each text; raises `WeightsError`."""
         return count_tokens_each(texts)
 
     def embed_text(self, text: str) -> Vector:
@@ -201,7 +199,6 @@ class LocalEmbedding:
         return normalise(hidden[0, 0])
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of `texts`, [n, 384]; raises `WeightsError`."""
         import numpy as np
 
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)

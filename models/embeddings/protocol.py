@@ -19,33 +19,26 @@ class EmbeddingModel(Protocol):
     @property
     def name(self) -> str:
         """The name of model and weights; models whose vectors must not be mixed have different names."""
-        ...
 
     @property
     def dimensions(self) -> int | None:
         """The length of a vector; None until an endpoint has answered."""
-        ...
 
     @property
     def at_once(self) -> int:
         """The number of texts worth batching in one call, across papers; 1 if there is nothing to gain."""
-        ...
 
     def count_tokens(self, text: str) -> int:
         """Tokens by the bundled tokenizer, without special tokens, so that chunks never depend on the model."""
-        ...
 
     def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
         """`count_tokens` of each text, at once."""
-        ...
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d], in order; `on_done(k)` is called when k more are finished."""
-        ...
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a query, [d]."""
-        ...
 
 
 def normalise(rows: Vectors) -> Vectors:

@@ -77,15 +77,12 @@ class JournaledEmbedding:
 
     @property
     def dimensions(self) -> int | None:
-        """The length of a vector; None before the first answer."""
         return self._dimensions
 
     def count_tokens(self, text: str) -> int:
-        """Tokens by the bundled tokenizer; raises `WeightsError`."""
         return count_tokens(text)
 
     def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
-        """`count_tokens` of each text; raises `WeightsError`."""
         return count_tokens_each(texts)
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
@@ -118,7 +115,6 @@ class JournaledEmbedding:
         return np.stack(rows) if rows else np.zeros((0, self._dimensions or 0), dtype=np.float32)
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a query, [d]; raises like `embed_documents`."""
         return (await self._embed([text], "query"))[0]
 
     async def _embed(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:

@@ -83,6 +83,13 @@ class Dialect:
         return None
 
 
+class DialectMemory:
+    """The dialect learned for one model at one endpoint; shared by all its callers."""
+
+    def __init__(self) -> None:
+        self.current = Dialect()
+
+
 def _refusal(error: Exception) -> str:
     if isinstance(error, ServerRefusalError):
         return error.message if error.status_code in _STATUSES else ""

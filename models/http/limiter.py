@@ -138,15 +138,12 @@ class Clock(Protocol):
 
     def time(self) -> float:
         """Seconds since the epoch, the same for all processes."""
-        ...
 
     def monotonic(self) -> float:
         """Monotonic seconds, for waiting."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class SystemClock:

@@ -17,23 +17,18 @@ class JournalConnection(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
         """Execute a statement; returns its cursor."""
-        ...
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
         """Execute a statement for each row."""
-        ...
 
     def commit(self) -> None:
         """Commit; returns once the transaction is on disk."""
-        ...
 
     def rollback(self) -> None:
         """Roll the transaction back."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 class JournalDatabase(Protocol):
@@ -46,47 +41,37 @@ class JournalDatabase(Protocol):
     @property
     def name(self) -> str:
         """The database as messages name it, without secrets."""
-        ...
 
     @property
     def place(self) -> Hashable:
         """Equal for all journals of a process on one database: they share their call locks."""
-        ...
 
     @property
     def begin(self) -> str:
         """The statement that opens a transaction."""
-        ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The errors of the database and of the connection to it."""
-        ...
 
     @property
     def passing(self) -> tuple[type[Exception], ...]:
         """Those after which a transaction that was rolled back is worth another try on a new connection."""
-        ...
 
     def connect(self) -> JournalConnection:
         """Open a connection, creating missing tables; raises one of `errors`."""
-        ...
 
     def call_locks(self) -> CallLocks:
         """The locks of calls in flight."""
-        ...
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         """The space that the journal takes."""
-        ...
 
     def reclaim(self, connection: JournalConnection) -> None:
         """Reclaim the space of deleted answers, outside of a transaction."""
-        ...
 
     def remedy(self, error: Exception) -> str:
         """A one-line remedy for one of `errors`."""
-        ...
 
 
 class JournalFile:
@@ -101,34 +86,27 @@ class JournalFile:
 
     @property
     def name(self) -> str:
-        """The path."""
         return str(self.path)
 
     @property
     def place(self) -> Path:
-        """The path, the same for every spelling of it."""
         return self.path.resolve()
 
     def connect(self) -> sqlite3.Connection:
-        """Open the file."""
         return connect(self.path)
 
     def call_locks(self) -> KeyLocks:
-        """Byte locks in a file next to the journal."""
         return KeyLocks.beside(self.path)
 
     def stored_bytes(self, connection: JournalConnection) -> int:
-        """The size of the file and of its log."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def reclaim(self, connection: JournalConnection) -> None:
-        """Shrink the file."""
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remedy(self, error: Exception) -> str:
-        """A one-line remedy for an error of the file."""
         return remedy(error)
 
 

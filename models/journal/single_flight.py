@@ -33,17 +33,14 @@ _LOCKED_ERRORS: Final = frozenset({errno.EACCES, errno.EAGAIN})
 class CallLocks(Protocol):
     """Keys of calls that this process has claimed, against other processes."""
 
-    def take(self, key: str) -> bool | Awaitable[bool]:
+    def try_acquire(self, key: str) -> bool | Awaitable[bool]:
         """Try to lock a key; returns whether it is now held. Awaited where that takes a round trip."""
-        ...
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """Release the key; never waits."""
-        ...
 
     def close(self) -> None:
         """Release all keys."""
-        ...
 
 
 class KeyLocks:
@@ -65,7 +62,7 @@ class KeyLocks:
         place = journal.resolve()
         return cls(place.with_name(f"{place.name}-calls"))
 
-    def take(self, key: str) -> bool:
+    def try_acquire(self, key: str) -> bool:
         """Try to lock a key; returns whether it is now held. Never waits."""
         if fcntl is None:
             return True
@@ -84,8 +81,7 @@ class KeyLocks:
                 return error.errno not in _LOCKED_ERRORS  # on a file system without locks every key is free
         return True
 
-    def give_back(self, key: str) -> None:
-        """Release the key."""
+    def release(self, key: str) -> None:
         if self._file is not None:
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _byte_of(key))
@@ -170,7 +166,7 @@ class SingleFlight:
             yield
         finally:
             for key in claimed:
-                self._locks.give_back(key)
+                self._locks.release(key)
                 with self._guard:
                     event = self._in_flight.pop(key)
                 event.set()
@@ -185,16 +181,16 @@ class SingleFlight:
             await other.wait()
 
     async def _claim_across_processes(self, key: str) -> None:
-        if await self._take(key):
+        if await self._try_acquire(key):
             return
         now = asyncio.get_running_loop().time
         deadline, interval = now() + CALL_TIMEOUT, FIRST_POLL_INTERVAL
         while now() < deadline:
             await asyncio.sleep(interval)
-            if await self._take(key):
+            if await self._try_acquire(key):
                 return
             interval = min(2 * interval, MAX_POLL_INTERVAL)
 
-    async def _take(self, key: str) -> bool:
-        taken = self._locks.take(key)
+    async def _try_acquire(self, key: str) -> bool:
+        taken = self._locks.try_acquire(key)
         return await taken if isinstance(taken, Awaitable) else taken

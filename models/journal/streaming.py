@@ -18,11 +18,9 @@ class TextListener(Protocol):
 
     def piece(self, text: str) -> None:
         """Append this piece to the text."""
-        ...
 
     def restart(self) -> None:
         """Discard the text received so far: it starts again."""
-        ...
 
 
 class StreamSubscription:

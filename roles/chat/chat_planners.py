@@ -174,7 +174,6 @@ class ChatQuestionPlanner(_ToolPlanner):
         return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
 
     async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
-        """The next turn, with tool calls while something is missing."""
         return await self._next_turn(messages)
 
 
@@ -220,6 +219,7 @@ class ChatNeedsPlanner(ChatRole):
         """Three to seven needs; those of the fallback when no valid plan was given."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
+        titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the size of the library
         plan = await self.ask(
             [system, HumanMessage(task)],
             NeedsPlan,
@@ -227,7 +227,7 @@ class ChatNeedsPlanner(ChatRole):
             # that nothing is read again for it.
             cache_messages=[
                 system,
-                HumanMessage(plain_wording(self._task(brief, _titles(papers), str(system.content)))),
+                HumanMessage(plain_wording(self._task(brief, titles, instructions))),
             ],
         )
         planned = () if plan is None else numbered_needs(plan.needs)
@@ -260,11 +260,6 @@ class ChatNeedsPlanner(ChatRole):
         total = room.left(WHOLE, system, bare)
         experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
         return prompt.render(kind=brief.kind, wants=wants, experiment=experiment, queries=queries, papers=near)
-
-
-def _titles(papers: Sequence[str]) -> list[str]:
-    """The titles near to the subject, without the line with the size of the library."""
-    return [line for line in papers if not _COUNTED.fullmatch(line)]
 
 
 def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:

@@ -64,14 +64,11 @@ def without_heading(text: str) -> str:
     """The text after a first line that names its kind."""
     line, ended, rest = text.partition("\n")
     heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
-    if heading and _names_a_kind((heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t")):
-        return rest.lstrip("\n")
+    if heading:
+        title = (heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t").strip(" :.").lower()
+        if title in SECTION_KINDS or title in _OTHER_HEADINGS:
+            return rest.lstrip("\n")
     return text
-
-
-def _names_a_kind(title: str) -> bool:
-    words = title.strip(" :.").lower()
-    return words in SECTION_KINDS or words in _OTHER_HEADINGS
 
 
 _THINKING: Final = "<think>"
@@ -107,14 +104,12 @@ class StreamedProse:
         self._untouched = True
 
     def restart(self) -> None:
-        """See `TextListener`."""
         self._begin()
         if self._told:
             self._told = False
             self._listener.restart()
 
     def piece(self, text: str) -> None:
-        """See `TextListener`."""
         self._held += text
         if _THOUGHT in self._held:
             # Some servers omit the opening tag: the text before the closing one is thinking all the same.
@@ -228,14 +223,12 @@ class AnswerFilter:
         self._ended = False
 
     def restart(self) -> None:
-        """See `TextListener`."""
         started = not self._at_start
         self._begin()
         if started:
             self._listener.restart()
 
     def piece(self, text: str) -> None:
-        """See `TextListener`."""
         self._held += text
         if self._ended or (len(self._held) <= _LONGEST_START and self._at_start and self._may_be_no_answer()):
             return

@@ -123,7 +123,7 @@ def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
 
 def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
     """The coverage of each need on one line: met, open or searched for in vain, and what has been tried."""
-    return [_coverage_line(item) for item in needs]
+    return list(map(_coverage_line, needs))
 
 
 def _coverage_line(item: NeedCoverage) -> str:
@@ -143,7 +143,11 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
     tokens.
     """
     found = [source.evidence.id for source in sources]
-    by_id = {source.evidence.id: _evidence_line(source) for source in sources}
+    by_id: dict[str, str] = {}
+    for source in sources:
+        evidence, year = source.evidence, source.paper.year
+        place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
+        by_id[evidence.id] = f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
     _leave_out_weakest(by_id, sources, needs, total - sum(map(tokens_of, coverage_lines(needs))))
 
     def best(names: Sequence[str]) -> list[str]:
@@ -157,12 +161,6 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
     besides = [name for name in found if name not in of_needs]
     lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
     return fenced("\n".join(lines) or "(none)", "evidence")
-
-
-def _evidence_line(source: Source) -> str:
-    evidence, year = source.evidence, source.paper.year
-    place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
-    return f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
 
 
 def beginning(statement: str, words: int = 25) -> str:
@@ -182,7 +180,8 @@ def present_findings(
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
-    papers = _paper_letters(sources)
+    keys = dict.fromkeys(source.paper.key for source in sources)
+    papers = {key: letter_of(place) for place, key in enumerate(keys)}
     blocks = {source.evidence.id: _finding_block(source, papers) for source in sources}
     brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
     total_tokens -= tokens_of(_paper_lines(sources, papers))
@@ -229,12 +228,6 @@ def _leave_out_weakest(
         spent -= tokens_of(blocks.pop(source.evidence.id))
         left_out.append(source.evidence.id)
     return left_out
-
-
-def _paper_letters(sources: Sequence[Source]) -> dict[str, str]:
-    """A letter for each paper, in order of appearance: A to Z, then AA, AB ..."""
-    keys = dict.fromkeys(source.paper.key for source in sources)
-    return {key: letter_of(place) for place, key in enumerate(keys)}
 
 
 def letter_of(place: int) -> str:

@@ -13,14 +13,11 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import create_model
 
-from ...models.chat_caller import ChatCaller
 from ...models.concurrency import gather_all
-from ...models.context_size import UNLIMITED, Room
-from ...prompts import PromptLibrary
 from ..protocols import FailingSentence, Source
 from .clean_output import answer_text, cut_off
 from .prompt_format import SOURCE_TOKENS, fenced, one_line, place_of, present_lines, surroundings, tokens_of
-from .structured_output import StructuredAnswer, json_objects, schema_of
+from .structured_output import ChatRole, StructuredAnswer, json_objects, schema_of
 
 _SENTENCES_AT_ONCE: Final = 8
 _TOKENS_AT_ONCE: Final = 4_000
@@ -28,62 +25,44 @@ _ANSWER_TOKENS: Final = 120  # of an answer, for one sentence
 _LONGEST: Final = 1_500  # characters of an accepted sentence
 
 
-async def repaired_sentences(
-    caller: ChatCaller,
-    prompts: PromptLibrary,
-    failing: Sequence[FailingSentence],
-    *,
-    max_tokens: int,
-    experiment: str = "",
-    room: Room = UNLIMITED,
-) -> list[str | None]:
-    """The replacement of each sentence: other words, "" to remove it, None when two attempts gave no usable answer.
+class SentenceRepairer(ChatRole):
+    """The part of a writer that repairs single sentences."""
 
-    Args:
-        caller: calls the model.
-        prompts: the prompt files.
-        failing: the sentences, each with its evidence.
-        max_tokens: limit for one answer.
-        experiment: the fenced experiment, when a problem concerns it.
-        room: the server's context size; a sentence whose evidence exceeds it stays as it is.
-    """
-    system = prompts["repair_system"].render()
-    bare = prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
-    batches = list(_batches(failing, max_tokens, room.left(_TOKENS_AT_ONCE, system, bare)))
-    answers = await gather_all(_replacements(caller, prompts, batch, max_tokens, experiment, room) for batch in batches)
-    return [sentence for answer in answers for sentence in answer]
+    async def replace_sentences(self, failing: Sequence[FailingSentence], experiment: str = "") -> list[str | None]:
+        """The replacement of each sentence: other words, "" to remove it, None when two attempts gave no usable answer.
 
+        `experiment` is the fenced experiment, when a problem concerns it. A sentence whose evidence exceeds the context
+        size stays as it is.
+        """
+        system = self.prompts["repair_system"].render()
+        bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
+        batches = _batches(failing, self.max_tokens, self.room.left(_TOKENS_AT_ONCE, system, bare))
+        answers = await gather_all(self._replace_batch(batch, experiment) for batch in batches)
+        return [sentence for answer in answers for sentence in answer]
 
-async def _replacements(
-    caller: ChatCaller,
-    prompts: PromptLibrary,
-    batch: Sequence[FailingSentence],
-    max_tokens: int,
-    experiment: str,
-    room: Room,
-) -> list[str | None]:
-    task = prompts["repair_task"].render(
-        experiment=experiment or "(none of the problems concerns it)",
-        sources="\n\n".join(map(_source_block, _sources(batch))) or "(no sources)",
-        sentences=present_lines(list(_lines(batch)), "sentences"),
-    )
-    messages: list[BaseMessage] = [SystemMessage(prompts["repair_system"].render()), HumanMessage(task)]
-    asked = [str(message.content) for message in messages]
-    if not room.holds(*asked):
+    async def _replace_batch(self, batch: Sequence[FailingSentence], experiment: str) -> list[str | None]:
+        task = self.prompts["repair_task"].render(
+            experiment=experiment or "(none of the problems concerns it)",
+            sources="\n\n".join(map(_source_block, _sources(batch))) or "(no sources)",
+            sentences=present_lines(list(_lines(batch)), "sentences"),
+        )
+        messages: list[BaseMessage] = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
+        asked = [str(message.content) for message in messages]
+        if not self.room.holds(*asked):
+            return [None] * len(batch)
+        schema = schema_of(_model(len(batch)))
+        for _ in range(2):
+            answer = await self.caller.call(messages, schema=schema, max_tokens=self.max_tokens)
+            text = answer_text(answer.message)
+            for data in json_objects(text):
+                found = _usable(data, len(batch), cut=cut_off(answer.message))
+                if any(sentence is not None for sentence in found):
+                    return found
+            await self.caller.reject(answer)
+            complaint = self.prompts["json_again"].render(problem="it holds no sentence under the ids that were given")
+            shown = text[: self.room.left(_LONGEST, complaint, *asked)]
+            messages = [*messages[:2], AIMessage(shown or "(empty)"), HumanMessage(complaint)]
         return [None] * len(batch)
-    schema = schema_of(_model(len(batch)))
-    for _ in range(2):
-        answer = await caller.call(messages, schema=schema, max_tokens=max_tokens)
-        text = answer_text(answer.message)
-        for data in json_objects(text):
-            found = _usable(data, len(batch), cut=cut_off(answer.message))
-            if any(sentence is not None for sentence in found):
-                return found
-        await caller.reject(answer)
-        complaint = prompts["json_again"].render(problem="it holds no sentence under the ids that were given")
-        shown = text[: room.left(_LONGEST, complaint, *asked)]
-        messages = [*messages[:2], AIMessage(shown or "(empty)"), HumanMessage(complaint)]
-    return [None] * len(batch)
 
 
 @lru_cache(maxsize=_SENTENCES_AT_ONCE)

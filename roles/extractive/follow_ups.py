@@ -53,7 +53,6 @@ class ExtractiveRewriter:
     """Implements `QuestionRewriter` by rules for English; a question in another language is returned unchanged."""
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """See `QuestionRewriter`."""
         return condense_question(question, earlier)
 
 

@@ -39,11 +39,9 @@ class _Repairless:
     async def repair(
         self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
-        """The draft, unchanged."""
         return draft
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """No replacements."""
         return [None for _ in failing]
 
 

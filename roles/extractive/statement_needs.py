@@ -38,11 +38,9 @@ class NoFurtherSearch:
     """Implements `SearchPlanner` and `AnswerPlanner`: the planned needs were searched for, so nothing is added."""
 
     def open(self, brief: Brief) -> list[BaseMessage]:
-        """No messages: nobody reads them."""
         return []
 
     async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
-        """A message without calls."""
         return AIMessage("The statements have been searched for.")
 
 

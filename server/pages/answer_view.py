@@ -26,7 +26,7 @@ from ...api.result_views import (
     standing_apart,
 )
 from ..problems import ServerError
-from .html import displayed
+from .html import strip_controls
 
 DetailKind = Literal["citation", "finding", "number", "evidence"]
 _QUOTED: Final = 1500  # characters of a quote that are looked for on the page of a PDF
@@ -78,12 +78,14 @@ def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    return AnswerView(record, report, base, section_html(displayed_in_place(record["text"]), placed, attributes))
+    return AnswerView(record, report, base, section_html(strip_in_place(record["text"]), placed, attributes))
 
 
-def displayed_in_place(text: str) -> str:
-    """The text as `displayed`, but as long as before, so that spans stay valid."""
-    return "".join(displayed(character) or "\u200b" for character in text) if displayed(text) != text else text
+def strip_in_place(text: str) -> str:
+    """The text as `strip_controls` returns it, but as long as before, so that spans stay valid."""
+    return (
+        "".join(strip_controls(character) or "\u200b" for character in text) if strip_controls(text) != text else text
+    )
 
 
 def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
 
 async def _open_turn(state: ServerState, thread_id: str) -> OpenTurn | None:
     """The turn at work, else the interrupted one."""
-    job = await state.jobs.known_active(thread_id)
+    job = await state.jobs.active_entry(thread_id)
     if job is not None:
         return OpenTurn(job.order.request["asked"], job.order.request["kind"], True)
     paused: PausedTurn | None = await paused_turn(thread_id, state.session.home)

@@ -78,39 +78,46 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
-def displayed(text: str) -> str:
+def strip_controls(text: str) -> str:
     """The text without control characters that are invalid in HTML or change the direction of writing."""
     return _TURNING.sub("", shown_text(text))
 
 
 def markdown(text: str) -> Markup:
     """A text of a paper or a person as HTML, without links and anything live."""
-    return section_html(displayed(text), ())
+    return section_html(strip_controls(text), ())
 
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(_packaged),
+        loader=FunctionLoader(_load_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else displayed(value),
+        finalize=lambda value: (
+            value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
+        ),
     )
     environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
     environment.globals.update(verdicts=VERDICTS, doubtful=DOUBTFUL, commonness=commonness)
     environment.filters.update(
-        markdown=markdown, counted=counted, doi=doi_html, reference=reference_html, moment=_moment, zotero=zotero_html
+        markdown=markdown,
+        counted=counted,
+        doi=doi_html,
+        reference=reference_html,
+        moment=_format_time,
+        zotero=zotero_html,
     )
     return environment
 
 
-def _packaged(name: str) -> str:
+def _load_template(name: str) -> str:
     return files("citeloom.server").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _moment(seconds: float) -> Markup:
+def _format_time(seconds: float) -> Markup:
     """A point in time, which a script shows in the reader's own time zone."""
     at = datetime.fromtimestamp(seconds, UTC)
     return Markup('<time datetime="{}">{}</time>').format(

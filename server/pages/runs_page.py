@@ -122,7 +122,7 @@ class ShownRun:
         return {reached[1].replace("-", "_"): max(2 * spent[reached[1]], _LEAST)} if reached else {}
 
 
-def shown_run(
+def view_run(
     run: RunRecord | RunHead,
     home: Home,
     jobs: Mapping[str, JobEntry],
@@ -159,7 +159,7 @@ async def runs(
     jobs = await state.jobs.known()
 
     def views() -> list[ShownRun]:
-        return [shown_run(run, session.home, jobs, spent, prices) for run in run_heads(session.home)]
+        return [view_run(run, session.home, jobs, spent, prices) for run in run_heads(session.home)]
 
     everything = await asyncio.to_thread(views)
     chosen = [view for view in everything if show == "all" or view.state in _SHOWN[show]]
@@ -181,9 +181,9 @@ async def runs(
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     """One run: its steps while it works, why it stopped, or its text."""
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
-    context = {"run": await _view(record, state), **await asyncio.to_thread(_text_of, record, state.session)}
-    context |= await asyncio.to_thread(_sentences_of, record, state)
-    context["own_version"] = await _own_version(record, state) if context["edited_files"] else ""
+    context = {"run": await _view(record, state), **await asyncio.to_thread(_load_text, record, state.session)}
+    context |= await asyncio.to_thread(_load_sentences, record, state)
+    context["own_version"] = await _render_user_version(record, state) if context["edited_files"] else ""
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
 
 
@@ -202,11 +202,11 @@ async def _view(record: RunRecord, state: ServerState) -> ShownRun:
     session = state.session
     spent = await session.journal.spending([record.thread_id])
     return await asyncio.to_thread(
-        shown_run, record, session.home, await state.jobs.known(), spent, session.settings.prices
+        view_run, record, session.home, await state.jobs.known(), spent, session.settings.prices
     )
 
 
-def _text_of(record: RunRecord, session: Session) -> dict[str, Any]:
+def _load_text(record: RunRecord, session: Session) -> dict[str, Any]:
     """The text of a finished run and its files, with what became of its papers since."""
     if record.status != "finished" or record.result is None:
         return {"answer": None, "files": [], "figures": []}
@@ -216,23 +216,23 @@ def _text_of(record: RunRecord, session: Session) -> dict[str, Any]:
     return {
         "answer": answer_view(with_notices(stored(record.result), session), base),
         "files": file_records([files], address),
-        "figures": [_shown_figure(figure, address) for figure in files.figures],
+        "figures": [_view_figure(figure, address) for figure in files.figures],
     }
 
 
-def _shown_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
+def _view_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
     """A figure with its address; a PDF is offered as a file, since browsers show none as an image."""
     file = figure["file"]
     return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
 
 
-async def _own_version(record: RunRecord, state: ServerState) -> Markup:
+async def _render_user_version(record: RunRecord, state: ServerState) -> Markup:
     """The user's version as one text."""
     text = await asyncio.to_thread(load_editable, state.session.home, record.thread_id)
     return markdown((await edited_record(text, state.session))["text"])
 
 
-def _sentences_of(record: RunRecord, state: ServerState) -> dict[str, Any]:
+def _load_sentences(record: RunRecord, state: ServerState) -> dict[str, Any]:
     """The sentences with their findings and edits; why there are none, where they cannot be edited."""
     if record.status != "finished":
         return {"sentences": [], "not_editable": "", "edited_files": []}

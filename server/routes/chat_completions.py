@@ -132,8 +132,8 @@ class ChatAnswer:
             "run_id": record["thread_id"],
             "question": record["question"],
             "outcome": record["outcome"],
-            "sources": [_picked(entry, _OF_SOURCE) for entry in record["references"]],
-            "citations": [_picked(citation, _OF_CITATION) for citation in record["citations"]],
+            "sources": [_pick(entry, _OF_SOURCE) for entry in record["references"]],
+            "citations": [_pick(citation, _OF_CITATION) for citation in record["citations"]],
             "warnings": record["warnings"],
         }
         usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
@@ -184,12 +184,12 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     identifier = secrets.token_hex(12)
     if (text := await asyncio.to_thread(task_answer, messages)) is not None:
         if body.stream:
-            return _streamed(state, _task_chunks(identifier, text, with_usage=with_usage))
+            return _stream(state, _task_chunks(identifier, text, with_usage=with_usage))
         return JSONResponse(ChatAnswer.of_task(text).completion(identifier))
     job = await _start(messages, state)
     before = await state.session.usage(job.id)
     if body.stream:
-        return _streamed(state, _job_chunks(identifier, job, before, with_usage=with_usage))
+        return _stream(state, _job_chunks(identifier, job, before, with_usage=with_usage))
     await job.ended()
     if job.result is None:
         return problem_response(job.problem or _STOPPED)
@@ -205,7 +205,7 @@ async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
     )
 
 
-def _streamed(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
+def _stream(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
     async def events() -> AsyncGenerator[ServerSentEvent, None]:
         with state.streams.open():
             async for line in lines:
@@ -276,5 +276,5 @@ def _head(identifier: str, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{identifier}", "object": kind, "created": int(time.time()), "model": MODEL}
 
 
-def _picked(entry: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _pick(entry: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: entry.get(name) for name in names}

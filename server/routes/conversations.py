@@ -33,7 +33,7 @@ from ..response_models import (
     job_answers,
     problems,
 )
-from ..run_jobs import stored_turn
+from ..run_jobs import load_ended_turn
 from ..server_state import StateOf
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
@@ -115,7 +115,7 @@ async def export_conversation(
 @router.get("/{thread_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
     """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
-    job = await state.jobs.find(thread_id) or await stored_turn(thread_id, state.session.home)
+    job = await state.jobs.find(thread_id) or await load_ended_turn(thread_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 

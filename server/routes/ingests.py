@@ -13,7 +13,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from ...api.library_papers import apaper
 from ...api.paper_lookup import parse_identifiers
 from ...api.serving import JobOrder
-from ..idempotency import IdempotencyKey, request_mark
+from ..idempotency import IdempotencyKey, request_fingerprint
 from ..ingest_jobs import require_services
 from ..job import Job
 from ..job_requests import event_stream, job_reference
@@ -40,7 +40,7 @@ async def add_papers(
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
         async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
-            stored, refused = await _stored(files, upload_id, state)
+            stored, refused = await _store_files(files, upload_id, state)
             if not stored:
                 errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
                 raise ServerError(422, "None of the files can be added.", errors=errors)
@@ -48,8 +48,8 @@ async def add_papers(
             return await state.ingests.start(order)
 
     content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
-    mark = request_mark(request, [replace, content])
-    job = await state.keys.get_or_call(idempotency_key, mark, find=state.ingests.find, start=start)
+    fingerprint = request_fingerprint(request, [replace, content])
+    job = await state.keys.get_or_call(idempotency_key, fingerprint, find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 
@@ -85,36 +85,36 @@ async def _start_lookup(content: Mapping[str, Any], request: Request, state: Ser
     async def start() -> Job:
         return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
 
-    job = await state.keys.get_or_call(key, request_mark(request, content), find=state.ingests.find, start=start)
+    job = await state.keys.get_or_call(key, request_fingerprint(request, content), find=state.ingests.find, start=start)
     return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
 
 
 @router.get("/ingests/{upload_id}", responses=problems(404))
 async def get_ingest(upload_id: str, state: StateOf) -> JobState:
     """The state of an ingest, with its report once it is finished."""
-    return JobState.model_validate((await _required(upload_id, state)).record())
+    return JobState.model_validate((await _require_ingest(upload_id, state)).record())
 
 
 @router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
 async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Response:
     """The events of an ingest since `Last-Event-ID`, until it ends."""
-    return event_stream(await _required(upload_id, state), request, state.streams)
+    return event_stream(await _require_ingest(upload_id, state), request, state.streams)
 
 
 @router.post("/ingests/{upload_id}/cancel", responses=problems(404))
 async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
     """Stop an ingest: its finished papers stay, and its other files are deleted."""
-    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _required(upload_id, state)).id))
+    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _require_ingest(upload_id, state)).id))
 
 
-async def _required(upload_id: str, state: ServerState) -> Job:
+async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     job = await state.jobs.find(upload_id)
     if job is None or job.order.kind != "ingest":
         raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
     return job
 
 
-async def _stored(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
+async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
     """The names of the files that were stored, and what was refused with the reason of each."""
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []

@@ -45,7 +45,7 @@ from ..response_models import (
     job_answers,
     problems,
 )
-from ..run_jobs import stored_run
+from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
 
 router = APIRouter()
@@ -106,7 +106,7 @@ async def remove_run(run_id: str, state: StateOf) -> None:
 @router.get("/runs/{run_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
     """The events of a run since `Last-Event-ID`, until it ends; of a run that is not in memory, its end."""
-    job = await state.jobs.find(run_id) or await stored_run(run_id, state.session.home)
+    job = await state.jobs.find(run_id) or await load_ended_run(run_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ...documents import Section, chunk_id
+from ...documents import Section, chunk_id, text_hash
 from ...errors import InputError
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import TEXT, TypedTable, dump_json, integer
@@ -33,11 +33,72 @@ from ..paper_change import (
     from_row,
     record_of,
 )
+from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
 from .catalog_contents import TABLES as CONTENTS
-from .catalog_contents import CatalogContents
-from .catalog_figures import CatalogFigures, delete_figures
-from .catalog_tables import SCHEMA, SCHEMA_VERSION, insert_paper
-from .figure_files import FigureFiles
+from .catalog_contents import CatalogContents, insert_contents
+from .catalog_figures import SCHEMA as FIGURES_SCHEMA
+from .catalog_figures import CatalogFigures, FigureFiles, delete_figures, insert_figures
+
+SCHEMA_VERSION: Final = 3  # those below were never released
+
+SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS papers (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
+    content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
+    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL, year INTEGER
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sections (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, title TEXT NOT NULL, parent TEXT NOT NULL,
+    level INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+    searchable INTEGER NOT NULL,
+    PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chunks (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL,
+    stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
+CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS staged (
+    key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
+) WITHOUT ROWID;
+{CONTENTS_SCHEMA}{FIGURES_SCHEMA}"""
+
+
+def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
+    """Insert a paper with all its parts as ready."""
+    key, paper = change.key, record.paper
+    if record.note is not None:
+        db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
+    insert_figures(db, change, record)
+    insert_contents(db, change)
+    db.execute(
+        "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            dump_json(asdict(paper)),
+            paper.content_hash,
+            record.metadata_hash,
+            record.chunking,
+            record.summary,
+            record.summary_kind,
+            len(change.chunks),
+            paper.year,
+        ),
+    )
+    db.executemany(
+        "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
+            for s in change.sections
+        ],
+    )
+    db.executemany(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
+    )
+
 
 _REMEDY = "Move it away and ingest the papers again."
 _PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
@@ -84,9 +145,10 @@ class Catalog:
             )
         elif int(version) > SCHEMA_VERSION:
             raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
+        elif int(version) < SCHEMA_VERSION:
+            raise InputError(f"{self._path}: was created by a Citeloom that was never released.", help=_REMEDY)
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -105,19 +167,16 @@ class Catalog:
         with self._lock, naming_damage(self._path, _REMEDY):
             return table.read(self._db.execute(query, values))
 
-    def state_token(self) -> tuple[int, int]:
-        """A token that changes whenever this or another connection changes the catalog."""
+    def revision(self) -> tuple[int, int]:
         with self._lock:
             (others,) = self._db.execute("PRAGMA data_version").fetchone()
             return others, self._db.total_changes
 
     def meta(self, name: str) -> str | None:
-        """A fact about the library as a whole, such as the embedding model."""
         rows = self._read(_META, "SELECT name, value FROM meta WHERE name = ?", (name,))
         return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
-        """Store a fact about the library as a whole."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -125,7 +184,6 @@ class Catalog:
             )
 
     def records(self) -> dict[str, PaperRecord]:
-        """All ready papers by key, sorted by key."""
         query = (
             "SELECT state, key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
             " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version"
@@ -137,11 +195,9 @@ class Catalog:
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
-        """Keys of the papers whose change is staged but not committed."""
         return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
 
     def sections(self, key: str) -> list[Section]:
-        """The section tree of a paper, in reading order."""
         rows = self._read(
             SECTIONS,
             "SELECT key, idx, title, parent, level, category, start, stop, searchable FROM sections"
@@ -153,7 +209,6 @@ class Catalog:
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
-        """The chunks of ready papers within a scope, sorted by key and index; None sets no limit."""
         query = (
             "SELECT c.key, c.idx, c.category, c.tokens, c.text_hash"
             " FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
@@ -180,7 +235,6 @@ class Catalog:
         return {key: bytes(kinds) for key, kinds in found.items()}
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
         rows = self._read(
             CHUNKS,
             "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
@@ -190,7 +244,6 @@ class Catalog:
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        """Update the metadata of ready papers whose text and summary stay the same."""
         with self._transaction() as db:
             db.executemany(
                 "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
@@ -201,12 +254,10 @@ class Catalog:
             )
 
     def mark_stale(self, keys: Iterable[str]) -> None:
-        """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._transaction() as db:
             db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
 
     def stage(self, changes: Iterable[Change]) -> None:
-        """Persist changes in full; from here on they will be applied, even after a crash."""
         rows = [(change, as_row(change)) for change in changes]
         self.figures.put(change for change, _ in rows)
         with self._transaction() as db:
@@ -222,7 +273,6 @@ class Catalog:
                     db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
 
     def staged(self, key: str) -> Change:
-        """A staged change as it was written; raises KeyError if there is none."""
         rows = self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
@@ -234,7 +284,6 @@ class Catalog:
         return int(self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0][0])
 
     def miscounted(self) -> set[str]:
-        """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""
         rows = self._read(
             PAPERS,
             "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
@@ -245,13 +294,11 @@ class Catalog:
         return {row[0] for row in rows}
 
     def strays(self) -> set[str]:
-        """Keys that have chunks, sections, notes or figures but no paper."""
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
         found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
         return {key for rows in found for (key,) in rows}
 
     def drop_strays(self) -> None:
-        """Delete chunks, sections, notes, figures and images that belong to no paper."""
         with self._transaction() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
@@ -266,8 +313,6 @@ class Catalog:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._transaction() as db:
-            # An earlier Citeloom would look for the texts in Chroma.
-            db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA_VERSION),))
             for change in changes:
                 before |= delete_figures(db, change.key)
                 for table in ("papers", "sections", "chunks", "notes", "staged", *CONTENTS):

@@ -1,7 +1,6 @@
 """Texts and vectors of papers in the catalog's file: read with the records that they belong to, without Chroma.
 
 A paper has one row for the text of each chunk, and one row with all its vectors, which packs them without gaps.
-Papers indexed by an earlier version have neither; theirs are in Chroma.
 """
 
 from __future__ import annotations
@@ -79,16 +78,6 @@ class CatalogContents:
             rows = np.frombuffer(blob, "<f4").reshape(-1, size)
             found |= {name: rows[place] for place, name in places[key].items() if 0 <= place < len(rows)}
         return found
-
-    def elsewhere(self, collection: Collection, ids: Iterable[str]) -> list[str]:
-        """Those of the ids whose papers are in the catalog without their texts and vectors."""
-        keys = {name: _place(collection, name)[0] for name in ids}
-        query = (
-            "SELECT key FROM (SELECT key FROM papers EXCEPT SELECT key FROM vectors)"
-            " WHERE key IN (SELECT value FROM json_each(?))"
-        )
-        without = {key for (key,) in self._read(_VECTORS, query, (dump_json(sorted(set(keys.values()))),))}
-        return [name for name, key in keys.items() if key in without]
 
     def forget_texts(self, ids: Sequence[str]) -> None:
         """Delete the texts of these chunks."""

@@ -6,15 +6,18 @@ leaves an image without a paper, never the reverse.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figure_records, redescribed
+from ...documents.figures import PaperFigure, figure_records, image_hash, is_image_hash, redescribed
+from ...documents.safe_files import replace_file
 from ...table_columns import TEXT, TypedTable, dump_json, shaped
 from ..paper_change import STAGED, Change, PaperRecord
-from .figure_files import FigureFiles
+from .folder_home import FolderHome
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS figures (
@@ -43,32 +46,26 @@ class CatalogFigures:
         self._files = files
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
-        """The figures and tables of a paper, in reading order."""
         rows = self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
         return rows[0][1] if rows else ()
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """How many figures and tables each paper has, if they were read."""
         counts = ((key, [figure.kind for figure in figures]) for key, figures in self._ready())
         return {key: (kinds.count("figure"), kinds.count("table")) for key, kinds in counts}
 
     def image(self, name: str) -> bytes | None:
-        """The image with this hash; None if it is missing or damaged."""
         return self._files.get(name)
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._transaction() as db:
             for stored in _stored(db, key):
                 written = _written(redescribed(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
         return self._where(lambda figure: bool(figure.description))
 
     def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are in chunks, by paper."""
         return self._where(lambda figure: figure.table_chunks is not None)
 
     def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
@@ -84,13 +81,11 @@ class CatalogFigures:
             self._files.put(change.images)
 
     def incomplete(self) -> set[str]:
-        """Keys of papers with an image that is missing or damaged."""
         wanted = self._images()
         sound = {name for name in {name for _, name in wanted} if self._files.get(name) is not None}
         return {key for key, name in wanted if name not in sound}
 
     def stray_images(self) -> set[str]:
-        """Names of stored images that belong to no paper."""
         return self._files.names() - self._needed()
 
     def drop(self, names: Iterable[str]) -> None:
@@ -130,3 +125,42 @@ def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) 
 
 def _written(figures: Iterable[PaperFigure]) -> str:
     return dump_json(figure_records(list(figures)))
+
+
+class FigureFiles:
+    """The folder of a home, created with the first image; a private copy never deletes images of its original."""
+
+    def __init__(self, home: FolderHome) -> None:
+        self._folder = home.figures
+        self._own = home.copy_of is None
+
+    def put(self, images: Mapping[str, bytes]) -> None:
+        """Store images by hash; those that are there already are left as they are. Raises OSError."""
+        missing = {name: content for name, content in images.items() if self.get(name) is None}
+        if missing:
+            self._folder.mkdir(exist_ok=True)
+        for name, content in missing.items():
+            replace_file(self._folder / name, content)
+
+    def get(self, name: str) -> bytes | None:
+        """An image; None if it is missing or damaged."""
+        if not is_image_hash(name):
+            return None
+        try:
+            content = (self._folder / name).read_bytes()
+        except OSError:
+            return None
+        return content if image_hash(content) == name else None
+
+    def names(self) -> set[str]:
+        """The names of all files in the folder, those of interrupted writes among them."""
+        try:
+            return {file.name for file in self._folder.iterdir()}
+        except OSError:
+            return set()
+
+    def delete(self, names: Collection[str]) -> None:
+        """Delete files; unknown names are ignored."""
+        for name in names if self._own else ():
+            with contextlib.suppress(OSError):
+                (self._folder / Path(name).name).unlink()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...models.concurrency import LoopLocal
 from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 from ...table_columns import text_or_bytes
-from ..checkpoint_ids import NEWEST, continue_after
+from ..safe_msgpack import NEWEST, continue_after
 
 if TYPE_CHECKING:
     from aiosqlite import Connection

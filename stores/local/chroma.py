@@ -113,7 +113,6 @@ class ChromaFolder:
             yield
 
     def close(self) -> None:
-        """Close the files once no call uses them; the next call reopens them and sees what others wrote."""
         with self._lock:
             self._opened = None
 
@@ -150,7 +149,6 @@ class ChromaFolder:
             yield list(range(start, min(start + MAX_PAGE, len(items))))
 
     def set_aside(self) -> Path:
-        """Move the folder out of the way, replacing one moved earlier; returns its new path."""
         aside = self.path.with_name(f"{self.path.name}-damaged")
         with self.held(), self._lock:
             self.close()

@@ -1,32 +1,115 @@
-"""The tables of a register in a SQLite file."""
+"""The tables of registers in SQLite files, created from their declarations."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
-from ...sqlite import REGISTER_REMEDY, RegisterFile
+from ...errors import InputError
+from ...models.journal.journal_database import connect
+from ...sqlite import (
+    CHECKPOINTS_REMEDY,
+    REGISTER_REMEDY,
+    TextConnection,
+    naming_damage,
+    require_plain_schema,
+    write_ahead,
+)
+from ...table_columns import SQLITE, TypedTable
+from ..home_tables import CHECKPOINT_WRITES, JOURNAL_TABLES, RUN_TABLES, HomeTable
+from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
+from ..tables import TABLES_VERSION
+from .folder_home import FolderHome
 
 
 class FileTables:
-    """The tables of `schema` in the file at `path`, which is created with the first entry."""
+    """Tables in the file at `path`, which is created with the first entry; a connection for each transaction.
 
-    def __init__(self, path: Path, schema: str, remedy: str = REGISTER_REMEDY) -> None:
+    `remedy` says what to do when the file is damaged.
+    """
+
+    now: Final = "(julianday('now') - 2440587.5) * 86400.0"
+    skip_locked: Final = ""
+
+    def __init__(self, path: Path, tables: Sequence[TypedTable], remedy: str = REGISTER_REMEDY) -> None:
         self._path = path
-        self._schema = schema
+        self._tables = tables
         self._remedy = remedy
         self._opening = threading.Lock()
-        self._opened: RegisterFile | None = None
+        self._made = not tables
 
     def exist(self) -> bool:
-        """Whether the file is there."""
         return self._path.is_file()
 
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection of its own."""
-        with self._opening:
-            if self._opened is None:
-                self._opened = RegisterFile(self._path, self._schema, self._remedy)
-        return self._opened.connection()
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        with (
+            naming_damage(self._path, self._remedy),
+            closing(sqlite3.connect(self._path, timeout=30, factory=TextConnection)) as connection,
+        ):
+            write_ahead(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            require_plain_schema(connection, self._path, self._remedy)
+            with self._opening:
+                if not self._made:
+                    self._make(connection)
+                    self._made = True
+            with connection:
+                yield connection
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """Create the tables that are missing; raises `InputError` for those of a newer version."""
+        if connection.execute("PRAGMA user_version").fetchone()[0] > TABLES_VERSION:
+            raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
+        statements = "".join(table.create(SQLITE) for table in self._tables)
+        connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
+
+
+def run_tables(path: Path) -> FileTables:
+    """The registers of runs, conversations and written files in the file at `path`."""
+    return FileTables(path, RUN_TABLES)
+
+
+def metadata_tables(path: Path) -> FileTables:
+    """What metadata services said, in the file at `path`."""
+    return FileTables(path, METADATA_TABLES, METADATA_REMEDY)
+
+
+class FileRecords:
+    """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
+
+    def __init__(self, home: FolderHome) -> None:
+        self._journal_path = home.journal
+        journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
+        self._files = (
+            dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
+            | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
+            | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
+            | {CHECKPOINT_WRITES: checkpoints}
+        )
+
+    def rows(self, table: HomeTable) -> Iterator[tuple[Any, ...]]:
+        file = self._files[table.name]
+        if file.exist():
+            with file.transaction() as connection:
+                yield from map(tuple, connection.execute(_in_file(table).select()))
+
+    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
+        if table in JOURNAL_TABLES:
+            with closing(connect(self._journal_path)):
+                pass  # which creates the tables
+        with self._files[table.name].transaction() as connection:
+            connection.executemany(_in_file(table).insertion(), rows)
+
+
+def _in_file(table: HomeTable) -> HomeTable:
+    """The table by the names that LangGraph gives it in a file."""
+    if table.name != CHECKPOINT_WRITES:
+        return table
+    columns = tuple("value" if column == "blob" else column for column in table.columns)
+    return replace(table, name="writes", columns=columns)

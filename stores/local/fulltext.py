@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
-from ..home import Home
 from ..search_records import FullTextError, TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
+from .folder_home import FolderHome
 
 if TYPE_CHECKING:
-    from tantivy import Index, Query, Schema, Searcher, TextAnalyzer
+    from tantivy import Index, Query, Schema, Searcher
 
 _ANALYZER = "prose"
 _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
@@ -30,31 +30,20 @@ _WRITER_MEMORY = 50_000_000  # bytes; tantivy requires at least 15 million
 class FullText:
     """The index of a home; thread-safe, with one writer at a time (the library's lock)."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._path = home.fulltext
         self._lock = threading.RLock()
         self._index: Index | None = None
         self._schema: Schema | None = None
-        self._analyzer: TextAnalyzer | None = None
 
     def close(self) -> None:
-        """Close the files; the next call reopens them and sees what others wrote."""
         with self._lock:
             self._index = None
 
     def exists(self) -> bool:
-        """Whether an index exists, valid or not."""
         return (self._path / "meta.json").is_file()
 
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        with self._lock:
-            if self._analyzer is None:
-                self._analyzer = make_analyzer()
-            return self._analyzer.analyze(encodable(text))
-
     def create(self) -> None:
-        """Create an empty index, replacing any existing one."""
         with self._lock:
             self._index = None
             if self._path.exists():
@@ -80,7 +69,6 @@ class FullText:
                 self._write([key for key in changed if indexed[key]], chunks)
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add chunks of papers that are not indexed yet, in one commit; raises `FullTextError`."""
         with self._lock:
             self._write([], chunks)
 
@@ -110,7 +98,6 @@ class FullText:
         index.reload()
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """Text hashes by chunk id, for these papers or for all; raises `FullTextError`."""
         from tantivy import Query
 
         searcher = self._searcher()
@@ -124,10 +111,6 @@ class FullText:
         return {str(record.get_first("id")): str(record.get_first("hash")) for record in records}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id.
-
-        `terms` come from `analyze` of the query. Raises `FullTextError`.
-        """
         searcher = self._searcher()
         if not terms or k < 1 or not searcher.num_docs:
             return []
@@ -138,7 +121,6 @@ class FullText:
         return sorted(scored, key=lambda item: (-item[1], item[0]))
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         searcher = self._searcher()
         total = max(1, searcher.num_docs)
         return {term: 1 - min(total, searcher.doc_freq("text", term)) / (total + 1) for term in terms}

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
+from ...documents import chunk_id
+from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
-from ..edited_sentences import EDITS_SCHEMA, EditedSentences
-from ..home import Home
-from ..home_protocols import Checkpoints
-from ..metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
+from ..backends import Checkpoints, Listener
+from ..conversation_register import ConversationRegister
+from ..home_tables import SERVER_TABLES
+from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_records import PLOT_SET, PLOTS_KEPT
+from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..search_records import PaperRecords
+from ..server_jobs import SERVERS, RegisteredJobs, RequestKeys, forget_job, unfinished_jobs
+from ..server_sessions import SESSIONS_REMEDY, RecentEndings, SignInSessions
 from ..store_protocols import LibraryStores
-from .apply_changes import apply_changes
+from ..uploads import UPLOAD, LocalUploads
 from .catalog import Catalog
+from .catalog_figures import FigureFiles
 from .checkpoints import open_checkpoints
-from .conversation_registry import ConversationRegister
-from .figure_files import FigureFiles
-from .file_records import FileRecords
-from .file_tables import FileTables
+from .file_tables import FileRecords, FileTables, metadata_tables, run_tables
+from .folder_home import FolderHome
 from .fulltext import FullText
-from .local_membership import LocalMembership
-from .local_uploads import UPLOAD, LocalUploads
 from .lock import WriterLock, run_lock, run_under_way, try_acquire
-from .run_registry import RunRegister
-from .server_register import LocalJobs
 from .vectors import VectorStore
-from .written_files import WrittenFiles
 
 if TYPE_CHECKING:
-    from ..library import Library
     from .vector_search import Nearest
+
 
 _HOUR: Final = 3600.0
 
@@ -43,27 +44,25 @@ _HOUR: Final = 3600.0
 class LocalStores:
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self.catalog = Catalog(home.catalog, FigureFiles(home))
         self.vectors = VectorStore(home, self.catalog)
         self.words = FullText(home)
-        self.metadata = MetadataStore(FileTables(home.metadata, METADATA_SCHEMA, METADATA_REMEDY))
+        self.metadata = MetadataStore(metadata_tables(home.metadata))
 
-    def seen_state(self) -> None:
+    def last_seen_revision(self) -> None:
         """None: a search reads three stores."""
 
-    def search_of(self, library: Library) -> Nearest:
-        """Exact in a small scope, else oversampling and filtering."""
+    def search(self, records: PaperRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
 
-        return Nearest(library, self.vectors, self.catalog)
+        return Nearest(records, self.vectors, self.catalog)
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Nothing: the stores are compared with each other."""
         return []
 
     def carry_out(self, changes: Sequence[Change]) -> None:
-        """Apply the changes to vectors and words, then commit them in the catalog."""
         apply_changes(changes, self.catalog, self.vectors, self.words)
         self.catalog.commit(changes)
 
@@ -72,7 +71,6 @@ class LocalStores:
         return []
 
     def close(self) -> None:
-        """Close the files."""
         self.vectors.close()
         self.words.close()
         self.catalog.close()
@@ -81,31 +79,34 @@ class LocalStores:
 class LocalBackend:
     """A home in a folder."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._home = home
 
     def open_library(self) -> LibraryStores:
-        """Open the three stores."""
         return LocalStores(self._home)
 
     def open_catalog(self) -> Catalog:
-        """Open the catalog's file."""
         return Catalog(self._home.catalog, FigureFiles(self._home))
 
     def open_journal(self) -> Journal:
-        """Open the journal's file."""
         return Journal.open(self._home.journal)
 
     def journal_database(self) -> JournalFile:
-        """The journal's file."""
         return JournalFile(self._home.journal)
 
     def runs(self) -> RunRegister:
-        """The register in the file of runs."""
-        return RunRegister(self._home.runs)
+        return RunRegister(run_tables(self._home.runs))
+
+    def edited_sentences(self) -> EditedSentences:
+        return EditedSentences(run_tables(self._home.runs))
+
+    def conversations(self) -> ConversationRegister:
+        return ConversationRegister(run_tables(self._home.runs))
+
+    def written_files(self) -> WrittenFiles:
+        return WrittenFiles(run_tables(self._home.runs))
 
     def plots(self) -> LocalUploads:
-        """Those in the folder of plots."""
         return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> LocalUploads:
@@ -114,54 +115,106 @@ class LocalBackend:
         alone = self._home.copy_of is None and try_acquire(server)
         server.release()
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
-        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, self._unfinished)
-
-    def _unfinished(self) -> set[str]:
-        return LocalJobs(self._home.server).unfinished() if self._home.server.is_file() else set()
+        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, lambda: unfinished_jobs(server_tables(self._home)))
 
     def forget_job(self, job_id: str) -> None:
-        """Delete its rows in the file of the server."""
-        if self._home.server.is_file():
-            LocalJobs(self._home.server).forget(job_id)
-
-    def edited_sentences(self) -> EditedSentences:
-        """Those in the file of runs."""
-        return EditedSentences(FileTables(self._home.runs, EDITS_SCHEMA))
-
-    def conversations(self) -> ConversationRegister:
-        """The register in the file of runs."""
-        return ConversationRegister(self._home.runs)
-
-    def written_files(self) -> WrittenFiles:
-        """The hashes in the file of runs."""
-        return WrittenFiles(self._home.runs)
+        forget_job(server_tables(self._home), job_id, shared=False)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
-        """Open the file of checkpoints."""
         return open_checkpoints(self._home.checkpoints)
 
     def records(self) -> FileRecords:
-        """The rows in the SQLite files."""
         return FileRecords(self._home)
 
     def writer_lock(self) -> WriterLock:
-        """A file lock."""
         return WriterLock(self._home)
 
     def run_lock(
         self, thread_id: str, on_wait: Callable[[str], None] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """A file lock."""
         return run_lock(self._home, thread_id, on_wait)
 
+    def run_under_way(self, thread_id: str) -> bool:
+        return run_under_way(self._home, thread_id)
+
     def created_at(self) -> float:
-        """The time of the catalog's file."""
         return self._home.catalog.stat().st_ctime
 
-    def join_servers(self) -> LocalMembership:
-        """Become its only server."""
-        return LocalMembership(self._home)
+    def join_servers(self) -> LocalServerRegistry:
+        return LocalServerRegistry(self._home)
 
-    def run_under_way(self, thread_id: str) -> bool:
-        """Whether the file is locked."""
-        return run_under_way(self._home, thread_id)
+
+def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
+    """Write the changes that the catalog has staged to both stores; raises `FullTextError` and Chroma's errors.
+
+    The two are written in parallel: each spends much of its time waiting for the disk.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+        fulltext_write = executor.submit(fulltext.put, {change.key: change.chunks for change in changes})
+        _put_vectors(changes, store)
+        _delete_stale(changes, catalog, store)
+        fulltext_write.result()
+
+
+def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
+    """Write chunks, summaries and passages of notes with their vectors."""
+    store.put_chunks(
+        [chunk for change in changes for chunk in change.chunks],
+        [row for change in changes for row in change.vectors],
+    )
+    store.put_summaries({change.key: change.summary_vector for change in changes if change.record})
+    store.put_passages(
+        {chunk_id(change.key, place): vector for change in changes for place, vector in enumerate(change.note_vectors)}
+    )
+
+
+def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
+    """Delete what the catalog lists for these papers and the changes no longer contain."""
+    chunks: list[str] = []
+    passages: list[str] = []
+    for change in changes:
+        key = change.key
+        chunks += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
+        passages += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+    store.delete_chunks(chunks)
+    store.delete_passages(passages)
+    store.delete_summaries([change.key for change in changes if change.record is None])
+
+
+class SecondServerError(ConfigurationError):
+    """Another server works on the same folder."""
+
+    default_help = "Use its address; several servers need a home in PostgreSQL (docs/scaling.md)."
+
+
+def server_tables(home: FolderHome) -> FileTables:
+    """The tables of the folder's server."""
+    return FileTables(home.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+
+
+class LocalServerRegistry:
+    """Holds the lock of a folder's server, which ends with its process."""
+
+    locks = None
+
+    def __init__(self, home: FolderHome) -> None:
+        self.home = home.prepare()
+        self._lock = FileLock(home.locks / "server.lock", thread_local=False)
+        if not try_acquire(self._lock):
+            raise SecondServerError(f"{home.name}: another server is at work on this folder.")
+        server = secrets.token_hex(6)
+        tables = server_tables(home)
+        with tables.transaction() as connection:
+            connection.execute("DELETE FROM servers")
+            connection.execute(SERVERS.insert(), (server,))
+        self.jobs = RegisteredJobs(tables, server)
+        self.keys = RequestKeys(tables, server)
+        self.sessions = SignInSessions(tables)
+        self.endings = RecentEndings(tables)
+        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=lambda: unfinished_jobs(tables))
+
+    def watch(self, listener: Listener) -> None:
+        """Do nothing: there are no other servers."""
+
+    def leave(self) -> None:
+        self._lock.release()

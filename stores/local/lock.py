@@ -17,8 +17,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
-from ..home import Home
-from .home_safety import REMOVE_IT, UnsafeHomeError
+from .folder_home import REMOVE_IT, FolderHome, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20
@@ -29,18 +28,16 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 class WriterLock:
     """The writer lock of a home; instances exclude each other even within a process."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: FolderHome) -> None:
         self._path = home.locks / "library.lock"
         self._pid = home.locks / "library.pid"
 
     def holder(self) -> int | None:
-        """The id of the process that holds the lock; None if it is free."""
         with self.try_held() as free:
             return None if free else self._written_pid()
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        """Yield True with the lock held, or False at once if another holder has it."""
         lock = self._lock()
         if not try_acquire(lock):
             yield False
@@ -53,7 +50,6 @@ class WriterLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
         lock = self._lock()
         waited = False
         while not try_acquire(lock):
@@ -110,7 +106,9 @@ def _open_error(path: Path, error: OSError) -> Exception:
 
 
 @contextlib.asynccontextmanager
-async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | None = None) -> AsyncIterator[None]:
+async def run_lock(
+    home: FolderHome, thread_id: str, on_wait: Callable[[str], None] | None = None
+) -> AsyncIterator[None]:
     """Lock a run for the block, so that two identical commands do not pay for the same calls in parallel.
 
     `on_wait` is called once with a message if another process holds the run.
@@ -128,7 +126,7 @@ async def run_lock(home: Home, thread_id: str, on_wait: Callable[[str], None] | 
         lock.release()
 
 
-def run_under_way(home: Home, thread_id: str) -> bool:
+def run_under_way(home: FolderHome, thread_id: str) -> bool:
     """Whether a process currently holds the lock of a run."""
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
     if not try_acquire(lock):
@@ -137,5 +135,5 @@ def run_under_way(home: Home, thread_id: str) -> bool:
     return False
 
 
-def _run_lock_path(home: Home, thread_id: str) -> Path:
+def _run_lock_path(home: FolderHome, thread_id: str) -> Path:
     return home.locks / f"{sanitize_filename(thread_id)}.lock"

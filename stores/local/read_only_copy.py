@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
-from ...settings.addresses import DatabaseUrl
 from ..home import Home
+from .folder_home import FolderHome
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")
@@ -34,7 +34,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
 
     Raises `InputError` if it cannot be read either, or keeps changing during the copy.
     """
-    if isinstance(home.address, DatabaseUrl) or not home.exists() or writable(home):
+    if not isinstance(home, FolderHome) or not home.exists() or writable(home):
         return home
     root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
@@ -51,7 +51,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
             ) from error
         if _state(home.root, files, folders) == before:
             on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
-            return Home(root, copy_of=home.root)
+            return FolderHome(root, copy_of=home.root)
     raise InputError(f"{home.root}: is being written by another process.", help="Run the same command again.")
 
 
@@ -61,7 +61,7 @@ def discard_copy(home: Home) -> None:
         shutil.rmtree(home.root, ignore_errors=True)
 
 
-def writable(home: Home) -> bool:
+def writable(home: FolderHome) -> bool:
     """Whether this process can write the home and the databases in it."""
     places = (home.root, home.catalog, home.metadata, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
     return all(os.access(place, os.W_OK) for place in places if place.exists())

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
 
 from ...documents import chunk_id, split_chunk_id
-from ...models.embeddings.protocol import Vector
+from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_change import PaperRecord
-from ..scoped_search import ChunkScope, ScopedSearch
-from ..search_records import Scored, ordered
-from .exact_search import Reach
+from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, cosines, ordered
 
 if TYPE_CHECKING:
-    from ..library import Library
     from .catalog import Catalog
     from .vectors import VectorStore
+
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
 # small one; beyond it, more results than needed are requested from the index and those out of scope are dropped.
@@ -96,8 +96,8 @@ class _Scope:
 class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, library: Library, store: VectorStore, catalog: Catalog) -> None:
-        super().__init__(library)
+    def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
+        super().__init__(records)
         self._catalog = catalog
         self._chunks = Reach(store.nearest_ids, store.get_vectors)
         self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
@@ -108,8 +108,7 @@ class Nearest(ScopedSearch):
         self._categories: Mapping[str, bytes] = {}
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
-        return self._chunks.cosines(vector, ids, self._library.records())
+        return self._chunks.cosines(vector, ids, self._records())
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         records = scope.records
@@ -122,7 +121,7 @@ class Nearest(ScopedSearch):
         if not size:
             return []
         if limited and size <= _EXACT_LIMIT:
-            return ordered(self._library.cosines(vector, chosen.ids()).items())[:k]
+            return ordered(self._chunks.cosines(vector, chosen.ids(), records).items())[:k]
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
         return self._chunks.search(vector, k, chosen, asked, records, whole)
@@ -154,3 +153,119 @@ class Nearest(ScopedSearch):
                 }
                 self._read_for = records
             return self._categories
+
+
+# Records, of 1.5 kB each in memory. Up to this size a search takes a few ms and does without Chroma, whose import takes
+# a second.
+WHOLE_LIMIT: Final = 20_000
+_WIDENING: Final = 4
+_MOST_UNREACHABLE: Final = (
+    0.01  # share of the records: beyond that, a search for a few misses some that a search for all finds
+)
+
+
+class SearchScope(Protocol):
+    """The records that a search may return."""
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all records in scope."""
+        ...
+
+    def holds(self, identifier: str) -> bool:
+        """Whether a record is in scope; the store may hold records that belong to no ready paper."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _BruteForce:
+    """Vectors searched by brute force: [n, d], with their ids; `whole` if they are the whole collection."""
+
+    ids: Sequence[str]
+    rows: Vectors
+    whole: bool
+    places: Mapping[str, int] = field(init=False)  # the row of each id
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", {name: place for place, name in enumerate(self.ids)})
+
+    def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
+        """Ids and cosines of the `k` nearest within a scope; equal cosines go by id."""
+        if not self.ids:
+            return []
+        # Not a matrix product, which may round equal rows differently.
+        scores = np.einsum("ij,j->i", self.rows, vector)
+        found: Scored = []
+        for place in np.argsort(-scores, kind="stable"):
+            if len(found) == k:
+                break
+            if scope.holds(self.ids[place]):
+                found.append((self.ids[place], float(scores[place])))
+        return found
+
+
+_NOTHING: Final = _BruteForce((), np.zeros((0, 0), np.float32), whole=False)
+
+
+class Reach:
+    """Searches one collection without missing any record that the catalog lists."""
+
+    def __init__(
+        self, near: Callable[[Vector, int], Scored], vectors: Callable[[Sequence[str]], Mapping[str, Vector]]
+    ) -> None:
+        self._near = near
+        self._vectors = vectors
+        self._lock = threading.Lock()
+        self._loaded: tuple[object, _BruteForce] = None, _NOTHING
+
+    def search(
+        self, vector: Vector, k: int, scope: SearchScope, asked: int, state: object, whole: SearchScope
+    ) -> Scored:
+        """Ids and cosines of the `k` nearest records of a scope; equal cosines go by id.
+
+        `asked` is the number of results first requested from the graph. `state` is a different object whenever the
+        library has changed, and `whole` covers all records in that state.
+        """
+        brute_force = self._brute_force_for(vector, state, whole)
+        exact = brute_force.nearest(vector, k, scope)
+        if brute_force.whole:
+            return exact
+        while True:
+            near = self._near(vector, asked)
+            found = {identifier: score for identifier, score in near if scope.holds(identifier)}
+            enough, no_more = len(found) >= k, len(near) < asked
+            found |= dict(exact)
+            if no_more and not enough:
+                missed = [identifier for identifier in scope.ids() if identifier not in found]
+                found |= cosines(self._vectors(missed), vector)
+            if enough or no_more:
+                return ordered(found.items())[:k]
+            asked *= _WIDENING
+
+    def cosines(self, vector: Vector, ids: Sequence[str], state: object) -> dict[str, float]:
+        loaded_for, loaded = self._loaded
+        if loaded_for is not state:
+            loaded = _NOTHING
+        held = {name: loaded.rows[loaded.places[name]] for name in ids if name in loaded.places}
+        missing = [name for name in ids if name not in held]
+        vectors = {**held, **self._vectors(missing)} if missing else held
+        return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
+
+    def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
+        with self._lock:
+            if self._loaded[0] is not state:
+                ids = whole.ids()
+                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
+                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
+                found = self._vectors(ids if use_whole else unreachable)
+                names = sorted(found)
+                rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
+                self._loaded = state, _BruteForce(names, rows, use_whole)
+            return self._loaded[1]
+
+    def _unreachable(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
+        """Records unreachable in the graph, at 6 us of CPU time per record; any query vector will do."""
+        asked = len(ids) + 1
+        while len(near := self._near(vector, asked)) >= asked:
+            asked *= _WIDENING
+        reached = {identifier for identifier, _ in near}
+        return [identifier for identifier in ids if identifier not in reached]

@@ -2,8 +2,7 @@
 
 Collection `content` holds one record per chunk, `summaries` one per paper, `notes` one per passage of the user's notes:
 an id and a vector each. Chroma is opened to write, to check it, and to search in a large library; everything else is
-read from the catalog, so that a process need not import it. A record that an earlier version wrote has its text in
-Chroma (as the document) and is read from there.
+read from the catalog, so that a process need not import it.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ...documents import Category, Chunk, split_chunk_id
+from ...documents import Chunk
 from ...models.embeddings.protocol import Vector
-from ..home import Home
 from ..search_records import StoredChunk, VectorStoreError
 from .catalog_contents import Collection
 from .chroma import MAX_PAGE, ChromaFolder
+from .folder_home import FolderHome
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -28,7 +27,7 @@ _NAMES: Final[tuple[Collection, ...]] = ("content", "summaries", "notes")
 class VectorStore(ChromaFolder):
     """The three collections of a home; texts and vectors are read from its catalog."""
 
-    def __init__(self, home: Home, catalog: Catalog) -> None:
+    def __init__(self, home: FolderHome, catalog: Catalog) -> None:
         super().__init__(home.chroma, home.locks / "chroma.lock", _NAMES)
         self._contents = catalog.contents
 
@@ -48,18 +47,17 @@ class VectorStore(ChromaFolder):
         """Write records; each page of them becomes visible to other processes all at once.
 
         No vector is replaced in place, since that can make its neighbours unreachable (see
-        `stores/local/exact_search.py`).
+        `stores/local/vector_search.py`).
         """
         import numpy as np
 
         with self.held():
             old = self._loaded_vectors(name, list(vectors))
-            earlier = self._with_texts(name, list(old))
             new = [
                 identifier
                 for identifier, vector in vectors.items()
                 # up to the rounding of Chroma's normalization
-                if identifier not in old or identifier in earlier or not np.allclose(vector, old[identifier], atol=1e-6)
+                if identifier not in old or not np.allclose(vector, old[identifier], atol=1e-6)
             ]
             self._delete(name, [identifier for identifier in new if identifier in old])
             collection = self.collection(name)
@@ -67,26 +65,15 @@ class VectorStore(ChromaFolder):
                 ids = [new[i] for i in page]
                 collection.upsert(ids=ids, embeddings=_rows([vectors[identifier] for identifier in ids]))
 
-    def _with_texts(self, name: Collection, ids: Sequence[str]) -> set[str]:
-        """Those of the records that an earlier version wrote, with their texts."""
-        collection, found = self.collection(name), set[str]()
-        for page in self.pages(ids):
-            result: Any = collection.get(ids=[ids[i] for i in page], include=["documents"])
-            found |= {name for name, text in zip(result["ids"], result["documents"], strict=True) if text is not None}
-        return found
-
     def delete_chunks(self, ids: Sequence[str]) -> None:
-        """Delete chunks; unknown ids are ignored."""
         self._delete("content", ids)
         if ids:
             self._contents.forget_texts(ids)
 
     def delete_passages(self, ids: Sequence[str]) -> None:
-        """Delete passages of notes; unknown ids are ignored."""
         self._delete("notes", ids)
 
     def delete_summaries(self, keys: Sequence[str]) -> None:
-        """Delete the summaries of papers; unknown keys are ignored."""
         self._delete("summaries", keys)
 
     def _delete(self, name: str, ids: Sequence[str]) -> None:
@@ -97,26 +84,14 @@ class VectorStore(ChromaFolder):
                     collection.delete(ids=[ids[i] for i in page])
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        """The existing chunks, by id."""
-        found = {**self._contents.chunks(ids), **self._chunks_in_chroma(self._contents.elsewhere("content", ids))}
+        found = self._contents.chunks(ids)
         if not vectors:
             return found
         rows = self.get_vectors(list(found))
         return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
 
-    def _chunks_in_chroma(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
-        """Chunks that an earlier version wrote, by id."""
-        found: dict[str, StoredChunk] = {}
-        for page in self.pages(ids):
-            result: Any = self.collection("content").get(ids=[ids[i] for i in page], include=["documents", "metadatas"])
-            for name, text, metadata in zip(result["ids"], result["documents"], result["metadatas"], strict=True):
-                if text is not None and metadata:  # else this version is writing it, and has not committed the paper
-                    found[name] = StoredChunk(_chunk(name, text, metadata), str(metadata["text_hash"]))
-        return found
-
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing chunks, by id, without their texts."""
-        return self._vectors_of("content", ids)
+        return self._contents.vectors("content", ids)
 
     def nearest_ids(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """Ids and cosines of the `k` nearest chunks reachable in Chroma's graph, best first."""
@@ -137,30 +112,10 @@ class VectorStore(ChromaFolder):
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing summaries, by key."""
-        return self._vectors_of("summaries", keys)
+        return self._contents.vectors("summaries", keys)
 
     def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing passages of notes, by id."""
-        return self._vectors_of("notes", ids)
-
-    def _vectors_of(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
-        """The existing vectors, by id."""
-        found = self._contents.vectors(name, ids)
-        elsewhere = self._contents.elsewhere(name, ids)
-        return {**found, **self._vectors_in_chroma(name, elsewhere)} if elsewhere else found
-
-    def _vectors_in_chroma(self, name: Collection, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that Chroma has, by id; reopens a folder that was opened between two writes.
-
-        Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
-        restored exists without a vector.
-        """
-        try:
-            return self._loaded_vectors(name, ids)
-        except VectorStoreError:
-            self.close()
-            return self._loaded_vectors(name, ids)
+        return self._contents.vectors("notes", ids)
 
     def _loaded_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
         import numpy as np
@@ -174,14 +129,25 @@ class VectorStore(ChromaFolder):
         return found
 
     def read_through(self) -> None:
-        """Read the vector of every record; raises `VectorStoreError` if one cannot be read."""
         for name in _NAMES:
             ids = sorted(self._all_ids(name))
             for page in self.pages(ids):
-                vectors = self._vectors_in_chroma(name, [ids[i] for i in page])
+                vectors = self._reread_vectors(name, [ids[i] for i in page])
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
                 if empty:
                     raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
+
+    def _reread_vectors(self, name: str, ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that Chroma has, by id; reopens a folder that was opened between two writes.
+
+        Chroma reads records from disk but vectors from the index loaded on opening: a record that the second write
+        restored exists without a vector.
+        """
+        try:
+            return self._loaded_vectors(name, ids)
+        except VectorStoreError:
+            self.close()
+            return self._loaded_vectors(name, ids)
 
     def chunk_total(self) -> int:
         """The number of chunks."""
@@ -192,15 +158,12 @@ class VectorStore(ChromaFolder):
         return int(self.collection("summaries").count())
 
     def chunk_ids(self) -> set[str]:
-        """The ids of all chunks."""
         return self._all_ids("content")
 
     def summary_keys(self) -> set[str]:
-        """The keys of all summaries."""
         return self._all_ids("summaries")
 
     def passage_ids(self) -> set[str]:
-        """The ids of all passages of notes."""
         return self._all_ids("notes")
 
     def _all_ids(self, name: str) -> set[str]:
@@ -216,22 +179,3 @@ class VectorStore(ChromaFolder):
 def _rows(vectors: Sequence[Vector]) -> Any:
     # Chroma's type stubs require a list of arrays of their own float32 alias.
     return list(vectors)
-
-
-def _chunk(name: str, text: str, metadata: dict[str, Any]) -> Chunk:
-    key, index = split_chunk_id(name)
-    return Chunk(
-        id=name,
-        key=key,
-        index=index,
-        text=text,
-        section=metadata["section"],
-        parent=metadata["parent"],
-        category=Category(metadata["category"]),
-        level=metadata["level"],
-        page=metadata.get("page"),
-        start=metadata["start"],
-        end=metadata["end"],
-        tokens=metadata["tokens"],
-        page_breaks=tuple(map(int, str(metadata.get("page_breaks", "")).split())),
-    )

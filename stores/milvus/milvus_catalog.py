@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..paper_change import STAGED, Change, as_row, from_row
-from ..postgres.bm25 import analyze
+from ..postgres.database import revise
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
-from ..postgres.revision import revise
+from ..text_analysis import analyze
 from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 
 _USED: Final = "milvus"  # the fact with the library's name in Milvus
@@ -37,18 +37,15 @@ class MilvusCatalog(PostgresCatalog):
             connection.execute("INSERT INTO facts VALUES (%s, %s) ON CONFLICT DO NOTHING", (_USED, name))
 
     def unfinished(self) -> list[str]:
-        """Keys of the papers whose change is staged but not committed."""
         return [row[0] for row in self.rows("SELECT key FROM staged ORDER BY key")]
 
     def staged(self, key: str) -> Change:
-        """A staged change as it was written; raises KeyError if there is none."""
         for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = %s", (key,)):
             with self._database.named_errors():
                 return from_row(*row)
         raise KeyError(key)
 
     def stage(self, changes: Iterable[Change]) -> None:
-        """Persist changes in full: from here on they will be applied, even after a crash."""
         changes = list(changes)
         rows = [as_row(change) for change in changes]
         keys = [row[0] for row in rows]

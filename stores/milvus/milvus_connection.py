@@ -72,7 +72,6 @@ class MilvusConnection:
             return self._client
 
     def close(self) -> None:
-        """Close the connection; the next call connects again."""
         with self._lock:
             client, self._client = self._client, None
         if client is not None and self._process == os.getpid():

@@ -8,16 +8,78 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ...models.embeddings.protocol import Vector
 from ..search_records import VectorStoreError
 from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, MilvusError, detail
-from .row_records import PASSAGE, SUMMARY, VECTOR, WORDS, Found, IndexedChunk, IndexedText, split_row_id
-from .word_weights import Sparse
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
+
+
+Sparse = dict[int, float]
+_PLACES: Final = 1 << 20  # more than a paper has chunks
+VECTOR, WORDS = "vector", "words"
+SUMMARY, PASSAGE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """A chunk as it is searched; `fingerprint` stands for its text."""
+
+    version: int
+    place: int
+    category: int
+    fingerprint: int
+    vector: Vector
+    words: Sparse
+
+    def as_row(self) -> dict[str, Any]:
+        """The fields of the collection."""
+        head = {"id": row_id(self.version, self.place), "paper": self.version, "category": self.category}
+        return {**head, "hash": self.fingerprint, VECTOR: self.vector, WORDS: self.words}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedText:
+    """The summary of a paper, or a passage of its note."""
+
+    version: int
+    passage: int | None
+    vector: Vector
+
+    def as_row(self) -> dict[str, Any]:
+        """The fields of the collection."""
+        place = 0 if self.passage is None else 1 + self.passage
+        kind = SUMMARY if self.passage is None else PASSAGE
+        return {"id": row_id(self.version, place), "paper": self.version, "kind": kind, VECTOR: self.vector}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row that a search found."""
+
+    version: int
+    place: int
+    score: float
+
+
+def row_id(version: int, place: int) -> int:
+    """The id of a row."""
+    return version * _PLACES + place
+
+
+def split_row_id(identifier: int) -> tuple[int, int]:
+    """Version and place of a row."""
+    return divmod(identifier, _PLACES)
+
+
+def fingerprint(text_hash: str) -> int:
+    """The first 64 bits of a text's hash, as Milvus stores a number."""
+    return int.from_bytes(bytes.fromhex(text_hash[:16]), "big", signed=True)
+
 
 MOST_RESULTS: Final = 16_384  # of one search, by Milvus's default quota
 _ROWS_AT_ONCE: Final = 1000
@@ -88,7 +150,7 @@ class MilvusRows:
         for batch in _batches(versions):
             with self._connection.named_errors():
                 for kind in (CHUNKS, PAPERS):
-                    client.delete(self._collection(kind), filter=one_of("paper", batch), timeout=WRITE_SECONDS)
+                    client.delete(self._collection(kind), filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
     def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
         """Chunks near a vector, within a filter expression."""
@@ -103,20 +165,20 @@ class MilvusRows:
         kind = PASSAGE if passages else SUMMARY
         return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
 
-    def _breadth(self, kind: str, limit: int) -> dict[str, int]:
+    def _search_params(self, kind: str, limit: int) -> dict[str, int]:
         """How far the index of vectors is searched; an administrator may have built one of another type."""
         if kind not in self._index_types:
             client = self._connection.client()
             with self._connection.named_errors():
                 found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
             self._index_types[kind] = detail(found or {}, "index_type")
-        return breadth(self._index_types[kind], limit)
+        return search_params(self._index_types[kind], limit)
 
     def _search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
         client = self._connection.client()
 
         def search() -> list[Any]:
-            params = self._breadth(kind, limit) if field == VECTOR else {}
+            params = self._search_params(kind, limit) if field == VECTOR else {}
             with self._connection.named_errors():
                 found = client.search(
                     self._collection(kind),
@@ -163,7 +225,7 @@ class MilvusRows:
         Raises `VectorStoreError` if there are no collections.
         """
         self._load()
-        for scope in [""] if versions is None else (one_of("paper", batch) for batch in _batches(versions)):
+        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
             yield from self._stored(kind, scope)
 
     def _stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
@@ -236,7 +298,7 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
     client.load_collection(collection, timeout=WRITE_SECONDS)
 
 
-def breadth(index_type: str, limit: int) -> dict[str, int]:
+def search_params(index_type: str, limit: int) -> dict[str, int]:
     """The parameter of a search that decides its recall, by the type of index."""
     wide = min(32_768, max(128, 2 * limit))
     if index_type.startswith("HNSW"):
@@ -246,7 +308,7 @@ def breadth(index_type: str, limit: int) -> dict[str, int]:
     return {"nprobe": 64} if index_type.startswith("IVF") else {}
 
 
-def one_of(field: str, values: Iterable[int]) -> str:
+def in_filter(field: str, values: Iterable[int]) -> str:
     """The filter expression for a field with one of these values."""
     return f"{field} in {list(values)}"
 

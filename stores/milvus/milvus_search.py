@@ -7,22 +7,31 @@ wanted are requested, and more again if these do not decide.
 
 from __future__ import annotations
 
+import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ...documents import Category, chunk_id, split_chunk_id
+from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import NearPaper, Scored, TextScope, best_papers, cosines, ordered, unchanged
+from ..search_records import (
+    FullTextError,
+    NearPaper,
+    PaperRecords,
+    Scored,
+    TextScope,
+    best_papers,
+    cosines,
+    ordered,
+    unchanged,
+)
 from .milvus_catalog import MilvusCatalog
-from .milvus_rows import MOST_RESULTS, MilvusRows, one_of
-from .row_records import Found, row_id
-
-if TYPE_CHECKING:
-    from ..library import Library
+from .milvus_connection import MilvusUnavailableError
+from .milvus_rows import CHUNKS, MOST_RESULTS, Found, MilvusRows, fingerprint, in_filter, row_id
+from .word_weights import TEXT, query_vector, stored_papers, write_papers
 
 _MARGIN: Final = 8  # results more than wanted
 _WIDENING: Final = 4
@@ -40,7 +49,7 @@ class Versions:
     keys: Mapping[int, str]
 
 
-class VersionsInForce:
+class CurrentVersions:
     """The versions of papers that readers use, read again when the library changes."""
 
     def __init__(self, catalog: MilvusCatalog) -> None:
@@ -51,7 +60,7 @@ class VersionsInForce:
 
     def now(self) -> Versions:
         """The current ones."""
-        token = self._catalog.state_token()
+        token = self._catalog.revision()
         with self._lock:
             if token != self._token:
                 by_key = self._catalog.searched()
@@ -62,7 +71,7 @@ class VersionsInForce:
 
 def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
     """The filter expressions whose results together are those of the scope; none if it is empty."""
-    kinds = "" if scope.categories is None else one_of("category", sorted({int(kind) for kind in scope.categories}))
+    kinds = "" if scope.categories is None else in_filter("category", sorted({int(kind) for kind in scope.categories}))
     if scope.categories is not None and not scope.categories:
         return
     if scope.keys is None and scope.ids is None:
@@ -74,7 +83,7 @@ def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
     else:
         field, values = "id", sorted(_row_ids(scope.ids, papers, versions))
     for start in range(0, len(values), _VALUES_AT_ONCE):
-        listed = one_of(field, values[start : start + _VALUES_AT_ONCE])
+        listed = in_filter(field, values[start : start + _VALUES_AT_ONCE])
         yield f"{listed} and {kinds}" if kinds else listed
 
 
@@ -121,9 +130,9 @@ class MilvusNearest:
     """Vector search over a library."""
 
     def __init__(
-        self, library: Library, rows: Callable[[], MilvusRows], versions: VersionsInForce, vectors: PostgresVectors
+        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: CurrentVersions, vectors: PostgresVectors
     ) -> None:
-        self._library = library
+        self._records = records
         self._rows = rows
         self._versions = versions
         self._vectors = vectors
@@ -131,18 +140,13 @@ class MilvusNearest:
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-        return unchanged(
-            self._library.records, lambda records: self._ids(records, vector, k, TextScope(keys, categories))
-        )
+        return unchanged(self._records, lambda records: self._ids(records, vector, k, TextScope(keys, categories)))
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
         return cosines(self._vectors.get_vectors(ids), vector)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-        return unchanged(self._library.records, lambda records: self._papers(records, vector, k))
+        return unchanged(self._records, lambda records: self._papers(records, vector, k))
 
     def _ids(self, records: Mapping[str, PaperRecord], vector: Vector, k: int, scope: TextScope) -> Scored:
         if k < 1 or not records:
@@ -181,3 +185,88 @@ class MilvusNearest:
         summaries = best(near(False), k, iter([""]), summary, COSINE_DIGITS)
         notes = best(near(True), wanted, iter([""]), passage, COSINE_DIGITS) if wanted else []
         return best_papers(records, summaries, notes, k)
+
+
+_PAPERS_AT_ONCE: Final = 50
+
+
+class MilvusWords:
+    """The words of all chunks; thread-safe."""
+
+    def __init__(
+        self,
+        catalog: MilvusCatalog,
+        vectors: PostgresVectors,
+        rows: Callable[[], MilvusRows],
+        versions: CurrentVersions,
+    ) -> None:
+        self._catalog = catalog
+        self._vectors = vectors
+        self._rows = rows
+        self._versions = versions
+
+    def close(self) -> None:
+        """Do nothing: every call sees what other processes wrote."""
+
+    def exists(self) -> bool:
+        """Whether the library's rows were ever written to Milvus; whether they still are, a search or `state` tells."""
+        return self._catalog.name_in_milvus() is not None
+
+    def create(self) -> None:
+        self._catalog.clear_words()
+        self._catalog.use_milvus(secrets.token_hex(6))
+        rows = self._rows()
+        rows.drop()
+        if dimension := self._catalog.meta("dimension"):
+            rows.create(int(dimension))
+
+    def put_all(self, chunks: Iterable[Chunk]) -> None:
+        """Write the papers of these chunks, which are not in Milvus yet, from what PostgreSQL holds."""
+        self.put_papers(list(dict.fromkeys(chunk.key for chunk in chunks)))
+
+    def put_papers(self, every: Sequence[str]) -> None:
+        """Write papers that are not in Milvus yet, from what PostgreSQL holds."""
+        records = self._catalog.records()
+        for start in range(0, len(every), _PAPERS_AT_ONCE):
+            keys = every[start : start + _PAPERS_AT_ONCE]
+            self._catalog.number(keys)
+            papers = stored_papers(keys, records, self._versions.now().by_key, self._vectors)
+            self._catalog.add_words(write_papers(papers, self._rows(), self._catalog.means))
+
+    def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
+        try:
+            return self._entries(keys)
+        except MilvusUnavailableError as error:
+            raise FullTextError(error.message, help=error.help) from error
+
+    def _entries(self, keys: Collection[str] | None) -> dict[str, str]:
+        versions = self._versions.now()
+        wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
+        listed = {
+            row.id: row.text_hash for row in self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
+        }
+        entries = {}
+        for version, place, found in self._rows().stored(CHUNKS, wanted):
+            if version in versions.keys:
+                name = chunk_id(versions.keys[version], place)
+                same = name in listed and fingerprint(listed[name]) == found
+                entries[name] = listed[name] if same else f"{found:x}"
+        return entries
+
+    def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
+        counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
+        if not counts:
+            return []
+        query, versions, rows = query_vector(counts, self._catalog.sums()), self._versions.now(), self._rows()
+
+        def name(found: Found) -> str | None:
+            key = versions.keys.get(found.version)
+            return None if key is None else chunk_id(key, found.place)
+
+        return best(
+            lambda limit, expr: rows.matching(query, limit, expr), k, scopes(versions, scope), name, WORD_DIGITS
+        )
+
+    def rarity(self, terms: Collection[str]) -> dict[str, float]:
+        counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)
+        return {term: 1 - min(total, counts.get((term, TEXT), 0)) / (total + 1) for term in terms}

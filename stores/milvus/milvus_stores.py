@@ -6,32 +6,26 @@ writer repeats it, and no reader sees it before the commit. All that Milvus hold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from ...errors import CiteloomError
 from ...plurals import counted
 from ...settings.addresses import VectorsUrl
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..postgres.database import Database
+from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.database_state import database_state
-from ..postgres.database_tables import DatabaseTables
 from ..postgres.postgres_vectors import PostgresVectors
-from ..postgres.revision import SeenRevision
-from ..search_records import VectorStoreError
+from ..search_records import PaperRecords, VectorStoreError
 from ..text_analysis import FULLTEXT_VERSION
-from .lost_rows import compare
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
-from .milvus_rows import MilvusRows
-from .milvus_search import MilvusNearest, VersionsInForce
-from .milvus_words import MilvusWords
-from .paper_rows import changed_papers, stored_papers, write_papers
-from .word_weights import TEXT
-
-if TYPE_CHECKING:
-    from ..library import Library
+from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
+from .milvus_search import CurrentVersions, MilvusNearest, MilvusWords
+from .word_weights import TEXT, changed_papers, stored_papers, write_papers
 
 _DRIFT: Final = 1.25  # of the length of texts, from which on weights are calculated again
 _LEAST_WEIGHED: Final = 1000  # chunks; the mean of fewer says little
@@ -44,9 +38,9 @@ class MilvusStores:
         pool = database.pool()
         self.catalog = MilvusCatalog(database, pool)
         self.vectors = PostgresVectors(database, pool, SeenRevision())
-        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
+        self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
-        self._versions = VersionsInForce(self.catalog)
+        self._versions = CurrentVersions(self.catalog)
         self._known: MilvusRows | None = None
         self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
@@ -58,12 +52,11 @@ class MilvusStores:
             self._known = MilvusRows(self._connection, name)
         return self._known
 
-    def seen_state(self) -> None:
+    def last_seen_revision(self) -> None:
         """None: a search asks two engines."""
 
-    def search_of(self, library: Library) -> MilvusNearest:
-        """Through the index of Milvus, with its filters."""
-        return MilvusNearest(library, self._rows, self._versions, self.vectors)
+    def search(self, records: PaperRecords) -> MilvusNearest:
+        return MilvusNearest(records, self._rows, self._versions, self.vectors)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
@@ -104,7 +97,6 @@ class MilvusStores:
         return [f"words are weighed for texts of {weighed:.0f} terms, but they have {now:.0f}; run 'doctor --repair'"]
 
     def restore(self) -> list[str]:
-        """Write again what Milvus has lost, and delete what belongs to no paper; returns the keys of such papers."""
         rows = self._rows()
         records = self.catalog.records()
         if rows.missing() or self._drifted():
@@ -122,6 +114,63 @@ class MilvusStores:
         return keys
 
     def close(self) -> None:
-        """Close the connections."""
         self._connection.close()
         self.catalog.close()
+
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifferences:
+    """`differing` papers have rows too few, too many or of other texts; `strange` versions belong to no paper.
+
+    `unnumbered` papers have no version. `rows` is the number of all rows.
+    """
+
+    rows: int
+    differing: frozenset[str]
+    unnumbered: frozenset[str]
+    strange: frozenset[int]
+
+    def messages(self) -> list[str]:
+        """One line for each kind of difference."""
+        lines = []
+        if papers := sorted(self.differing | self.unnumbered):
+            more = f" and {len(papers) - _SHOWN} more" if len(papers) > _SHOWN else ""
+            shown = ", ".join(papers[:_SHOWN])
+            lines.append(f"rows are missing, or of another text, for: {shown}{more}; run 'doctor --repair'")
+        if self.strange:
+            lines.append(f"rows of {counted(len(self.strange), 'change')} without a paper; run 'doctor --repair'")
+        return lines
+
+
+def compare(catalog: MilvusCatalog, rows: MilvusRows) -> RowDifferences:
+    """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections."""
+    versions, records = catalog.searched(), catalog.records()
+    expected: dict[str, set[tuple[int, int]]] = {key: set() for key in records}
+    for row in catalog.chunk_rows():
+        expected[row.key].add((row.index, fingerprint(row.text_hash)))
+    chunks, papers = _by_version(rows.stored(CHUNKS)), _by_version(rows.stored(PAPERS))
+    differing = set()
+    for key, record in records.items():
+        version = versions.get(key, -1)
+        notes = len(record.note.spans) if record.note else 0
+        same = chunks.get(version, set()) == expected[key]
+        if not same or papers.get(version, set()) != {(place, 0) for place in range(1 + notes)}:
+            differing.add(key)
+    pending = {*catalog.outdated(), *catalog.staged_versions(catalog.unfinished()).values()}
+    known = {versions[key] for key in versions.keys() & records.keys()} | pending
+    return RowDifferences(
+        sum(map(len, chunks.values())) + sum(map(len, papers.values())),
+        frozenset(differing & versions.keys()),
+        frozenset(records.keys() - versions.keys()),
+        frozenset((chunks.keys() | papers.keys()) - known),
+    )
+
+
+def _by_version(rows: Iterable[tuple[int, int, int]]) -> dict[int, set[tuple[int, int]]]:
+    found: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for version, place, content in rows:
+        found[version].add((place, content))
+    return found

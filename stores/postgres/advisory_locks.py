@@ -46,14 +46,12 @@ class DatabaseWriterLock:
         self._database = Database(url)
 
     def holder(self) -> int | None:
-        """The id of the process that holds the lock, 0 if that is on another computer; None if it is free."""
         with self._database.transaction() as connection:
             row = connection.execute(_HOLDER, (_WRITER,)).fetchone()
         return None if row is None else _process_of(str(row[0]))
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        """Yield True with the lock held, or False at once if another holder has it."""
         with _closed_after(self._database) as connection:
             with self._database.named_errors():
                 held = taken(connection, _WRITER)
@@ -61,8 +59,6 @@ class DatabaseWriterLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
-
         async def tell() -> None:
             if on_wait is not None:
                 on_wait(await asyncio.to_thread(self.holder) or None)
@@ -141,23 +137,20 @@ class DatabaseCallLocks:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
-    async def take(self, key: str) -> bool:
-        """Try to lock a key; returns whether it is now held."""
+    async def try_acquire(self, key: str) -> bool:
         self._start()
         asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._work.put((key, asked))
         try:
             return await asked
         except asyncio.CancelledError:
-            self.give_back(key)  # after it was taken: the work is done in order
+            self.release(key)  # after it was taken: the work is done in order
             raise
 
-    def give_back(self, key: str) -> None:
-        """Release the key; does not wait."""
+    def release(self, key: str) -> None:
         self._work.put((key, None))
 
     def close(self) -> None:
-        """Release all keys."""
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is not None:

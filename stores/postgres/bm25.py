@@ -10,7 +10,6 @@ lengths are rounded.
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,12 +22,9 @@ from numpy.typing import NDArray
 from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
-from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
-from .database import Database, DatabaseError
-from .revision import SeenRevision, revise
+from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
+from .database import Database, DatabaseError, SeenRevision, revise
 
-_K1: Final = 1.2
-_B: Final = 0.75
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
 _ENTRY: Final = np.dtype([("place", "<i4"), ("count", "<u2"), ("length", "<u2")])
@@ -95,7 +91,7 @@ class _Papers:
     def weight(self, field: int, holding: int) -> float:
         """The weight of a term in a field that this many chunks hold."""
         rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
-        return (1 + _K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
+        return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
 class PostgresWords:
@@ -111,12 +107,7 @@ class PostgresWords:
         """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
-        """True: the tables exist with the library."""
         return True
-
-    def analyze(self, text: str) -> list[str]:
-        """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words."""
-        return analyze(text)
 
     def _connection(self) -> AbstractContextManager[Any]:
         return self._database.leased(self._pool)
@@ -126,13 +117,11 @@ class PostgresWords:
             return list(connection.execute(query, values, binary=True).fetchall())
 
     def create(self) -> None:
-        """Delete all words."""
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add the chunks of papers that are not indexed yet, which come in the order of their papers."""
         papers: dict[str, list[Chunk]] = {}
         for chunk in chunks:
             if chunk.key not in papers and len(papers) == _PAPERS_PER_COMMIT:
@@ -147,7 +136,6 @@ class PostgresWords:
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        """Text hashes by chunk id, for these papers or for all."""
         rows = self._rows(
             "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)",
             {"keys": None if keys is None else sorted(keys)},
@@ -155,7 +143,6 @@ class PostgresWords:
         return {chunk_id(key, index): text for key, hashes in rows for index, text in enumerate(hashes)}
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` best matching chunks, best first; ties by id."""
         if not terms or k < 1:
             return []
         wanted = sorted(set(terms))
@@ -163,7 +150,7 @@ class PostgresWords:
         for _ in range(_TRIES):
             numbers = _numbers_of(scope, papers)
             rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
-            self._seen.see(rows[0][0])
+            self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
                 break
             papers = self._read_papers()
@@ -187,7 +174,6 @@ class PostgresWords:
         return self._papers
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
-        """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
         query = (
             "SELECT term, sum(octet_length(entries)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
         )
@@ -220,8 +206,8 @@ def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.floa
     for _, field, held, _, _, packed in rows:
         end = start + len(packed) // _ENTRY.itemsize
         gain, length = gains[start:end], lengths[start:end]
-        length *= _K1 * _B / papers.means[field]
-        length += _K1 * (1 - _B)
+        length *= K1 * B / papers.means[field]
+        length += K1 * (1 - B)
         length += gain
         gain /= length
         gain *= papers.weight(field, int(held) // _ENTRY.itemsize)
@@ -250,20 +236,6 @@ def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Paper
     rounded = np.round(found, _DIGITS)
     best = np.lexsort((chunks, -rounded))[:k]
     return list(zip(papers.ids_of(chunks[best]), rounded[best].tolist(), strict=True))
-
-
-_analyzer: Any = None
-_making: Final = threading.Lock()
-
-
-def analyze(text: str) -> list[str]:
-    """The terms of a text, by the analyzer of the full-text index."""
-    global _analyzer
-    with _making:
-        if _analyzer is None:
-            _analyzer = make_analyzer()
-        terms: list[str] = _analyzer.analyze(encodable(text).replace("\x00", " "))
-        return terms
 
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:

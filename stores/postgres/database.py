@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -18,10 +19,12 @@ from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError, strip_nul
+from ..home_tables import HomeTable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
     from psycopg_pool import ConnectionPool
+
 
 _CONNECTIONS: Final = 6  # of a library's readers and its writer
 _WAIT: Final = 30.0  # seconds for one of them
@@ -103,7 +106,7 @@ class Database:
         def configure(connection: Connection[Any]) -> None:
             self._require_lease(connection)
             if vectors:
-                _know_vectors(connection)
+                register_vector_type(connection)
 
         return ConnectionPool(
             kwargs={**self._parameters(), "autocommit": True},
@@ -195,7 +198,7 @@ class Database:
             "keepalives_interval": 10,
             "keepalives_count": 3,
             **given,
-            "context": _storing_text(),
+            "context": _text_context(),
             "application_name": application_name(self.url.server),
             "client_encoding": "UTF8",
             "options": f"{given.get('options') or ''} {session}".strip(),
@@ -250,20 +253,20 @@ def require_extra() -> None:
         ) from error
 
 
-def _know_vectors(connection: Connection[Any]) -> None:
+def register_vector_type(connection: Connection[Any]) -> None:
     from pgvector.psycopg import register_vector
 
     register_vector(connection)
 
 
 @cache
-def _storing_text() -> Any:
+def _text_context() -> Any:
     """The context of connections whose parameters are text that can be stored."""
     import psycopg
     from psycopg.adapt import AdaptersMap, Dumper
     from psycopg.types import string
 
-    def storable(base: type[Dumper]) -> type[Dumper]:
+    def stripping_nul(base: type[Dumper]) -> type[Dumper]:
         def dump(self: Dumper, text: str) -> Any:
             return base.dump(self, strip_nul(text))
 
@@ -271,5 +274,89 @@ def _storing_text() -> Any:
 
     adapters = AdaptersMap(psycopg.adapters)
     for kind in ("StrBinaryDumperVarchar", "StrBinaryDumper", "StrDumperVarchar", "StrDumper", "StrDumperUnknown"):
-        adapters.register_dumper(str, storable(getattr(string, kind)))
+        adapters.register_dumper(str, stripping_nul(getattr(string, kind)))
     return SimpleNamespace(adapters=adapters, connection=None)
+
+
+def revise(connection: Any) -> None:
+    """Count a change of the library, which also makes other writers wait."""
+    connection.execute("UPDATE revision SET number = number + 1")
+
+
+class SeenRevision:
+    """The newest revision that a search of this process has seen; thread-safe.
+
+    A search reads it in its own statement, which saves the round trip of asking for it.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._lock = threading.Lock()
+
+    def update(self, number: int) -> None:
+        """Take note of the revision that a statement has read."""
+        with self._lock:
+            self.number = max(self.number, number)
+
+
+_AT_ONCE: Final = 500  # rows that the server sends at a time
+
+
+class SharedSql:
+    """A connection that takes the parameters of statements as `?`, as SQLite does."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
+        return self._connection.execute(sql.replace("?", "%s"), parameters)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        cursor = self._connection.cursor()
+        cursor.executemany(sql.replace("?", "%s"), rows)
+        return cursor
+
+
+class DatabaseTables:
+    """Tables that were made with the library; `pool` has open connections, without it each call opens one."""
+
+    now: Final = "extract(epoch FROM clock_timestamp())::float8"
+    skip_locked: Final = " FOR UPDATE SKIP LOCKED"
+
+    def __init__(self, database: Database, pool: Any = None) -> None:
+        self._database = database
+        self._pool = pool
+
+    def exist(self) -> bool:
+        return True
+
+    @contextmanager
+    def transaction(self) -> Iterator[SharedSql]:
+        if self._pool is None:
+            with self._database.transaction() as connection:
+                yield SharedSql(connection)
+        else:
+            with self._database.leased(self._pool) as connection, connection.transaction():
+                yield SharedSql(connection)
+
+
+class DatabaseRecords:
+    """The rows of the tables of a home in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tables = DatabaseTables(database)
+
+    def rows(self, table: HomeTable) -> Iterator[tuple[Any, ...]]:
+        with self._database.transaction() as connection, connection.cursor(name="rows") as cursor:
+            cursor.itersize = _AT_ONCE
+            cursor.execute(table.select().encode())
+            yield from cursor
+
+    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._tables.transaction() as connection:
+            connection.executemany(table.insertion(), rows)
+            if table.numbered:
+                (key,) = table.key
+                newest = f"(SELECT max({key}) FROM {table.name})"
+                connection.execute(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), {newest})")

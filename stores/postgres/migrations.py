@@ -1,36 +1,35 @@
-"""Brings the tables of a database up to date: numbered SQL files, each applied once, in one transaction.
+"""Creates the tables of a database, and brings those of an earlier release up to date, in one transaction.
 
-A change of the tables is a new file with the next number; a file that was released is never edited.
+`tables.sql` and the declarations of registers are the tables as they are now. A change of them has the next version,
+and a migration of existing tables in `MIGRATIONS`.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 from ...errors import InputError
 from ...settings.addresses import DatabaseUrl
+from ...table_columns import POSTGRESQL
+from ..home_tables import RUN_TABLES, SERVER_TABLES
+from ..metadata_store import METADATA_TABLES
+from ..tables import TABLES_VERSION
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table
 
-_NAME: Final = re.compile(r"(\d{4})_\w+\.sql")
+MIGRATIONS: Final[dict[int, str]] = {}  # what changes the tables to this version
 _LOCK: Final = "schema"
-_PATIENCE: Final = 60.0  # seconds for another process that brings the tables up to date
+_LOCK_TIMEOUT: Final = 60.0  # seconds for another process that changes the tables
+_VERSIONS: Final = (
+    "CREATE TABLE schema_versions (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
+)
 _prepared: set[DatabaseUrl] = set()
 _preparing: Final = threading.Lock()
-
-
-@cache
-def migrations() -> dict[int, str]:
-    """The SQL of each version, by its number."""
-    files = [file for file in resources.files(__package__).iterdir() if _NAME.fullmatch(file.name)]
-    return {int(file.name[:4]): file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
 
 
 def prepare(url: DatabaseUrl) -> None:
@@ -40,9 +39,9 @@ def prepare(url: DatabaseUrl) -> None:
             return
         database = Database(url)
         with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
-            if version_of(connection) != max(migrations()) or not _checkpoints_ready(connection):
+            if _version_of(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
                 with _locked(connection, url):
-                    migrate(connection, url)
+                    _migrate(connection, url)
         _prepared.add(url)
 
 
@@ -52,7 +51,7 @@ def forget_prepared() -> None:
         _prepared.clear()
 
 
-def version_of(connection: Any) -> int:
+def _version_of(connection: Any) -> int:
     """The version of the tables; 0 if there are none."""
     if not has_table(connection, "schema_versions"):
         return 0
@@ -60,22 +59,22 @@ def version_of(connection: Any) -> int:
     return int(newest[0])
 
 
-def migrate(connection: Any, url: DatabaseUrl, to: int | None = None) -> None:
-    """Apply the migrations that are missing, up to version `to`; the caller holds the lock."""
-    version = version_of(connection)
-    if version > max(migrations()):
+def _migrate(connection: Any, url: DatabaseUrl) -> None:
+    """Create all tables, or apply the migrations that are missing; the caller holds the lock."""
+    version = _version_of(connection)
+    if version > TABLES_VERSION:
         raise InputError(f"{url}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
     if version == 0:
         _require_vectors(connection, url)
-    for number, sql in migrations().items():
-        if version < number <= (to or number):
-            with connection.transaction():
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS schema_versions"
-                    " (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
-                )
-                connection.execute(sql)
-                connection.execute("INSERT INTO schema_versions VALUES (%s)", (number,))
+        declared = [table.create(POSTGRESQL) for table in (*RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES)]
+        written = resources.files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
+        steps = {TABLES_VERSION: "\n".join([f"{_VERSIONS};", written, *declared])}
+    else:
+        steps = {number: sql for number, sql in sorted(MIGRATIONS.items()) if number > version}
+    for number, sql in steps.items():
+        with connection.transaction():
+            connection.execute(sql)
+            connection.execute("INSERT INTO schema_versions VALUES (%s)", (number,))
     _prepare_checkpoints(connection)
 
 
@@ -120,7 +119,7 @@ def _prepare_checkpoints(connection: Any) -> None:
 @contextmanager
 def _locked(connection: Any, url: DatabaseUrl) -> Iterator[None]:
     """Exclude other processes. Polled: a waiting statement would block LangGraph's CREATE INDEX CONCURRENTLY."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _LOCK_TIMEOUT
     while not taken(connection, _LOCK):
         if time.monotonic() > until:
             raise DatabaseError(f"{url}: another process changes its tables.", help="Run the same command again.")

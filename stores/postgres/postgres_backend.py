@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
-from ..edited_sentences import EditedSentences
-from ..home_protocols import Checkpoints
-from ..local.local_uploads import UPLOAD
+from ..backends import Checkpoints
+from ..conversation_register import ConversationRegister
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_records import PLOT_SET, PLOTS_KEPT
+from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..search_records import PaperRecords
+from ..server_jobs import forget_job
 from ..store_protocols import LibraryStores
+from ..uploads import UPLOAD, PostgresUploads
 from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
 from .bm25 import PostgresWords
-from .database import Database
+from .database import Database, DatabaseRecords, DatabaseTables, SeenRevision
 from .database_home import DatabaseHome
-from .database_records import DatabaseRecords
 from .database_state import database_state
-from .database_tables import DatabaseTables
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
-from .postgres_jobs import forget_job
 from .postgres_journal import LibraryJournalDatabase
-from .postgres_registers import PostgresConversations, PostgresRuns, PostgresWrittenFiles
-from .postgres_uploads import PostgresUploads
 from .postgres_vectors import PostgresNearest, PostgresVectors
-from .revision import SeenRevision
-from .server_membership import DatabaseMembership
-
-if TYPE_CHECKING:
-    from ..library import Library
+from .server_registry import DatabaseServerRegistry
 
 
 class PostgresStores:
@@ -45,15 +37,14 @@ class PostgresStores:
         self.catalog = PostgresCatalog(database, pool)
         self.vectors = PostgresVectors(database, pool, self._seen)
         self.words = PostgresWords(database, pool, self._seen)
-        self.metadata = MetadataStore(DatabaseTables(database, pool), "metadata_")
+        self.metadata = MetadataStore(DatabaseTables(database, pool))
 
-    def seen_state(self) -> tuple[int, int] | None:
+    def last_seen_revision(self) -> tuple[int, int] | None:
         """A search is one statement, which reads the revision as well."""
         return self._seen.number, 0
 
-    def search_of(self, library: Library) -> PostgresNearest:
-        """Exact in a scope of thousands, else by the index."""
-        return PostgresNearest(library, self.vectors)
+    def search(self, records: PaperRecords) -> PostgresNearest:
+        return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Versions of the server, of pgvector and of the tables, which indexes there are, and whether tables agree."""
@@ -67,7 +58,6 @@ class PostgresStores:
         return []
 
     def close(self) -> None:
-        """Close the connections."""
         self.catalog.close()
 
 
@@ -96,77 +86,63 @@ class PostgresBackend:
         return stores
 
     def open_catalog(self) -> PostgresCatalog:
-        """Open connections."""
         database = Database(self._url)
         return PostgresCatalog(database, database.pool())
 
     def open_journal(self) -> Journal:
-        """Open the journal."""
         return Journal.open(self.journal_database())
 
     def journal_database(self) -> LibraryJournalDatabase:
-        """The journal's tables."""
         return LibraryJournalDatabase(self._url)
 
-    def runs(self) -> PostgresRuns:
-        """The register of runs."""
-        return PostgresRuns(self._url)
+    @property
+    def _tables(self) -> DatabaseTables:
+        return DatabaseTables(Database(self._url))
+
+    def runs(self) -> RunRegister:
+        return RunRegister(self._tables)
+
+    def edited_sentences(self) -> EditedSentences:
+        return EditedSentences(self._tables)
+
+    def conversations(self) -> ConversationRegister:
+        return ConversationRegister(self._tables)
+
+    def written_files(self) -> WrittenFiles:
+        return WrittenFiles(self._tables)
 
     def plots(self) -> PostgresUploads:
-        """Those in the table of uploads."""
         return PostgresUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> PostgresUploads:
-        """Those in the table of uploads."""
         return PostgresUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
 
     def forget_job(self, job_id: str) -> None:
-        """Delete its rows."""
-        with Database(self._url).transaction() as connection:
-            forget_job(connection, job_id)
-
-    def edited_sentences(self) -> EditedSentences:
-        """Those in a table."""
-        return EditedSentences(DatabaseTables(Database(self._url)))
-
-    def conversations(self) -> PostgresConversations:
-        """The register of conversations."""
-        return PostgresConversations(self._url)
-
-    def written_files(self) -> PostgresWrittenFiles:
-        """The hashes of written files."""
-        return PostgresWrittenFiles(self._url)
+        forget_job(self._tables, job_id, shared=True)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
-        """Open the checkpoints."""
         from .postgres_checkpoints import open_database_checkpoints
 
         return open_database_checkpoints(self._url)
 
     def records(self) -> DatabaseRecords:
-        """The rows in the database."""
         return DatabaseRecords(Database(self._url))
 
     def writer_lock(self) -> DatabaseWriterLock:
-        """An advisory lock."""
         return DatabaseWriterLock(self._url)
 
     def run_lock(
         self, thread_id: str, on_wait: Callable[[str], None] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """An advisory lock."""
         return database_run_lock(self._url, thread_id, on_wait)
 
+    def run_under_way(self, thread_id: str) -> bool:
+        return held_elsewhere(self._url, thread_id)
+
     def created_at(self) -> float:
-        """The time of the first tables."""
         with Database(self._url).transaction() as connection:
             (moment,) = connection.execute("SELECT min(applied_at) FROM schema_versions").fetchone() or (None,)
         return float(moment.timestamp()) if moment is not None else 0.0
 
-    def join_servers(self) -> DatabaseMembership:
-        """Become one of its servers."""
-        return DatabaseMembership(self._home)
-
-    def run_under_way(self, thread_id: str) -> bool:
-        """Whether the lock is taken."""
-        return held_elsewhere(self._url, thread_id)
+    def join_servers(self) -> DatabaseServerRegistry:
+        return DatabaseServerRegistry(self._home)

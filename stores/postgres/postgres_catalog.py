@@ -16,10 +16,9 @@ from ...errors import InputError
 from ...table_columns import TypedTable, dump_json, integer
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
-from .database import Database
+from .database import Database, revise
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
-from .revision import revise
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
@@ -43,7 +42,6 @@ class PostgresCatalog:
         self.figures = PostgresFigures(database, pool)
 
     def close(self) -> None:
-        """Close the connections."""
         self._pool.close()
 
     def _connection(self) -> AbstractContextManager[Any]:
@@ -58,17 +56,15 @@ class PostgresCatalog:
         with self._connection() as connection:
             return table.read(connection.execute(query, values))
 
-    def state_token(self) -> tuple[int, int]:
+    def revision(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def meta(self, name: str) -> str | None:
-        """A fact about the library as a whole, such as the embedding model."""
         rows = self._read(FACTS, "SELECT name, value FROM facts WHERE name = %s", (name,))
         return rows[0][1] if rows else None
 
     def set_meta(self, name: str, value: str) -> None:
-        """Store a fact about the library as a whole."""
         with self._connection() as connection:
             connection.execute(
                 "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -76,7 +72,6 @@ class PostgresCatalog:
             )
 
     def records(self) -> dict[str, PaperRecord]:
-        """All papers by key, sorted by key."""
         query = (
             "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
             " FROM papers ORDER BY key"
@@ -94,14 +89,12 @@ class PostgresCatalog:
         raise KeyError(key)
 
     def sections(self, key: str) -> list[Section]:
-        """The section tree of a paper, in reading order."""
         rows = self._read(SECTIONS, f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
         return [Section(*row) for _, *row in rows]
 
     def chunk_rows(
         self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
     ) -> list[ChunkRow]:
-        """The chunks within a scope, sorted by key and index; None sets no limit."""
         chosen = [int(category) for category in categories] if categories is not None else None
         rows = self._read(
             CHUNKS,
@@ -113,26 +106,22 @@ class PostgresCatalog:
         return [ChunkRow(*row) for row in rows]
 
     def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each of these text hashes found in a paper, the id of a chunk with that text."""
         query = "SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)"
         rows = self._read(CHUNKS, query, (sorted(set(hashes)),))
         return {text: chunk_id(key, index) for text, key, index in rows}
 
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        """Update the metadata of papers whose text and summary stay the same."""
         rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
 
     def mark_stale(self, keys: Iterable[str]) -> None:
-        """Have the next ingest reindex these papers even if their text is unchanged."""
         with self._connection() as connection, connection.transaction():
             revise(connection)
             connection.execute("UPDATE papers SET chunking = 'stale' WHERE key = ANY(%s)", (list(keys),))
 
     def miscounted(self) -> set[str]:
-        """Keys of papers whose listed chunks differ from their chunk count, or that have no sections."""
         rows = self.rows(
             "SELECT key FROM papers WHERE chunk_count <> (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
             " OR chunk_count <> (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"

@@ -13,8 +13,7 @@ from psycopg.rows import dict_row
 
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
-from ..checkpoint_ids import NEWEST, continue_after
-from ..safe_msgpack import UNREADABLE, PlainSerializer, as_current
+from ..safe_msgpack import NEWEST, UNREADABLE, PlainSerializer, continue_after, require_checkpoint
 from .database import Database
 
 _REMEDY: Final = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."
@@ -30,7 +29,7 @@ class PlainPostgresSaver(AsyncPostgresSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
-            return as_current(await super().aget_tuple(config))
+            return require_checkpoint(await super().aget_tuple(config))
         except (*UNREADABLE, DamagedFileError) as error:
             reason = str(error.message if isinstance(error, DamagedFileError) else error).removeprefix(f"{self._url}: ")
             thread = config["configurable"]["thread_id"]
@@ -38,7 +37,6 @@ class PlainPostgresSaver(AsyncPostgresSaver):
             raise DamagedFileError(f"{self._url}: {place}: {reason.rstrip('.')}.", help=_REMEDY) from error
 
     async def keep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '')"
         old = f"thread_id = %(thread)s AND (checkpoint_ns <> '' OR checkpoint_id < {latest})"
         unused = """

@@ -10,8 +10,7 @@ from typing import Any, Final
 from ...documents.figures import PaperFigure, redescribed
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import FIGURE, Change
-from .database import Database
-from .revision import revise
+from .database import Database, revise
 
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
@@ -39,12 +38,10 @@ class PostgresFigures:
             return _FIGURES.read(connection.execute(query, values))
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
-        """The figures and tables of a paper, in reading order."""
         rows = self._read("SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
         return tuple(figure for _, _, figure in rows)
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """How many figures and tables each paper has, if they were read."""
         rows = self._rows(
             "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
             " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
@@ -52,12 +49,10 @@ class PostgresFigures:
         return {key: (figures, tables) for key, figures, tables in rows}
 
     def image(self, name: str) -> bytes | None:
-        """The image with this hash."""
         rows = self._rows("SELECT content FROM images WHERE hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
         with self._connection() as connection, connection.transaction():
             revise(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
@@ -69,11 +64,9 @@ class PostgresFigures:
                 )
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
         return self._where(lambda figure: bool(figure.description))
 
     def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are in chunks, by paper."""
         return self._where(lambda figure: figure.table_chunks is not None)
 
     def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:

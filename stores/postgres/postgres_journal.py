@@ -26,7 +26,6 @@ class LibraryJournalConnection:
         self._changed = False  # whether the open transaction has more than read
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
-        """Execute a statement whose parameters are written as `?`."""
         if self._connection.closed:
             self._connection = self._reconnected()
         self._changed = not sql.startswith("BEGIN") and (self._changed or not sql.startswith("SELECT"))
@@ -34,7 +33,6 @@ class LibraryJournalConnection:
             return self._connection.execute(sql.replace("?", "%s"), parameters or None)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Execute a statement for each row."""
         self._changed = True
         with self._database.named_errors():
             cursor = self._connection.cursor()
@@ -61,7 +59,6 @@ class LibraryJournalConnection:
                 self._connection.close()
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def _was_committed(self, transaction: str) -> bool:
@@ -99,24 +96,19 @@ class LibraryJournalDatabase:
 
     @property
     def name(self) -> str:
-        """The address, without what is secret in it."""
         return str(self._url)
 
     @property
     def place(self) -> DatabaseUrl:
-        """The address."""
         return self._url
 
     def connect(self) -> LibraryJournalConnection:
-        """Open a connection."""
         return LibraryJournalConnection(Database(self._url))
 
     def call_locks(self) -> DatabaseCallLocks:
-        """Advisory locks."""
         return DatabaseCallLocks(self._url)
 
     def stored_bytes(self, connection: JournalConnection) -> int:
-        """The size of the tables with their indexes."""
         (size,) = connection.execute(f"SELECT sum(pg_total_relation_size(name)) FROM {_TABLES}").fetchone()
         return int(size)
 
@@ -125,5 +117,4 @@ class LibraryJournalDatabase:
         connection.execute("VACUUM answers, uses")
 
     def remedy(self, error: Exception) -> str:
-        """The error's own remedy."""
         return str(getattr(error, "help", "")) or ConnectionLostError.default_help

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,13 +18,8 @@ from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
-from ..scoped_search import ChunkScope, ScopedSearch
-from ..search_records import Scored, StoredChunk, cosines, ordered
-from .database import Database
-from .revision import SeenRevision
-
-if TYPE_CHECKING:
-    from ..library import Library
+from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, cosines, ordered
+from .database import Database, SeenRevision
 
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
@@ -75,7 +70,6 @@ class PostgresVectors:
         return self._rows(_by_ids(columns, table), split_ids(ids))
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        """The existing chunks, by id."""
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
         with self._database.named_errors():
             return {
@@ -85,40 +79,31 @@ class PostgresVectors:
             }
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing chunks, by id."""
         return _by_id(self._of_ids("c.key, c.idx, c.embedding", "chunks", ids))
 
     def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing passages of notes, by id."""
         return _by_id(self._of_ids("c.key, c.idx, c.embedding", "passages", ids))
 
     def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing summaries, by key."""
         query = "SELECT key, summary_vector FROM papers WHERE key = ANY(%s) AND summary_vector IS NOT NULL"
         return {key: np.asarray(_vector(row), np.float32) for key, row in self._rows(query, (list(keys),))}
 
     def chunk_ids(self) -> set[str]:
-        """The ids of all chunks."""
         return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM chunks")}
 
     def passage_ids(self) -> set[str]:
-        """The ids of all passages of notes."""
         return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM passages")}
 
     def summary_keys(self) -> set[str]:
-        """The keys of all papers with a summary."""
         return {row[0] for row in self._rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
 
     def delete_chunks(self, ids: Sequence[str]) -> None:
-        """Delete chunks; unknown ids are ignored."""
         self._delete("chunks", ids)
 
     def delete_passages(self, ids: Sequence[str]) -> None:
-        """Delete passages of notes; unknown ids are ignored."""
         self._delete("passages", ids)
 
     def delete_summaries(self, keys: Sequence[str]) -> None:
-        """Delete the summaries of papers; unknown keys are ignored."""
         with self._connection() as connection:
             connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(keys),))
 
@@ -132,7 +117,6 @@ class PostgresVectors:
             )
 
     def read_through(self) -> None:
-        """Read every vector on the server; raises `DatabaseError` if one cannot be read."""
         self._rows("SELECT sum(vector_dims(embedding)) FROM chunks")
 
     def set_aside(self) -> Path:
@@ -147,7 +131,7 @@ class PostgresVectors:
 
     def _scored(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
         """Ids and cosines of the rows of a search, and the revision that it saw."""
-        self._seen.see((rows or self._rows(f"SELECT {_REVISION}"))[0][0])
+        self._seen.update((rows or self._rows(f"SELECT {_REVISION}"))[0][0])
         return [(chunk_id(key, index), score) for _, key, index, score in rows]
 
     def indexed(
@@ -190,12 +174,11 @@ class PostgresNearest(ScopedSearch):
 
     _one_state = True
 
-    def __init__(self, library: Library, vectors: PostgresVectors) -> None:
-        super().__init__(library)
+    def __init__(self, records: PaperRecords, vectors: PostgresVectors) -> None:
+        super().__init__(records)
         self._vectors = vectors
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
         return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:

@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
+    from citeloom.stores.local.folder_home import FolderHome
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -32,12 +33,11 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     # Imported here, so that the fast tests do not wait for a database.
     from citeloom.ingestion.ingest import ingest
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
-    from citeloom.stores.home import Home
     from citeloom.stores.library import Library
     from citeloom.stores.vector_cache import VectorCache
 
     cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
-    library = Library.open(Home(tmp_path_factory.mktemp("corpus") / ".citeloom"), LocalEmbedding())
+    library = Library.open(FolderHome(tmp_path_factory.mktemp("corpus") / ".citeloom"), LocalEmbedding())
     corpus = shared_dir / "corpus"
     report = asyncio.run(ingest(library, [corpus / "papers"], bib=corpus / "library.bib", cache=cache))
     assert not report.refused

@@ -19,8 +19,8 @@ from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.output_files import save_section
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.section_checks import check_files, check_section
@@ -43,7 +43,7 @@ def test_all_sections_with_an_agent_that_searches(
     turns = [[("search_evidence", {"query": topic})] for topic in TOPICS]
     server.behaviour = agent = ScriptedAgent(*turns, planned=NEEDS)
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0.3, max_search_iterations=3)
-    home = Home(tmp_path / "home").prepare()
+    home = FolderHome(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")
     with Journal.open(home.journal) as journal:
         session = Session(settings, home, corpus_library, journal, PromptLibrary())
@@ -84,7 +84,7 @@ def test_the_agent_may_look_at_everything(
         ]
     )
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0.0, max_retries=0)
-    home = Home(tmp_path / "home").prepare()
+    home = FolderHome(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / "edge_prior_baseline.json")
     with Journal.open(home.journal) as journal:
         session = Session(settings, home, corpus_library, journal, PromptLibrary())

@@ -14,8 +14,8 @@ from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.questions import LabelledQuestion, labelled_questions
 
 MOST_QUOTED = 45  # words
@@ -30,7 +30,7 @@ def answers(corpus_library: Library, tmp_path_factory: pytest.TempPathFactory) -
     shutil.copytree(corpus_library.home.root, home)
 
     async def ask() -> Answers:
-        with open_session(Settings(), Home(Path(home)), create=False) as session:
+        with open_session(Settings(), FolderHome(Path(home)), create=False) as session:
             return [
                 (item, (await run_request(ResearchRequest(item.question), session)).record)
                 for item in labelled_questions()

@@ -9,8 +9,8 @@ from pathlib import Path
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.home_copy import change_of
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.vision_answers import png
 
 
@@ -54,7 +54,7 @@ def illustrate(library: Library, key: str, captions: Sequence[str], first: int =
 
 def illustrate_home(root: Path, key: str, captions: Sequence[str]) -> list[PaperFigure]:
     """`illustrate` for a home in a folder."""
-    library = Library.open(Home(root), LocalEmbedding())
+    library = Library.open(FolderHome(root), LocalEmbedding())
     try:
         return illustrate(library, key, captions)
     finally:

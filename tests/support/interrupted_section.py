@@ -22,17 +22,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from citeloom.cli import main
 from citeloom.models.journal.journal_database import JournalFile
+from citeloom.stores.run_register import RunRegister
 
 ON_POSTGRES = os.environ.get("CITELOOM_HOME", "").startswith("postgresql:")
 if ON_POSTGRES:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as Saver
 
     from citeloom.stores.postgres.postgres_journal import LibraryJournalDatabase
-    from citeloom.stores.postgres.postgres_registers import PostgresRuns as Register
 else:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as Saver  # type: ignore[assignment]
-
-    from citeloom.stores.local.run_registry import RunRegister as Register  # type: ignore[assignment]
 
 
 class Count:
@@ -134,8 +132,8 @@ def interrupt(writes: list[str], count: Count) -> None:
             case "step":
                 count_awaited(count, Saver, "aput_writes")
             case "register":
-                count_called(count, Register, "begin")
-                count_called(count, Register, "mark")
+                count_called(count, RunRegister, "begin")
+                count_called(count, RunRegister, "mark")
             case "file":
                 count_called(count, Path, "replace")
             case _:

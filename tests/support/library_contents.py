@@ -11,6 +11,7 @@ import numpy as np
 
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 
 QUESTIONS = ("loom procedure trials", "reads and kmers of a genome", "how was the outcome measured")
 
@@ -45,7 +46,7 @@ def _vectors(library: Library) -> dict[str, Any]:
 
 async def _found(library: Library, question: str) -> tuple[Any, Any, Any]:
     query = await library.embedding.embed_query(question)
-    terms = library.fulltext.analyze(question)
+    terms = analyze(question)
     words = [(name, round(score, 4)) for name, score in library.matching(terms, 10_000)]  # all, as equals have no order
     nearest = [(name, round(score, 5)) for name, score in library.nearest_ids(query, 20)]
     papers = [(near.paper.key, near.note, round(near.score, 5)) for near in library.nearest_papers(query, 5)]

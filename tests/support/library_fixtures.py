@@ -9,6 +9,7 @@ import pytest
 
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.word_embedding import WordEmbedding
 
 BIB = """\
@@ -58,7 +59,7 @@ def papers(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+    return FolderHome(tmp_path / "home")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.fulltext import FullText
 from citeloom.stores.local.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
@@ -122,4 +123,4 @@ def main(home: Home, papers: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Home(Path(sys.argv[1])), Path(sys.argv[2]))
+    main(FolderHome(Path(sys.argv[1])), Path(sys.argv[2]))

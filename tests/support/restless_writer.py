@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import WriterLock
 from tests.support.made_papers import carry_out, change, similar
 from tests.support.word_embedding import WordEmbedding
@@ -37,4 +38,4 @@ def main(home: Home, sync: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Home(Path(sys.argv[1])), int(sys.argv[2]))
+    main(FolderHome(Path(sys.argv[1])), int(sys.argv[2]))

@@ -10,6 +10,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.protocol import EmbeddingModel
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.cli_process import ROOT
 
 SAMPLES = ROOT / "examples" / "library"
@@ -19,7 +20,7 @@ THREE = ("obrien2019seeds", "okafor2022ensembles", "varga2021calibration")
 
 def index_samples(root: Path, embedding: EmbeddingModel, keys: Sequence[str] = THREE) -> Home:
     """A home with the sample papers of these keys."""
-    home = Home(root)
+    home = FolderHome(root)
     library = Library.open(home, embedding)
     try:
         report = asyncio.run(ingest(library, [SAMPLES / f"{key}.md" for key in keys], bib=SAMPLES / "library.bib"))

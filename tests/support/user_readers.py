@@ -17,7 +17,7 @@ from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
 from citeloom.server import chat_tasks
-from citeloom.zotero import item_entry, item_notes
+from citeloom.zotero import item_entry
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
 
@@ -68,7 +68,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
     "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),
-    "html_text": item_notes.html_text,
+    "html_text": item_entry.html_text,
     "task_answer": lambda text: chat_tasks.task_answer([HumanMessage(text)]),
     "task_answer, a title": lambda text: chat_tasks.task_answer(
         [HumanMessage(f"Write a title for this chat.\n{text}")]

@@ -16,8 +16,10 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.vector_search import Nearest
 from citeloom.stores.search_records import cosines, ordered
+from citeloom.stores.text_analysis import analyze
 from citeloom.tools.retrieval import retrieve
 from tests.support import pausing_writer, restless_writer
 from tests.support.made_papers import similar
@@ -40,7 +42,7 @@ def _busy_cores() -> Iterator[None]:
 @pytest.fixture(params=[5_000, 0], ids=["whole", "graph"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compared whole, as so small a library is, and through the graph, as a large one."""
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", request.param)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", request.param)
 
 
 class Audience:
@@ -74,14 +76,14 @@ class Audience:
         exact = [score for _, score in ordered(cosines(vectors, self._query).items())[:5]]
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", limit)
-                reader._nearest = Nearest(reader, reader.store, reader.catalog)
+                patch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", limit)
+                reader._nearest = Nearest(reader.records, reader.store, reader.catalog)
                 self._note(event, way, every, dict(reader.nearest_ids(self._query, 1000)))
                 best = [score for _, score in reader.nearest_ids(self._query, 5)]
                 self._note(event, f"best, {way}", ["all"], ["all"] if np.allclose(best, exact, atol=1e-5) else [])
                 near = {paper.paper.key for paper in reader.nearest_papers(self._query, 100)}
                 self._note(event, f"papers, {way}", records, near)
-        terms = reader.fulltext.analyze("series of trials")
+        terms = analyze("series of trials")
         self._note(event, "words", every, dict(reader.matching(terms, 1000)))
         hits = await retrieve(reader, "series of trials", 1000)
         self._note(event, "fused", every, [hit.candidate.chunk.id for hit in hits])
@@ -105,7 +107,7 @@ def pausing(tmp_path: Path) -> Iterator[tuple[Home, subprocess.Popen[str]]]:
     command = [sys.executable, pausing_writer.__file__, str(tmp_path / "home"), str(tmp_path / "papers")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdout is not None and process.stdout.readline() == "done\n"
-        yield Home(tmp_path / "home"), process
+        yield FolderHome(tmp_path / "home"), process
         process.kill()
 
 
@@ -139,7 +141,7 @@ def restless(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
         begun.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         output = begun[0].stdout
         assert output is not None and output.readline() == "written\n"
-        return Home(tmp_path / "home")
+        return FolderHome(tmp_path / "home")
 
     yield start_writing
     for process in begun:

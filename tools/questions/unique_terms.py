@@ -13,6 +13,7 @@ from typing import Final
 from ...documents import split_chunk_id
 from ...models.embeddings.bundled_models import EMBEDDER, load_tokenizer
 from ...stores.library import Library
+from ...stores.text_analysis import analyze
 from .author_mentions import folded, led_by
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
@@ -49,7 +50,7 @@ def coined_names(question: str) -> list[str]:
 
 def _owner(name: str, library: Library) -> str | None:
     """The paper that has most of the chunks containing a name."""
-    terms = library.fulltext.analyze(name)
+    terms = analyze(name)
     if not terms:
         return None
     chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))

@@ -135,33 +135,6 @@ def test_a_single_string_is_taken_where_a_list_is(library: Session, tmp_path: Pa
         assert citeloom.ingest(empty, paper)["papers_unchanged"] == 1
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (lambda lib: citeloom.search("scores", lib), lambda lib: citeloom.search(lib, "scores")),
-        (
-            lambda lib: citeloom.research(QUESTION, lib)["text"],
-            lambda lib: citeloom.research(lib, QUESTION)["text"],
-        ),
-        (
-            lambda lib: citeloom.research(QUESTION, library=lib)["text"],
-            lambda lib: citeloom.research(question=QUESTION, library=lib)["text"],
-        ),
-        (
-            lambda lib: citeloom.write_section("results", EXPERIMENT, lib)["text"],
-            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT)["text"],
-        ),
-    ],
-)
-def test_the_library_comes_first_and_the_old_order_is_taken_with_a_warning(
-    library: Session, old: Any, new: Any, recwarn: pytest.WarningsRecorder
-) -> None:
-    expected = new(library)
-    assert not [item for item in recwarn if item.category is DeprecationWarning]
-    with pytest.warns(DeprecationWarning, match="The library is the first argument"):
-        assert old(library) == expected
-
-
 def test_a_typo_in_an_option_is_an_error(library: Session) -> None:
     with pytest.raises(TypeError, match="min_yaer"):
         citeloom.research(library, QUESTION, min_yaer=2000)  # type: ignore[call-arg]

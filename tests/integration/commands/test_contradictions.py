@@ -13,8 +13,8 @@ import pytest
 
 from citeloom import Settings, contradictions, open_library
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
@@ -53,7 +53,7 @@ def test_every_quote_is_the_sentence_that_the_judge_was_shown(
     assert record["judged"] == len(record["contradictions"]) == server.calls() == 6
     assert record["usage"]["llm_calls"] == 6 and record["unjudged"] == 0
     quotes = set()
-    library = Library.open(Home(home), LocalEmbedding())
+    library = Library.open(FolderHome(home), LocalEmbedding())
     try:
         for item in record["contradictions"]:
             one, other = item["passages"]

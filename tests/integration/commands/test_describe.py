@@ -12,8 +12,8 @@ import pytest
 
 from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import finish, start
 from tests.support.illustrated_home import colour_of, illustrate_home
@@ -61,7 +61,7 @@ def settings(eye: FakeOpenAI) -> dict[str, str]:
 
 
 def described(home: Path) -> list[str]:
-    library = Library.open(Home(home), LocalEmbedding())
+    library = Library.open(FolderHome(home), LocalEmbedding())
     try:
         return [figure.description for figure in library.figures(KEY)]
     finally:
@@ -242,7 +242,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def figure_of(home: Path) -> PaperFigure:
-    library = Library.open(Home(home), LocalEmbedding())
+    library = Library.open(FolderHome(home), LocalEmbedding())
     try:
         (figure,) = library.figures("loom2020")
         return figure

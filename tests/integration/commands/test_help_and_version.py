@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -51,17 +50,3 @@ def test_an_error_in_the_experiment_names_the_help_of_the_command_that_was_given
     done = citeloom("methods", "--exp", tmp_path / "exp.json", "--home", home)
     assert done.code == 2
     assert "'python cli.py methods --help'" in done.err, done.err
-
-
-def test_an_interrupted_run_is_not_explained_by_the_name_of_an_exception(
-    home: Path, exp: Path, tmp_path: Path, citeloom: Citeloom
-) -> None:
-    citeloom("discussion", "--exp", exp, "--out", tmp_path, "--home", home)
-    with sqlite3.connect(home / "runs.sqlite") as connection:
-        connection.execute("UPDATE runs SET status = 'paused', detail = 'CancelledError'")
-    connection.close()
-    for command in ("list", "show"):
-        run = citeloom("runs", "list", "--json", "--home", home).json[0]["thread_id"]
-        shown = citeloom("runs", command, *([run] if command == "show" else []), "--home", home)
-        assert "interrupted" in shown.out and "CancelledError" not in shown.out
-    assert "1 run\n" in citeloom("runs", "list", "--home", home).out

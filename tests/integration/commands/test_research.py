@@ -135,7 +135,7 @@ def test_limits_narrow_the_answer(citeloom: Citeloom, home: Path) -> None:
         ((QUESTION, "--venue", "Journal of Nothing"), "Journal of Nothing"),
         ((QUESTION, "--papers", "nobody1999"), "nobody1999"),
         ((QUESTION, "--papers", " , "), "--papers is empty"),
-        ((QUESTION, "--min-year", "2020", "--max-year", "2010"), "Swap the two years"),
+        ((QUESTION, "--from-year", "2020", "--to-year", "2010"), "Swap the two years"),
         ((QUESTION, "--sources", "0"), "--sources"),
         ((QUESTION, "--length", "3"), "--length"),
         ((QUESTION, "--cite-style", "mla"), "--cite-style"),
@@ -187,7 +187,7 @@ def test_the_bundled_embedding_says_that_it_reads_english_alone(citeloom: Citelo
 
 
 def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from citeloom.commands import answer_view
+    from citeloom.commands import run_report
 
     record: dict[str, Any] = {
         "question": "What of [seeds]?",
@@ -196,7 +196,7 @@ def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "references": [{"label": "a2019", "text": "A. 2019. “Seeds.”"}],
     }
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    answer_view.show_answer(record)
+    run_report.show_answer(record)
     out = capsys.readouterr().out
     assert "What of [seeds]?" in out and "They matter [a2019, page 2]." in out and "╭" in out
     assert "\x1b[31m" not in out

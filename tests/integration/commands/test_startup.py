@@ -37,8 +37,8 @@ def test_help_loads_no_heavy_package() -> None:
 BEFORE_THE_PROMPT = """
 import json, sys
 from citeloom.commands import chat
-from citeloom.commands.shell import input as lines, background_open as opening, repl as session, resume as taking_up
-from citeloom.stores.run_records import new_thread_id
+from citeloom.commands.shell import input as lines, repl, shell
+from citeloom.api.stored_conversations import new_thread_id
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 

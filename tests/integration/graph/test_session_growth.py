@@ -7,14 +7,14 @@ from pathlib import Path
 
 from citeloom.graph.session import LATEST_RUNS, open_session
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 SETTINGS = Settings(chat_model="fake", chat_base_url="http://127.0.0.1:1/v1", max_calls=5, context_tokens=8_000)
 MANY = 3 * LATEST_RUNS
 
 
 async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: Path) -> None:
-    with open_session(SETTINGS, Home(home)) as session:
+    with open_session(SETTINGS, FolderHome(home)) as session:
         for number in range(MANY):
             with session.run(f"run {number}", fresh=True):
                 await session.roles_of(f"run {number}")
@@ -25,7 +25,7 @@ async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: 
 
 
 async def test_a_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
-    with open_session(SETTINGS, Home(home)) as session, session.run("slow", fresh=True):
+    with open_session(SETTINGS, FolderHome(home)) as session, session.run("slow", fresh=True):
         roles, budget = await session.roles_of("slow"), id(session.budget("slow"))
         for number in range(MANY):
             with session.run(f"run {number}"):

@@ -16,7 +16,7 @@ from citeloom.errors import PausedError
 from citeloom.graph.run_events import DoneEvent, Event
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.event_streams import Gate
 from tests.support.judging_model import answer_fields
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
@@ -68,7 +68,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
                 "answer_threshold": 0.0,
                 **settings,
             }
-            return stack.enter_context(open_session(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
 
         yield open_
     await close_connections()

@@ -14,6 +14,8 @@ from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.text_analysis import analyze
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support import cli_process
 from tests.support.nearest import nearest
@@ -25,7 +27,7 @@ import sys
 from citeloom.stores.home import Home
 from citeloom.stores.local.lock import WriterLock
 from pathlib import Path
-with WriterLock(Home(Path(sys.argv[1])).prepare()).try_held() as held:
+with WriterLock(FolderHome(Path(sys.argv[1])).prepare()).try_held() as held:
     print(held, flush=True)
     sys.stdin.readline()
 """
@@ -67,7 +69,7 @@ async def seen_whole(library: Library) -> set[str]:
     }
     keys = {paper.key for paper in library.papers()}
     query = await library.embedding.embed_query("trials measured")
-    terms = library.fulltext.analyze("series of trials")
+    terms = analyze("series of trials")
     assert {chunk.id for key in keys for chunk in library.paper_chunks(key)} == every
     assert {chunk.id for chunk, _ in nearest(library, query, 1000)} == every
     assert {name for name, _ in library.matching(terms, 1000)} == every
@@ -113,7 +115,7 @@ async def test_a_reader_of_an_edited_paper_sees_it_old_or_new_or_not_at_all(
         process.communicate("\n")
     assert await seen_whole(before) == {"ada2020", "grace2021"}
     assert [finding for finding in examine(before) if finding.level == "problem"] == []
-    fresh = Library.open(Home(tmp_path / "fresh"), WordEmbedding())
+    fresh = Library.open(FolderHome(tmp_path / "fresh"), WordEmbedding())
     await ingest(fresh, [papers])
     assert contents(before).chunks == contents(fresh).chunks and contents(before).words == contents(fresh).words
     fresh.close()

@@ -17,6 +17,7 @@ from citeloom.ingestion.doctor import examine, repair_library
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 from tests.integration.ingestion.test_rebuild import image
 from tests.support.library_fixtures import paper_text, sentences
 from tests.support.nearest import nearest
@@ -39,7 +40,7 @@ async def everything(library: Library) -> dict[str, Any]:
         "counts": (library.store.chunk_total(), library.store.summary_total(), len(library.store.passage_ids())),
         "near": [(chunk.id, round(cosine, 5)) for chunk, cosine in near],
         "papers near": [(item.paper.key, item.note) for item in library.nearest_papers(query, 5)],
-        "by words": library.matching(library.fulltext.analyze("loom history, compiler outcome"), 50),
+        "by words": library.matching(analyze("loom history, compiler outcome"), 50),
         "words": library.fulltext.entries(),
         "catalog": (len(library.catalog.chunk_rows()), library.catalog.strays()),
     }

@@ -21,6 +21,7 @@ from citeloom.ingestion.doctor import examine, repair, repair_library
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.ingestion.ingest_events import IngestReport
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 from tests.support.plain_pdf import Line, write_pdf
 
 CAPTION = "Threads of a wooden loom, seen from above."
@@ -255,7 +256,7 @@ def test_a_table_is_one_chunk_with_its_caption(library: Library, folder: Path) -
     (holding,) = [chunk for chunk in library.paper_chunks("p") if chunk.start <= figure.span[0] < chunk.end]
     assert "Table 1: Speeds of looms." in holding.text
     assert "| Drawloom | 3.1 |" in holding.text
-    (best, *_) = library.matching(library.fulltext.analyze("Drawloom 3.1"), 3)
+    (best, *_) = library.matching(analyze("Drawloom 3.1"), 3)
     assert best[0] == holding.id
 
 

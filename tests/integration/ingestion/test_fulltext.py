@@ -17,10 +17,11 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.fulltext import FullText
 from citeloom.stores.search_records import FullTextError
+from citeloom.stores.text_analysis import analyze
 
 
 def found(library: Library, query: str, k: int = 5, **scope: object) -> list[str]:
-    return [name for name, _ in library.matching(library.fulltext.analyze(query), k, **scope)]  # type: ignore[arg-type]
+    return [name for name, _ in library.matching(analyze(query), k, **scope)]  # type: ignore[arg-type]
 
 
 def problems(library: Library) -> list[str]:

@@ -13,6 +13,7 @@ from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
@@ -35,7 +36,7 @@ def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("place", ["home", "home/inside", "home/deep/inside"])
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
     (tmp_path / "home").write_text("a file in the way", encoding="utf-8")
-    home = Home(tmp_path / place)
+    home = FolderHome(tmp_path / place)
     with pytest.raises(InputError, match="cannot be written") as raised:
         Library.open(home, WordEmbedding())
     assert str(home.root) in raised.value.message
@@ -50,7 +51,7 @@ def test_nothing_is_left_of_a_home_that_could_only_be_begun(tmp_path: Path, monk
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
     with pytest.raises(InputError, match="No space left"):
-        Home(tmp_path / "a" / "b").prepare()
+        FolderHome(tmp_path / "a" / "b").prepare()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -400,7 +400,7 @@ async def test_large_scopes_are_searched_through_the_index(
     indexed = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk for chunk, _ in indexed] == [chunk for chunk, _ in exact]
     assert [score for _, score in indexed] == pytest.approx([score for _, score in exact], abs=1e-6)
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", 0)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", 0)
     library.catalog.set_meta("seen", "anew")
     widened = nearest(library, query, 3, categories=[Category.METHOD], years=(2021, 2021))
     assert [chunk.id for chunk, _ in widened] == [chunk.id for chunk, _ in exact]

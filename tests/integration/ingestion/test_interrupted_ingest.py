@@ -18,7 +18,9 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Waiting
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import WriterLock
+from citeloom.stores.text_analysis import analyze
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 
@@ -69,7 +71,7 @@ class Contents:
 def contents(library: Library) -> Contents:
     chunks = [chunk for paper in library.papers() for chunk in library.paper_chunks(paper.key)]
     vectors = library.store.get_vectors([chunk.id for chunk in chunks])
-    terms = library.fulltext.analyze("loom history, compiler outcome")
+    terms = analyze("loom history, compiler outcome")
     return Contents(
         {chunk.id: (chunk.text, vectors[chunk.id].tobytes()) for chunk in chunks},
         library.fulltext.entries(),
@@ -79,7 +81,7 @@ def contents(library: Library) -> Contents:
 
 async def undisturbed(tmp_path: Path, papers: Path, edit: Callable[[], object] | None = None) -> tuple[str, Contents]:
     """What the library holds that was never killed; with `edit`, after that and another ingest."""
-    library = Library.open(Home(tmp_path / "undisturbed"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path / "undisturbed"), WordEmbedding())
     await ingest(library, [papers])
     if edit is not None:
         edit()

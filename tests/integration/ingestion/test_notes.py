@@ -12,6 +12,7 @@ from citeloom.ingestion.doctor import examine, rebuild, repair
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
 from citeloom.tools.library_tools import read_summaries
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support.nearest import nearest
@@ -49,7 +50,7 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     assert library.note("ada2020") == NOTE and library.note("grace2021") == ""
     assert (await matches(library))[0] == ("ada2020", NOTE)
     assert (await matches(library, "We study loom"))[0] == ("ada2020", "")
-    assert library.matching(library.fulltext.analyze("zebrafish"), 10) == []
+    assert library.matching(analyze("zebrafish"), 10) == []
     near = nearest(library, await library.embedding.embed_query(NOTE), library.chunk_count())
     assert not any("zebrafish" in chunk.text for chunk, _ in near)
     assert problems(library) == []

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from citeloom.metadata.service_client import NotCachedError, ServiceAddress, ServiceClient, ServiceError
-from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.metadata_store import METADATA_SCHEMA, MetadataStore
+from citeloom.stores.local.file_tables import metadata_tables
+from citeloom.stores.metadata_store import MetadataStore
 from tests.support.fake_clock import FakeClock
 from tests.support.metadata_server import Fault, MetadataServer, ServedWork
 
@@ -37,7 +37,7 @@ async def client_of(
     interval: float = 0,
 ) -> AsyncIterator[ServiceClient]:
     address = ServiceAddress("Crossref", f"{server.url}/crossref", interval)
-    store = MetadataStore(FileTables(tmp_path / "metadata.sqlite", METADATA_SCHEMA))
+    store = MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
         yield ServiceClient(address, store, http, max_age=60, timeout=timeout, clock=clock or FakeClock())
 
@@ -150,7 +150,7 @@ async def test_offline_uses_an_answer_of_any_age_and_sends_nothing(server: Metad
     async with client_of(server, tmp_path, clock) as client:
         await client.get(PATH)
     clock.now += 1e6
-    store = MetadataStore(FileTables(tmp_path / "metadata.sqlite", METADATA_SCHEMA))
+    store = MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
     async with httpx.AsyncClient() as http:
         address = ServiceAddress("Crossref", f"{server.url}/crossref")
         client = ServiceClient(address, store, http, max_age=60, offline=True, clock=clock)

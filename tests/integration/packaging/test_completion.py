@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.stores.backends import backend_of
-from citeloom.stores.run_records import NewRun
+from citeloom.stores.run_register import NewRun
 from tests.support.sample_library import index_samples
 from tests.support.word_embedding import WordEmbedding
 

@@ -17,7 +17,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import public_record, save_section
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.browser import browser, chromium
 from tests.support.openai_server import FakeOpenAI
 
@@ -59,14 +59,14 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
     request = SectionRequest("discussion", parse_experiment(experiment))
-    with open_session(Settings(), Home(home)) as session:
+    with open_session(Settings(), FolderHome(home)) as session:
         first = await run_request(request, session)
         again = await run_request(request, session)
         assert again.finished_earlier
         files = [await save_section(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
         texts = [Path(record["files"]["evidence.html"]).read_bytes() for record in files]
         assert texts[0] == texts[1]
-        other = open_session(Settings(cite_style="numeric"), Home(home))
+        other = open_session(Settings(cite_style="numeric"), FolderHome(home))
     with other as session:
         numbered = await run_request(request, session)
         assert numbered.finished_earlier and "[1]" in numbered.record["text"]
@@ -81,7 +81,7 @@ async def test_passages_are_kept_with_the_run_and_not_in_its_checkpoints(
 ) -> None:
     from citeloom.runs.execution import state_values
 
-    with open_session(Settings(), Home(home)) as session:
+    with open_session(Settings(), FolderHome(home)) as session:
         finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
         values = await state_values(session.home, finished.record["thread_id"])
     passages = finished.record["report"]["passages"]
@@ -105,12 +105,12 @@ async def test_a_paper_full_of_html_goes_through_the_whole_house_and_does_nothin
     (tmp_path / "ada2021.md").write_text(PAPER, "utf-8")
     with FakeOpenAI() as server:
         settings = {"chat_model": "fake", "chat_base_url": server.base_url, "score_threshold": 0.0}
-        with open_session(Settings(**settings), Home(tmp_path / "home")) as session:
+        with open_session(Settings(**settings), FolderHome(tmp_path / "home")) as session:
             added = await aingest(session, [tmp_path / "ada2021.md"])
             assert added["papers_added"] == 1
             record = await awrite_section(session, "discussion", experiment, out=tmp_path)
         await close_connections()
-        with open_session(Settings(), Home(tmp_path / "home")) as session:
+        with open_session(Settings(), FolderHome(tmp_path / "home")) as session:
             answer = await aresearch(session, f"Do seed ensembles lower errors? {SCRIPT}", out=tmp_path)
     for made in (record, answer):
         for citation in made["citations"]:

@@ -17,7 +17,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import completion, envelope, readings
@@ -64,7 +64,7 @@ def opened(stack: ExitStack, home: Path, server: FakeOpenAI) -> Session:
     settings = Settings(
         chat_model="fake", chat_base_url=server.base_url, top_k_initial=4, max_retries=0, score_threshold=0.0
     )
-    return stack.enter_context(open_session(settings, Home(home)))
+    return stack.enter_context(open_session(settings, FolderHome(home)))
 
 
 async def record_of(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> dict[str, Any]:

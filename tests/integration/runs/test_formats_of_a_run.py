@@ -23,7 +23,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -46,7 +46,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
     request = SectionRequest("discussion", parse_experiment(experiment))
     texts = []
     for csl in ("", "ieee", "apa", "ieee"):
-        with open_session(Settings(csl=csl), Home(home)) as session:
+        with open_session(Settings(csl=csl), FolderHome(home)) as session:
             finished = await run_request(request, session)
         saved = await save_section(finished.record, tmp_path, ["html"])
         texts.append([Path(saved["files"][name]).read_bytes() for name in ("md", "evidence.html", "html")])
@@ -58,7 +58,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
 async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
     home: Path, experiment: dict[str, Any], tmp_path: Path
 ) -> None:
-    with open_session(Settings(csl="gone.csl"), Home(home)) as session:
+    with open_session(Settings(csl="gone.csl"), FolderHome(home)) as session:
         with pytest.raises(InputError, match=r"gone\.csl"):
             await awrite_section(session, "discussion", experiment, out=tmp_path / "out")
         assert not session.home.runs.exists()

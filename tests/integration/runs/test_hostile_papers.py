@@ -17,7 +17,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save_section
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library
 from tests.support.openai_server import FakeOpenAI
 from tests.support.section_checks import check_section
@@ -68,7 +68,7 @@ async def test_instructions_in_papers_are_reported_and_not_followed(
         score_threshold=0.0,
     )
     events: list[Any] = []
-    with open_session(settings, Home(hostile_home)) as session:
+    with open_session(settings, FolderHome(hostile_home)) as session:
         request = SectionRequest("discussion", parse_experiment(experiment))
         finished = await run_request(request, session, on_event=events.append)
         keys = {paper.key for paper in session.library.papers()}

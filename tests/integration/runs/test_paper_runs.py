@@ -20,7 +20,7 @@ from citeloom.runs.execution import delete_run, run_request, state_values
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope, markers
@@ -52,7 +52,7 @@ def session(home: Path, server: FakeOpenAI) -> Opened:
             "score_threshold": 0.0,
             **settings,
         }
-        return stack.enter_context(open_session(Settings(**given), Home(home)))
+        return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
 
     yield open_
     stack.close()
@@ -237,7 +237,7 @@ async def test_killed_in_any_section_it_ends_as_it_would_have(
 ) -> None:
     undisturbed = await written(session(), experiment)
     calls = server.calls()
-    await delete_run(Home(home), undisturbed["thread_id"])
+    await delete_run(FolderHome(home), undisturbed["thread_id"])
     told: list[str] = []
 
     class Killed(BaseException):

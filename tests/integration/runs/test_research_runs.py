@@ -20,8 +20,9 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
-from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.run_register import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, readings
@@ -90,7 +91,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
         def open_(**settings: Any) -> Session:
             given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_session(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
 
         yield open_
     await close_connections()
@@ -326,7 +327,7 @@ async def test_a_paused_question_resumes_without_a_repeated_call(session: Opened
     server.behaviour = failing
     with pytest.raises(PausedError):
         await answered(session())
-    (run,) = RunRegister(session().home.runs).all()
+    (run,) = RunRegister(run_tables(session().home.runs)).all()
     assert (run.section, run.status) == ("research", "paused")
     read = len(model.reading)
     server.behaviour = model
@@ -382,7 +383,7 @@ async def test_limits_that_hold_nothing_leave_no_run(
     opened = session()
     with pytest.raises(InputError, match=said):
         await answered(opened, **limits)
-    assert RunRegister(opened.home.runs).all() == [] and server.calls() == 0
+    assert RunRegister(run_tables(opened.home.runs)).all() == [] and server.calls() == 0
 
 
 async def test_years_keep_papers_out_of_the_answer(session: Opened, server: FakeOpenAI) -> None:
@@ -445,12 +446,12 @@ def test_from_python_the_question_is_asked_with_and_without_a_loop(home: Path, t
 
 def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
     async def ask() -> str:
-        with open_session(Settings(), Home(home)) as opened:
+        with open_session(Settings(), FolderHome(home)) as opened:
             return str((await answered(opened, "How do seeds move the score?"))["thread_id"])
 
     thread = asyncio.run(ask())
     assert thread.startswith("research-")
-    assert RunRegister(Home(home).runs).get(thread).title == "How do seeds move the score?"
+    assert RunRegister(run_tables(FolderHome(home).runs)).get(thread).title == "How do seeds move the score?"
 
 
 async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:

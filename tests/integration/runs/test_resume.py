@@ -17,9 +17,10 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import run_lock
-from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.run_register import RunRegister
 from tests.support.openai_server import FakeOpenAI, Raw
 
 
@@ -41,17 +42,17 @@ def request_(experiment: dict[str, Any]) -> SectionRequest:
 
 
 def status(home: Path, thread_id: str) -> str:
-    return RunRegister(home / "runs.sqlite").get(thread_id).status
+    return RunRegister(run_tables(home / "runs.sqlite")).get(thread_id).status
 
 
 async def test_a_run_killed_between_its_last_step_and_its_register_is_only_noted(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         calls = server.calls()
-        RunRegister(home / "runs.sqlite").mark(first.record["thread_id"], "running")
-    with open_session(settings, Home(home)) as session:
+        RunRegister(run_tables(home / "runs.sqlite")).mark(first.record["thread_id"], "running")
+    with open_session(settings, FolderHome(home)) as session:
         again = await run_request(request_, session)
     assert server.calls() == calls
     assert again.record == first.record
@@ -66,9 +67,9 @@ async def test_a_run_killed_before_its_first_step_begins(
 
     with monkeypatch.context() as patch:
         patch.setattr("citeloom.runs.execution._built", killed)
-        with open_session(settings, Home(home)) as session, pytest.raises(KeyboardInterrupt):
+        with open_session(settings, FolderHome(home)) as session, pytest.raises(KeyboardInterrupt):
             await run_request(request_, session)
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         finished = await run_request(request_, session)
     assert not finished.finished_earlier and finished.record["citations"]
 
@@ -76,7 +77,7 @@ async def test_a_run_killed_before_its_first_step_begins(
 async def test_a_cancelled_run_is_paused_and_resumed(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         reached = asyncio.Event()
 
         def show(event: Any) -> None:
@@ -88,7 +89,7 @@ async def test_a_cancelled_run_is_paused_and_resumed(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        (run,) = RunRegister(home / "runs.sqlite").all()
+        (run,) = RunRegister(run_tables(home / "runs.sqlite")).all()
         assert run.status == "paused"
         calls = server.calls()
         said: list[str] = []
@@ -112,7 +113,7 @@ async def test_a_pause_is_raised_on_and_not_handed_to_the_model(
         return None
 
     server.behaviour = busy_after_the_first_turn
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         with pytest.raises(PausedError, match="503"):
             await run_request(request_, session)
         server.behaviour = None
@@ -125,7 +126,7 @@ async def test_a_pause_is_raised_on_and_not_handed_to_the_model(
 async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         calls = server.calls()
         await delete_run(session.home, first.record["thread_id"])
@@ -137,7 +138,7 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
 async def test_a_run_in_progress_is_not_deleted(
     settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
 ) -> None:
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         thread_id = first.record["thread_id"]
         async with run_lock(session.home, thread_id):
@@ -153,7 +154,7 @@ async def test_settings_that_change_no_text_change_no_run(
         return Settings(**{**settings.model_dump(), **changes})
 
     async def thread_of(given: Settings) -> str:
-        with open_session(given, Home(home)) as session:
+        with open_session(given, FolderHome(home)) as session:
             record = (await run_request(request_, session)).record
             return str(record["thread_id"])
 

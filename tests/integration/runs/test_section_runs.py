@@ -24,8 +24,8 @@ from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
 from citeloom.stores.local.checkpoints import open_checkpoints
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import Answer, FakeOpenAI
 from tests.support.protocol_answers import envelope
 from tests.support.scripted_agent import ScriptedAgent
@@ -54,7 +54,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
                 "score_threshold": 0.0,
                 **settings,
             }
-            return stack.enter_context(open_session(Settings(**given), Home(at)))
+            return stack.enter_context(open_session(Settings(**given), FolderHome(at)))
 
         yield open_
     await close_connections()

@@ -17,7 +17,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest, SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI, Json, Status
 from tests.support.protocol_answers import envelope
 from tests.support.small_server import Kind, SmallServer
@@ -44,7 +44,7 @@ async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
 
         def open_(**settings: Any) -> Session:
             given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_session(Settings(**given), Home(home)))
+            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
 
         yield open_
     await close_connections()
@@ -143,7 +143,7 @@ async def test_the_prompts_of_a_server_that_says_nothing_or_holds_much_are_those
             server.listed = listed
             given: Any = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0}
             copy = shutil.copytree(home, tmp_path / f"copy{number}")
-            with open_session(Settings(**given), Home(copy)) as opened:
+            with open_session(Settings(**given), FolderHome(copy)) as opened:
                 await run_request(SectionRequest("discussion", parse_experiment(experiment)), opened)
             await close_connections()
             asked.append(sorted(json.dumps([body["messages"], body["max_tokens"]]) for body in server.requests))

@@ -15,7 +15,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunResult, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.section_checks import check_section
@@ -42,7 +42,7 @@ def write(home: Path, server: FakeOpenAI, experiment: dict[str, Any]) -> Callabl
             score_threshold=0.0,
             **settings,
         )
-        with open_session(given, Home(home)) as session:
+        with open_session(given, FolderHome(home)) as session:
             finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
             check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
         await close_connections()

@@ -16,7 +16,7 @@ from citeloom import awrite_paper, awrite_section, open_library, write_section
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI, completion
 from tests.support.protocol_answers import envelope
 
@@ -114,7 +114,7 @@ async def test_a_plot_that_the_writer_does_not_name_is_shown_and_noted(
     home: Path, exp: Path, server: FakeOpenAI, tmp_path: Path
 ) -> None:
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0)
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         record = await awrite_section(session, "results", exp, out=tmp_path / "out", formats=("tex",))
     await close_connections()
     assert "Figure" not in record["text"]
@@ -183,7 +183,7 @@ async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
 
     server.behaviour = behave
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         record = await awrite_section(session, "discussion", exp, out=tmp_path / "out", formats=("tex",))
     await close_connections()
     text = record["text"]
@@ -205,7 +205,7 @@ async def test_an_abstract_names_what_it_leaves_to_other_sections_and_a_paper_le
 
     server.behaviour = behave
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, max_retries=0, score_threshold=0.0)
-    with open_session(settings, Home(home)) as session:
+    with open_session(settings, FolderHome(home)) as session:
         abstract = await awrite_section(session, "abstract", exp)
         paper = await awrite_paper(session, exp)
     await close_connections()

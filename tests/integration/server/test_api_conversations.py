@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from citeloom.stores.home import Home
-from citeloom.stores.job_records import JobOrder
-from citeloom.stores.local.server_register import LocalJobs
+from citeloom.stores.server_jobs import JobOrder
 from tests.support.event_streams import Gate
+from tests.support.left_jobs import leave_job
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.served_app import IN_BACKGROUND, SSE, Served, events_of, served_app
@@ -210,7 +209,7 @@ def test_a_turn_whose_server_was_killed_after_its_answer_is_not_asked_again(
         thread_id = earlier.conversation()
         assert earlier.post(f"/conversations/{thread_id}/turns", {"question": QUESTION}).json()["number"] == 1
     request = {"asked": QUESTION, "kind": "follow-up", "limits": {}, "number": 1}
-    LocalJobs(Home(home).server).begin(JobOrder(thread_id, "turn", request), "e")
+    leave_job(home, JobOrder(thread_id, "turn", request))
     calls = model.calls()
     with served_app(home, settings) as later:
         assert later.events(f"/conversations/{thread_id}/events")[-1].data["result"]["number"] == 1

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.home import Home
-from citeloom.stores.job_records import JobOrder
-from citeloom.stores.local.server_register import LocalJobs
+from citeloom.stores.server_jobs import JobOrder, RegisteredJobs
+from tests.support.left_jobs import leave_job, left_jobs
 from tests.support.sample_library import SAMPLES
 from tests.support.served_app import Event, Served, served_app
 
@@ -135,21 +134,20 @@ def test_a_restarted_server_resumes_an_ingest_and_drops_what_is_abandoned(home: 
         (home / "papers" / folder / NEW).write_bytes(sample(NEW)[1])
     (home / "papers" / "my own.txt").write_text("mine", encoding="utf-8")
     request = {"files": [NEW], "refused": [], "replace": False}
-    LocalJobs(Home(home).server).begin(JobOrder(unfinished, "ingest", request), "e")
+    leave_job(home, JobOrder(unfinished, "ingest", request))
     with served_app(home) as served:
         assert report(served.events(f"/ingests/{unfinished}/events"))["added"] == [Path(NEW).stem]
         assert stored(served) == [NEW, "my own.txt"]
-    assert LocalJobs(Home(home).server).claim_orphaned(9, ()) == []
+    assert left_jobs(home) == set()
 
 
 def test_an_order_that_cannot_be_resumed_does_not_keep_the_server_from_starting(home: Path) -> None:
-    register = LocalJobs(Home(home).server)
-    register.begin(JobOrder("research-gone", "run", {"limits": {}}), "e")
-    register.begin(JobOrder("chat-odd", "turn", {}), "e")
-    register.begin(JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}), "e")
+    leave_job(home, JobOrder("research-gone", "run", {"limits": {}}))
+    leave_job(home, JobOrder("chat-odd", "turn", {}))
+    leave_job(home, JobOrder("../../x", "ingest", {"files": [], "refused": [], "replace": False}))
     with served_app(home) as served:
         assert served.api.get("/ready").status_code == 200
-        assert register.claim_orphaned(9, ()) == []
+        assert left_jobs(home) == set()
 
 
 def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +156,7 @@ def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, mon
 
     path = f"/conversations/{served.conversation()}/turns"
     with monkeypatch.context() as patch:
-        patch.setattr(LocalJobs, "begin", locked)
+        patch.setattr(RegisteredJobs, "begin", locked)
         refused = served.post(path, {"question": "What are seeds?"})
     assert refused.status_code == 503 and "busy" in refused.json()["detail"]
     assert served.post(path, {"question": "What are seeds?"}).status_code == 200

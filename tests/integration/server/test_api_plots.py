@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from citeloom.server.uploaded_plots import tidy_plots
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.run_fixtures import experiment
 from tests.support.served_app import Served, served_app
 
@@ -58,7 +58,7 @@ def test_a_section_shows_uploaded_plots_and_offers_them(served: Served, experime
     assert upload(served, ("cal.svg", SVG), ("roc kurve ü.PNG", PNG)).json()["id"] == stored["id"]
     assert served.post("/sections/results", asked).json()["thread_id"] == written["thread_id"]
 
-    tidy_plots(Home(home))
+    tidy_plots(FolderHome(home))
     assert sets(home) == [stored["id"]]
     assert served.api.delete(f"/runs/{written['thread_id']}").status_code == 204
     assert sets(home) == []
@@ -114,5 +114,5 @@ def test_images_that_no_run_names_are_deleted_after_a_day(served: Served, home: 
     folder = home / "plots" / old
     begun = folder.stat().st_mtime - 100_000
     os.utime(folder, (begun, begun))
-    tidy_plots(Home(home))
+    tidy_plots(FolderHome(home))
     assert sets(home) == [new]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from citeloom.runs.listings import run_summary
-from citeloom.stores.home import Home
+from citeloom.api.stored_runs import run_summary
+from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.lock import run_lock
-from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.run_register import RunRegister
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
@@ -150,12 +151,12 @@ def test_the_end_of_a_run_of_an_earlier_server_is_still_an_event(
 async def test_a_run_of_another_process_is_named_as_such(served: Served, home: Path) -> None:
     run_id = served.post("/research", QUESTION).json()["thread_id"]
     served.state.jobs.forget(run_id)
-    register = RunRegister(home / "runs.sqlite")
+    register = RunRegister(run_tables(home / "runs.sqlite"))
     register.mark(run_id, "running")
     with register._file.connection() as connection:
         connection.execute("UPDATE runs SET result = NULL")
-    async with run_lock(Home(home), run_id):
-        assert run_summary(register.get(run_id), Home(home))["status"] == "running"
+    async with run_lock(FolderHome(home), run_id):
+        assert run_summary(register.get(run_id), FolderHome(home))["status"] == "running"
         events = served.api.get(f"/runs/{run_id}/events")
         assert events.status_code == 409 and "another process" in events.json()["detail"]
         assert served.api.delete(f"/runs/{run_id}").status_code == 409

@@ -22,7 +22,7 @@ from citeloom.ingestion import metadata_update
 from citeloom.ingestion.metadata_update import EntryError
 from citeloom.server.job import Emit
 from citeloom.server.tokens import COOKIE, Tokens
-from citeloom.stores.job_records import JobOrder
+from citeloom.stores.server_jobs import JobOrder
 from tests.support.served_app import Served, served_app
 
 pytestmark = pytest.mark.attack

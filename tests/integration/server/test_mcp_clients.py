@@ -84,7 +84,7 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
         async def note(_: float, __: float | None, message: str | None) -> None:
             steps.append(message or "")
 
-        asked = {"question": QUESTION, "max_year": 2023, "fresh": True}
+        asked = {"question": QUESTION, "to_year": 2023, "fresh": True}
         answer = await client.call_tool("research", asked, progress_callback=note)
         record = answer.structured_content
         assert (

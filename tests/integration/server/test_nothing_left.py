@@ -19,7 +19,7 @@ from citeloom.runs.conversation_turns import delete_conversation
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
-from citeloom.stores.job_records import JobOrder
+from citeloom.stores.server_jobs import JobOrder
 from tests.integration.stores.postgres.conftest import postgres, url
 from tests.support.inventory import Inventory, inventory
 from tests.support.plain_pdf import Line, write_pdf

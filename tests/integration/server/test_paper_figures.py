@@ -14,8 +14,8 @@ import pytest
 from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.server.mcp_server import LibraryTools
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.illustrated_home import colour_of, illustrate
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.served_app import Served, served_app
@@ -28,7 +28,7 @@ SAID = "<script>alert(1)</script> A chart \u202eof runs."
 @pytest.fixture
 def figures(home: Path) -> list[PaperFigure]:
     """Three figures: with a description, without an image, and with the type of a drawing."""
-    library = Library.open(Home(home), LocalEmbedding())
+    library = Library.open(FolderHome(home), LocalEmbedding())
     first, second, third = illustrate(library, KEY, ["Figure 1: <b>Runs</b>.", "Figure 2: Seeds.", "Figure 3: Sums."])
     described = replace(first, description=SAID, described_by="see-1")
     library.catalog.figures.describe(KEY, [described])

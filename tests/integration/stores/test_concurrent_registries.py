@@ -7,9 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from citeloom.stores.conversation_register import ConversationRegister
 from citeloom.stores.local.checkpoints import open_checkpoints
-from citeloom.stores.local.conversation_registry import ConversationRegister
-from citeloom.stores.local.run_registry import RunRegister
+from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.run_register import RunRegister
 
 AT_ONCE = 12
 
@@ -20,7 +21,8 @@ def test_a_register_is_made_by_many_at_once(tmp_path: Path) -> None:
 
         def ask(place: int, path: Path = tmp_path / f"{number}.sqlite", wait: threading.Barrier = together) -> int:
             wait.wait()
-            return len((RunRegister if place % 2 else ConversationRegister)(path).all())
+            ConversationRegister(run_tables(path)).begin(f"chat-{place}")
+            return RunRegister(run_tables(path)).count()
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             assert list(threads.map(ask, range(AT_ONCE))) == [0] * AT_ONCE

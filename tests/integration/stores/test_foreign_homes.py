@@ -17,7 +17,7 @@ import pytest
 from citeloom.errors import WRONG_INPUT
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
-from citeloom.stores.local.home_safety import UnsafeHomeError
+from citeloom.stores.local.folder_home import FolderHome, UnsafeHomeError
 from citeloom.stores.local.local_backend import LocalStores
 from citeloom.stores.local.lock import WriterLock, run_lock, run_under_way
 from citeloom.stores.search_records import VectorStoreError
@@ -238,7 +238,7 @@ def test_another_users_home_is_not_taken_unasked(deep: str, tmp_path: Path, monk
 
 
 def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) -> None:
-    library = Home(tmp_path / "my library").prepare()
+    library = FolderHome(tmp_path / "my library").prepare()
     found = tmp_path / ".citeloom"
     found.symlink_to(library.root)
     with pytest.raises(UnsafeHomeError, match="is a link to"):
@@ -247,5 +247,5 @@ def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) ->
 
 
 def test_a_home_of_ones_own_is_found_as_ever(home: Home, tmp_path: Path) -> None:
-    Library.open(Home(tmp_path / ".citeloom"), WordEmbedding()).close()
+    Library.open(FolderHome(tmp_path / ".citeloom"), WordEmbedding()).close()
     assert find_home().exists()

@@ -11,8 +11,8 @@ import pytest
 from citeloom.documents.markdown import parse_markdown
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.vector_cache import VectorCache
 from citeloom.text.sentences import sentence_spans
 from tests.conftest import ROOT
@@ -28,7 +28,7 @@ def libraries(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     corpus = shared_dir / "corpus"
     opened: list[Library] = []
     for folder, ending in (("papers", ".md"), ("pdfs", ".pdf")):
-        library = Library.open(Home(tmp_path_factory.mktemp(folder) / ".citeloom"), LocalEmbedding())
+        library = Library.open(FolderHome(tmp_path_factory.mktemp(folder) / ".citeloom"), LocalEmbedding())
         opened.append(library)
         files = [corpus / folder / f"{key}{ending}" for key in KEYS]
         report = asyncio.run(ingest(library, files, bib=corpus / "library.bib", cache=cache))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.runs.evidence_images import report_figures
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.cited_figures import cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
@@ -23,7 +23,7 @@ CAPTION = "Fig. 1: A."  # as long as the paper of these tests leaves room for
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    opened = Library.open(Home(tmp_path / "home"), WordEmbedding())
+    opened = Library.open(FolderHome(tmp_path / "home"), WordEmbedding())
     put(opened, paper("loom2020", [*LOOM, CAPTION]))
     (figure,) = illustrate(opened, "loom2020", [CAPTION])
     described = replace(figure, description="A purple zeppelin.", described_by="see-1")
@@ -59,6 +59,6 @@ def test_an_image_that_would_make_the_report_too_large_is_left_out(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = [cited(3, 0, 10, CAPTION)] * 3
-    monkeypatch.setattr("citeloom.runs.evidence_images._MOST_IN_ALL", 2 * len(png(colour_of(1))))
+    monkeypatch.setattr("citeloom.runs.evidence_images._MOST_FIGURE_BYTES", 2 * len(png(colour_of(1))))
     shown = report_figures({"citations": many}, library)["E3"]
     assert (shown.name, shown.content) == ("Figure 1", b"")

@@ -14,8 +14,8 @@ from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.described_figures import written_vector
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, as_records, retrieve
 from citeloom.tools.scope import Scope
@@ -33,7 +33,7 @@ CAPTION_CHUNK = "loom2020:00003"
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    opened = Library.open(Home(tmp_path / "home"), WordEmbedding())
+    opened = Library.open(FolderHome(tmp_path / "home"), WordEmbedding())
     put(opened, paper("loom2020", [*LOOM, CAPTION]), paper("seed2021", SEED, year=2021))
     yield opened
     opened.close()
@@ -97,7 +97,7 @@ def test_the_version_of_the_library_changes_with_a_description(library: Library)
 
 
 async def test_another_process_sees_a_new_description(library: Library, tmp_path: Path) -> None:
-    other = Library.open(Home(tmp_path / "home"), WordEmbedding())
+    other = Library.open(FolderHome(tmp_path / "home"), WordEmbedding())
     assert (await retrieve(other, QUERY, 1))[0].candidate.chunk.id != CAPTION_CHUNK
     describe(library)
     assert (await retrieve(other, QUERY, 1))[0].candidate.chunk.id == CAPTION_CHUNK

@@ -9,8 +9,8 @@ import pytest
 
 from citeloom.documents.chunking import Window
 from citeloom.roles.protocols import Need, PassageFinding, Purpose
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.evidence_search import read_in_waves
 from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.window_search import WindowLimits, propose_windows
@@ -26,7 +26,7 @@ LIMITS = EvidenceLimits(call_tokens=400, waves=4)
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     embedding = WordEmbedding()
-    home = Home(tmp_path_factory.mktemp("samples") / ".citeloom")
+    home = FolderHome(tmp_path_factory.mktemp("samples") / ".citeloom")
     index_samples(home.root, embedding)
     library = Library.open(home, embedding)
     yield library

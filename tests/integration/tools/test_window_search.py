@@ -14,8 +14,8 @@ from citeloom.documents import Category
 from citeloom.documents.chunking import Window
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.protocols import Need
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.evidence_search import grouped
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import WindowLimits, propose_windows
@@ -29,7 +29,7 @@ SEEDS = Need("N2", "what ensembles of seeds do", ("ensembles of seeds make diffe
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     embedding = WordEmbedding()
-    home = Home(tmp_path_factory.mktemp("samples") / ".citeloom")
+    home = FolderHome(tmp_path_factory.mktemp("samples") / ".citeloom")
     index_samples(home.root, embedding)
     library = Library.open(home, embedding)
     yield library
@@ -39,7 +39,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 @pytest.fixture(scope="module")
 def real_paper(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     """A library of one long real paper."""
-    library = Library.open(Home(tmp_path_factory.mktemp("one") / ".citeloom"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path_factory.mktemp("one") / ".citeloom"), WordEmbedding())
     asyncio.run(ingest(library, [shared_dir / "corpus" / "papers" / "himmelstein2017systematic.md"]))
     yield library
     library.close()
@@ -119,7 +119,7 @@ async def test_the_score_is_the_cosine_to_what_was_asked(samples: Library) -> No
 
 
 async def test_an_empty_library_gives_nothing(tmp_path: Path) -> None:
-    empty = Library.open(Home(tmp_path / "empty"), WordEmbedding())
+    empty = Library.open(FolderHome(tmp_path / "empty"), WordEmbedding())
     try:
         assert await propose_windows(empty, [SCALING]) == []
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
-from citeloom.zotero.sync import SyncReport, sync_reading
+from citeloom.zotero.syncing import SyncReport, sync_reading
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero
 from tests.support.library_fixtures import home, open_library
 from tests.support.made_zotero import MadeZotero

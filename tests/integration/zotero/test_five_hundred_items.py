@@ -11,7 +11,7 @@ from citeloom.errors import CiteloomError
 from citeloom.ingestion.ingest_events import Stored
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
-from citeloom.zotero import sync as sync_module
+from citeloom.zotero import syncing as sync_module
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero
 from tests.integration.zotero.conftest import synced
 from tests.support.made_zotero import MadeZotero, filled, key_of, page_of

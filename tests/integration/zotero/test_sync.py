@@ -11,7 +11,7 @@ from citeloom.documents.paper_names import zotero_link
 from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.library import Library
-from citeloom.zotero import sync as sync_module
+from citeloom.zotero import syncing as sync_module
 from tests.integration.zotero.conftest import Sync
 from tests.support.made_zotero import GROUP, GROUP_ID, MadeZotero, page_of
 from tests.support.plain_pdf import Line, write_pdf

@@ -10,8 +10,7 @@ import pytest
 from citeloom.models.http.limiter import SystemClock
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
-from citeloom.zotero.sync import SyncReport, sync_reading
-from citeloom.zotero.watching import watch_zotero
+from citeloom.zotero.syncing import SyncReport, sync_reading, watch_zotero
 from citeloom.zotero.zotero_source import ZoteroReading, ZoteroRequest
 from tests.support.made_zotero import MadeZotero, filled, key_of, page_of
 from tests.support.zotero_server import ApiFault, ZoteroServer

@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from citeloom.commands.answer_stream import AnswerStreamView, WrappedText
-from citeloom.commands.live_view import RunProgress
+from citeloom.commands.run_display import AnswerStreamView, RunProgress, WrappedText
 from citeloom.graph.run_events import Event, progress
 
 

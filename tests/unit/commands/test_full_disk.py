@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from citeloom.commands.failure_hints import full_disk
+from citeloom.commands.failure_hints import disk_full
 from citeloom.errors import InputError
 
 
@@ -20,11 +20,11 @@ def test_a_full_disk_is_found_behind_the_errors_that_came_of_it() -> None:
         except OSError as error:
             raise InputError("journal.sqlite: cannot be written.") from error
     except InputError as error:
-        assert "disk is full" in (full_disk(error, []) or "")
-    assert full_disk(StoreError("database or disk is full"), [])
-    assert full_disk(ExceptionGroup("two failed", [ValueError("no"), StoreError("database or disk is full")]), [])
+        assert "disk is full" in (disk_full(error, []) or "")
+    assert disk_full(StoreError("database or disk is full"), [])
+    assert disk_full(ExceptionGroup("two failed", [ValueError("no"), StoreError("database or disk is full")]), [])
 
 
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
-    assert full_disk(InputError("exp.json: field results: expected text."), [tmp_path / "not" / "there"]) is None
-    assert full_disk(OSError(errno.EACCES, "Permission denied", "out"), [tmp_path]) is None
+    assert disk_full(InputError("exp.json: field results: expected text."), [tmp_path / "not" / "there"]) is None
+    assert disk_full(OSError(errno.EACCES, "Permission denied", "out"), [tmp_path]) is None

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from citeloom.commands.live_view import LiveRunView, RunView
+from citeloom.commands.run_display import LiveRunView, RunView
 from citeloom.graph.run_events import progress
 from citeloom.models.journal.records import Usage
 

@@ -7,7 +7,7 @@ import pytest
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.metadata.bib_entry import complete_paper
 from citeloom.metadata.enriching import KnownField, StoredMetadata, missing_fields
-from citeloom.stores.metadata_records import ServiceStatement
+from citeloom.stores.metadata_store import ServiceStatement
 
 KNOWN = StoredMetadata(
     "10.5555/looms",

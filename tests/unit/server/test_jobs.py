@@ -12,8 +12,7 @@ from citeloom.server import jobs as jobs_module
 from citeloom.server.job import Emit, EventLog
 from citeloom.server.jobs import Jobs
 from citeloom.server.problems import ServerError
-from citeloom.stores.job_records import EventPage, JobEntry, JobOrder
-from citeloom.stores.local.server_register import UnregisteredJobs
+from citeloom.stores.server_jobs import EventPage, JobEntry, JobOrder, UnregisteredJobs
 
 
 class Register(UnregisteredJobs):

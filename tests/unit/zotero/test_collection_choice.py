@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from citeloom.errors import InputError
-from citeloom.zotero.collection_choice import WHOLE, choose_library, members_of, scopes_of
 from citeloom.zotero.zotero_records import ZoteroCollection, ZoteroContent, ZoteroItem, ZoteroLibrary
+from citeloom.zotero.zotero_source import WHOLE, choose_library, find_scopes, scope_members
 
 COLLECTIONS = (
     ZoteroCollection("THESIS00", "Thesis"),
@@ -29,11 +29,11 @@ CONTENT = ZoteroContent(ITEMS, collections=COLLECTIONS)
     ],
 )
 def test_a_collection_by_name_path_or_key(name: str, key: str) -> None:
-    assert scopes_of([name], CONTENT) == {key}
+    assert find_scopes([name], CONTENT) == {key}
 
 
 def test_no_name_is_the_whole_library() -> None:
-    assert scopes_of([], CONTENT) == {WHOLE} and len(members_of([WHOLE], CONTENT)[WHOLE]) == len(ITEMS)
+    assert find_scopes([], CONTENT) == {WHOLE} and len(scope_members([WHOLE], CONTENT)[WHOLE]) == len(ITEMS)
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,17 @@ def test_no_name_is_the_whole_library() -> None:
 )
 def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
     with pytest.raises(InputError) as raised:
-        scopes_of([name], CONTENT)
+        find_scopes([name], CONTENT)
     assert raised.match(said)
 
 
 def test_a_library_without_collections_says_so() -> None:
     with pytest.raises(InputError, match=r"has no such collection\. There is none\."):
-        scopes_of(["Thesis"], ZoteroContent(()))
+        find_scopes(["Thesis"], ZoteroContent(()))
 
 
 def test_collections_below_count_and_a_cycle_ends() -> None:
-    members = members_of(["THESIS00", "CYCLEAAA", "GONE0000"], CONTENT)
+    members = scope_members(["THESIS00", "CYCLEAAA", "GONE0000"], CONTENT)
     assert members["THESIS00"] == {"IHESIS00", "IETHODS1"}
     assert members["CYCLEAAA"] == {"IYCLEAAA", "IYCLEBBB"} and members["GONE0000"] == frozenset()
 

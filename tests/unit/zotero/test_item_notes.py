@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.zotero.item_notes import html_text, item_note
+from citeloom.zotero.item_entry import html_text, item_note
 from citeloom.zotero.zotero_records import Annotation, ItemNote
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.library_fixtures import papers
 
 __all__ = ["papers"]
@@ -45,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+    return FolderHome(tmp_path / "home")
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def libraries(tmp_path: Path) -> Iterator[tuple[Library, Library]]:
     """Two empty libraries with the bundled embedding model: one to fill here, one on Ray."""
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
 
-    both = [Library.open(Home(tmp_path / name), LocalEmbedding()) for name in ("here", "ray")]
+    both = [Library.open(FolderHome(tmp_path / name), LocalEmbedding()) for name in ("here", "ray")]
     yield both[0], both[1]
     for library in both:
         library.close()

@@ -14,7 +14,7 @@ from citeloom.ingestion import ray_jobs
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ray_cluster import RayRequest
 from citeloom.settings.config import load_settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.library_contents import without_seconds
 from tests.support.many_papers import write_papers
 from tests.support.openai_server import FakeOpenAI, Status
@@ -67,13 +67,13 @@ async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_twice(
         settings = load_settings(
             embedding_model="fake", embedding_base_url=server.base_url, embedding_api_key=KEY, max_concurrency=AT_ONCE
         )
-        with open_session(settings, Home(tmp_path / "ray").prepare()) as session:
+        with open_session(settings, FolderHome(tmp_path / "ray").prepare()) as session:
             on_ray = await ingest(session.library, [papers], ray=RayRequest(workers=2))
             version = session.library.version()
         assert server.most == AT_ONCE
         assert len(on_ray.added) == 200 and on_ray.chunks_embedded > 0
         assert len(embedded) == len(set(embedded)) >= on_ray.chunks_embedded
-        with open_session(settings, Home(tmp_path / "here").prepare()) as session:
+        with open_session(settings, FolderHome(tmp_path / "here").prepare()) as session:
             here = await ingest(session.library, [papers])
             assert session.library.version() == version
     assert without_seconds(on_ray) == without_seconds(here)

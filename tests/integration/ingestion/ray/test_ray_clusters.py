@@ -18,6 +18,7 @@ from citeloom.errors import CiteloomError
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.cli_process import CLI, environment, run
 from tests.support.library_contents import require_equal
 from tests.support.many_papers import write_papers
@@ -54,7 +55,7 @@ def start(*arguments: str | Path, cwd: Path, **settings: str) -> subprocess.Pope
 
 
 async def require_same(home: Path, other: Path) -> None:
-    libraries = [Library.open(Home(folder), LocalEmbedding()) for folder in (home, other)]
+    libraries = [Library.open(FolderHome(folder), LocalEmbedding()) for folder in (home, other)]
     await require_equal(libraries[0], libraries[1])
     for library in libraries:
         library.close()
@@ -106,7 +107,7 @@ async def test_ctrl_c_ends_ray_and_the_next_ingest_continues(tmp_path: Path) -> 
 async def test_a_killed_ingest_takes_ray_with_it_and_the_next_one_continues(tmp_path: Path) -> None:
     papers = write_papers(tmp_path / "papers", 60)
     process = start("--home", tmp_path / "ray", "ingest", papers, "--ray", cwd=tmp_path)
-    home = Home(tmp_path / "ray")
+    home = FolderHome(tmp_path / "ray")
     while not stored(home):
         require_running(process)
     started = folder_of_ray(process.pid)

@@ -245,7 +245,7 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     path = tmp_path / "journal.sqlite"
     holding = (
         "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import SingleFlight\n"
-        "print(SingleFlight.of(Path(sys.argv[1]))._locks.take('a'), flush=True)\nsys.stdin.readline()\n"
+        "print(SingleFlight.of(Path(sys.argv[1]))._locks.try_acquire('a'), flush=True)\nsys.stdin.readline()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", holding, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -278,8 +278,8 @@ async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_b
         assert path.exists()
     assert not path.exists()
     left = KeyLocks(path)
-    assert left.take("a")
+    assert left.try_acquire("a")
     path.unlink()  # as another process does that closes it between two calls of this one
-    assert left.take("b") and path.exists()
+    assert left.try_acquire("b") and path.exists()
     left.close()
     assert not path.exists()

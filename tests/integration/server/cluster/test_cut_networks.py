@@ -11,10 +11,10 @@ from tests.integration.server.cluster.test_servers_of_one_library import (
     QUESTION,
     RUN,
     conversation,
+    get_state,
     names,
     opened,
     paid_twice,
-    state_of,
 )
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
@@ -55,10 +55,10 @@ def test_a_server_whose_link_is_cut_loses_its_run_and_writes_nothing_once_it_is_
     events = second.events(f"{path}/events", seen[-1].id)
     assert "reset" in names(events) and events[-1].name == "done"
     assert events[-1].data["result"]["citations"]
-    calls, before = model.calls(), state_of(library)
+    calls, before = model.calls(), get_state(library)
     computers.hosts[0].restore()
     eventually(lambda: first.api.get("/ready").status_code == 200 and rejoined(first), "the first one joins again")
-    assert model.calls() == calls and state_of(library) == before
+    assert model.calls() == calls and get_state(library) == before
     assert paid_twice(model) <= 1, "only the call that was cut off"
     assert first.events(f"{path}/events")[-1].data == events[-1].data
     assert len(first.api.get(path).json()["turns"]) == 1
@@ -67,4 +67,4 @@ def test_a_server_whose_link_is_cut_loses_its_run_and_writes_nothing_once_it_is_
 
 def rejoined(machine: Machine) -> bool:
     """Whether a server has learnt that others took it for dead."""
-    return "joins the others again" in "".join(machine.said)
+    return "rejoining" in "".join(machine.said)

@@ -84,15 +84,15 @@ def test_a_frozen_server_neither_pays_nor_writes_once_it_wakes(
     opened(model)
     events = second.events(f"{path}/events", seen[-1].id)
     assert "reset" in names(events) and events[-1].name == "done"
-    calls, before = model.calls(), state_of(library)
+    calls, before = model.calls(), get_state(library)
     first.thaw()
     eventually(lambda: first.api.get("/ready").status_code == 200, "the frozen server joins the others again")
-    assert model.calls() == calls and state_of(library) == before
+    assert model.calls() == calls and get_state(library) == before
     assert len(first.api.get(path).json()["turns"]) == 1
     assert first.api.post(f"{path}/turns", json={"question": RUN}).json()["number"] == 2
 
 
-def state_of(library: str) -> list[tuple[object, ...]]:
+def get_state(library: str) -> list[tuple[object, ...]]:
     """What a run writes."""
     with psycopg.connect(library) as connection:
         found = []

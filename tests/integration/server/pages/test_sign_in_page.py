@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.settings.config import Settings
-from citeloom.stores.home import Home
+from citeloom.stores.local.folder_home import FolderHome
 
 TOKEN = "a token of sixteen and more"
 PAGE = {"Accept": "text/html"}
@@ -22,7 +22,7 @@ PAGE = {"Accept": "text/html"}
 @pytest.fixture(scope="module")
 def client(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A browser without scripts, at a server with a token."""
-    home = Home(shutil.copytree(sample_home, tmp_path_factory.mktemp("signed") / "home"))
+    home = FolderHome(shutil.copytree(sample_home, tmp_path_factory.mktemp("signed") / "home"))
     app = create_app(Settings(chat_model="extractive"), home, ServerOptions(token=SecretStr(TOKEN)))
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as running:
         yield running

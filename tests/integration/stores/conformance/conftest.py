@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from citeloom.settings.addresses import parse_home, vectors_url
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, backend_of
 from citeloom.stores.home import Home, find_home
-from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
 from tests.support.milvus_lite import require_milvus_lite
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
@@ -29,7 +29,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     """An empty home on each backend."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     if request.param == "folder":
-        yield Home(tmp_path / "home").prepare()
+        yield FolderHome(tmp_path / "home").prepare()
         return
     vectors = None
     if request.param == "milvus":

@@ -16,6 +16,7 @@ from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, removal
+from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 
 from .test_library_stores import LOOM, paper, put
@@ -85,19 +86,19 @@ def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
 
 def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
-    assert library.matching(library.fulltext.analyze("zebra"), 5) == []
+    assert library.matching(analyze("zebra"), 5) == []
     described = replace(
         FIGURE, description="A zebra.", described_by="see-1", vector=written_vector(np.ones(4)), described_chunk=0
     )
     library.catalog.figures.describe("a", [described])
-    assert [name for name, _ in library.matching(library.fulltext.analyze("zebra"), 5)] == ["a:00000"]
-    assert library.matching(library.fulltext.analyze("zebra"), 5, keys=["b"]) == []
+    assert [name for name, _ in library.matching(analyze("zebra"), 5)] == ["a:00000"]
+    assert library.matching(analyze("zebra"), 5, keys=["b"]) == []
 
 
 def test_the_next_search_finds_what_another_process_has_described(open_library: Callable[[], Library]) -> None:
     library, other = open_library(), open_library()
     put(library, illustrated("a", FIGURE, images=(PNG,)))
-    zebra, unlike = library.fulltext.analyze("zebra"), WordEmbedding().vector("A zebra.")
+    zebra, unlike = analyze("zebra"), WordEmbedding().vector("A zebra.")
     assert library.matching(zebra, 5) == []
     assert library.nearest_ids(unlike, 1)[0][1] < 0.9
     described = replace(

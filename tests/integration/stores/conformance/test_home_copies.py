@@ -21,8 +21,9 @@ from citeloom.stores.backends import backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.home_tables import HOME_TABLES
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.run_records import EditedSentence, NewRun
+from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.metadata_store import Answer
+from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
@@ -95,7 +96,7 @@ async def fill(home: Home, library: Library) -> None:
 @pytest.fixture
 async def source(papers: Path, tmp_path: Path) -> Library:
     """A library in a folder, with something of every kind in its home."""
-    library = Library.open(Home(tmp_path / "source"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path / "source"), WordEmbedding())
     await ingest(library, [papers])
     await fill(library.home, library)
     return library
@@ -110,7 +111,7 @@ def opened(source: Library, open_library: Callable[[], Library]) -> Iterator[tup
 async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], tmp_path: Path) -> None:
     source, target = opened
     report = await copy_home(source, target)
-    back = Library.open(Home(tmp_path / "back"), WordEmbedding())
+    back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
     again = await copy_home(target, back)
     assert report.papers.copied == again.papers.copied == 2
     assert report.records == again.records and report.checkpoints == again.checkpoints == 3

@@ -13,7 +13,7 @@ from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.maintenance import Selection, prune, survey
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
-from citeloom.stores.home_protocols import Backend
+from citeloom.stores.backends import Backend
 from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once
 

@@ -10,8 +10,9 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import CopyError, copy_library
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import papers
 from tests.support.word_embedding import WordEmbedding
 
@@ -22,7 +23,7 @@ __all__ = ["papers"]
 async def source(papers: Path, tmp_path: Path) -> Library:
     """A library in a folder, whose embedding may embed nothing further."""
     (papers / "ada2020.notes.md").write_text("Compare with the looms of 1804.\n\nSlow.", encoding="utf-8")
-    library = Library.open(Home(tmp_path / "source"), WordEmbedding())
+    library = Library.open(FolderHome(tmp_path / "source"), WordEmbedding())
     await ingest(library, [papers])
     return library
 
@@ -37,7 +38,7 @@ async def test_a_copy_there_and_back_equals_its_source(opened: tuple[Library, Li
     source, target = opened
     report = await copy_library(source, target)
     assert (report.copied, report.present, report.version) == (2, 0, source.version())
-    back = Library.open(Home(tmp_path / "back"), WordEmbedding())
+    back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
     await copy_library(target, back)
     for copy in (target, back):
         assert copy.version() == source.version()
@@ -45,7 +46,7 @@ async def test_a_copy_there_and_back_equals_its_source(opened: tuple[Library, Li
         assert copy.fulltext.entries() == source.fulltext.entries()
         assert [finding for finding in examine(copy) if finding.level == "problem"] == []
         assert copy.embedding.embedded == []  # type: ignore[attr-defined]
-        terms, vector = source.fulltext.analyze("loom trials"), WordEmbedding().vector("loom trials")
+        terms, vector = analyze("loom trials"), WordEmbedding().vector("loom trials")
         assert [name for name, _ in copy.nearest_ids(vector, 5)] == [name for name, _ in source.nearest_ids(vector, 5)]
         assert {name for name, _ in copy.matching(terms, 99)} == {name for name, _ in source.matching(terms, 99)}
     back.close()

@@ -7,9 +7,8 @@ import subprocess
 import sys
 
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.home_protocols import Backend
 from tests.support.cli_process import ROOT
 
 HOLDER = """

@@ -12,6 +12,7 @@ from citeloom.documents.notes import Note
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, PaperRecord, removal
+from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 
 WORDS = WordEmbedding()
@@ -120,15 +121,15 @@ def test_equal_texts_of_several_papers_are_ordered_by_id(library: Library) -> No
     put(library, *(paper(key, LOOM) for key in keys))
     by_id = sorted(chunk_id(key, 0) for key in keys)
     assert [name for name, _ in library.nearest_ids(WORDS.vector(LOOM[0]), 4)] == by_id
-    assert [name for name, _ in library.matching(library.fulltext.analyze("weave"), 4)] == by_id
+    assert [name for name, _ in library.matching(analyze("weave"), 4)] == by_id
 
 
 def test_words_find_texts_and_section_titles(library: Library) -> None:
     put(library, paper("loom2020", LOOM), paper("seed2021", SEED, year=2021))
-    analyzed = library.fulltext.analyze("The threads of the looms")
+    analyzed = analyze("The threads of the looms")
     assert analyzed == ["thread", "loom"]
     assert {name for name, _ in library.matching(analyzed, 9)} == {"loom2020:00000", "loom2020:00001"}
-    titles = library.matching(library.fulltext.analyze("weaving"), 9)
+    titles = library.matching(analyze("weaving"), 9)
     assert titles[0][0] == "loom2020:00000", "a word of the text counts more than one of a title"
     assert {name for name, _ in titles} == {"loom2020:00000", "loom2020:00001", "loom2020:00002", "seed2021:00001"}
     assert library.matching(analyzed, 9, keys=["seed2021"]) == []
@@ -151,7 +152,7 @@ def test_a_changed_paper_replaces_the_earlier_one(library: Library) -> None:
     put(library, paper("loom2020", ["Engines replace looms."]))
     assert [chunk.text for chunk in library.paper_chunks("loom2020")] == ["Engines replace looms."]
     assert library.chunks(["loom2020:00001"]) == []
-    assert library.matching(library.fulltext.analyze("threads"), 9) == []
+    assert library.matching(analyze("threads"), 9) == []
     assert library.store.passage_ids() == set()
     assert [finding.topic for finding in examine(library) if finding.level == "problem"] == []
 
@@ -183,7 +184,7 @@ def test_another_opening_sees_each_change(library: Library, open_library: Callab
     assert other.nearest_ids(WORDS.vector(LOOM[0]), 1)[0][0] == "loom2020:00000"
     put(library, paper("loom2020", SEED))
     assert other.chunks(["loom2020:00000"])[0].text == SEED[0]
-    assert [name for name, _ in other.matching(other.fulltext.analyze("seeds"), 9)] == [
+    assert [name for name, _ in other.matching(analyze("seeds"), 9)] == [
         "loom2020:00000",
         "loom2020:00001",
     ]

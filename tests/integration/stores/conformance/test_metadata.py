@@ -11,8 +11,7 @@ import pytest
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice, Version
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.metadata_store import MetadataStore
+from citeloom.stores.metadata_store import Answer, MetadataStore
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 RETRACTION = Notice("retraction", "Crossref", "10.5555/notice", "2024-06-04")

@@ -12,11 +12,11 @@ import pytest
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.uploaded_files import safe_name
-from citeloom.stores.home_protocols import Backend
-from citeloom.stores.job_records import JobOrder
+from citeloom.stores.backends import Backend
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.run_records import EditedSentence, NewRun
+from citeloom.stores.metadata_store import Answer
+from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.server_jobs import JobOrder
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
 
@@ -87,7 +87,7 @@ def test_keys_of_requests_and_files_of_uploads(backend: Backend) -> None:
     server = backend.join_servers()
     try:
         assert server.keys.claim(ODD, ODD) is None
-        server.keys.settle(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
+        server.keys.commit(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
         use = server.keys.claim(ODD, ODD)
         assert use is not None and use.request == STORED
         assert use.order == asdict(JobOrder("job", "run", {"question": STORED}))

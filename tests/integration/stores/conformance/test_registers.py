@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from citeloom.runs.execution import delete_run
+from citeloom.stores.backends import Backend
+from citeloom.stores.conversation_register import UnknownConversationError
 from citeloom.stores.home import Home
-from citeloom.stores.home_protocols import Backend, Runs
-from citeloom.stores.run_records import EditedSentence, NewRun, UnknownConversationError, UnknownRunError
+from citeloom.stores.run_register import EditedSentence, NewRun, RunRegister, UnknownRunError
 from tests.support.stored_results import finished_text
 
 
-def begin(runs: Runs, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
+def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
     runs.begin(
         NewRun(
             thread_id=thread_id,

@@ -9,7 +9,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.home_protocols import Backend, Checkpoints
+from citeloom.stores.backends import Backend, Checkpoints
 
 
 def added(old: list[str], new: list[str]) -> list[str]:

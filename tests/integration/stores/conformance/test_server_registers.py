@@ -8,19 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, ServerRegistry, backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.home_protocols import Backend
-from citeloom.stores.job_records import EventBatch, JobOrder, KeyUse
 from citeloom.stores.postgres.database_home import DatabaseHome
-from citeloom.stores.server_protocols import Membership
+from citeloom.stores.server_jobs import EventBatch, JobOrder, KeyUse
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
 LAST = EventBatch("run-1", "e", 0, [("done", "{}")])
 
 
 @pytest.fixture
-def server(backend: Backend) -> Iterator[Membership]:
+def server(backend: Backend) -> Iterator[ServerRegistry]:
     joined = backend.join_servers()
     yield joined
     joined.leave()
@@ -40,10 +38,10 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
     second.leave()
 
 
-def test_a_key_is_claimed_once_and_then_names_its_job(server: Membership) -> None:
+def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
-    server.keys.settle("key", asdict(ORDER))
+    server.keys.commit("key", asdict(ORDER))
     assert server.keys.claim("key", "other") == KeyUse("request", asdict(ORDER))
     assert server.keys.claim("second", "request") is None
     server.keys.release("second")
@@ -64,7 +62,7 @@ def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Backend) -> None
 def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Backend) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
-    first.keys.settle("settled", asdict(ORDER))
+    first.keys.commit("settled", asdict(ORDER))
     first.leave()
     second = backend.join_servers()
     assert second.keys.claim("open", "request") is None
@@ -77,7 +75,7 @@ def test_sessions_are_known_to_every_server_and_bounded_in_number(
 ) -> None:
     first = backend.join_servers()
     second = backend.join_servers() if first.jobs.shared else first
-    monkeypatch.setattr("citeloom.stores.sign_in_sessions._MAX_SESSIONS", 3)
+    monkeypatch.setattr("citeloom.stores.server_sessions._MAX_SESSIONS", 3)
     for number in range(5):
         first.sessions.begin(f"session-{number}", "token")
     assert [second.sessions.is_active(f"session-{number}", "token") for number in range(5)] == [False] * 2 + [True] * 3
@@ -94,7 +92,7 @@ def test_sessions_are_known_to_every_server_and_bounded_in_number(
         server.leave()
 
 
-def test_uploaded_files_are_read_and_removed(server: Membership, tmp_path: Path) -> None:
+def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: Path) -> None:
     upload = "ingest-0123456789ab"
     folder = server.uploads.folder(upload)
     folder.mkdir(parents=True)
@@ -162,7 +160,7 @@ def test_a_plot_that_another_computer_has_taken_is_fetched(
     assert backend_of(other).plots().file(kept).read_bytes() == b"\x89PNG"
 
 
-def test_papers_and_plots_are_listed_apart(server: Membership, backend: Backend, home: Home) -> None:
+def test_papers_and_plots_are_listed_apart(server: ServerRegistry, backend: Backend, home: Home) -> None:
     """What tidies one kind must not see the other."""
     folder = server.uploads.folder("ingest-0123456789ab")
     folder.mkdir(parents=True)

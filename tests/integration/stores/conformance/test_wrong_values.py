@@ -18,11 +18,10 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
 from citeloom.models.journal.records import RunScope
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import ServerRegistry, backend_of
 from citeloom.stores.home import Home
-from citeloom.stores.job_records import EventBatch, JobOrder
 from citeloom.stores.library import Library
-from citeloom.stores.server_protocols import Membership
+from citeloom.stores.server_jobs import EventBatch, JobOrder
 from tests.integration.stores.conformance.test_home_copies import PAPER, fill, pay, record
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
@@ -117,7 +116,7 @@ async def full(home: Home, papers: Path) -> Home:
     return home
 
 
-def leave_upload(joined: Membership) -> None:
+def leave_upload(joined: ServerRegistry) -> None:
     folder = joined.uploads.folder(JOB.id)
     folder.mkdir(parents=True)
     (folder / "a.md").write_text("# A title")

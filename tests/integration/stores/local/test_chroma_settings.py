@@ -15,10 +15,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from citeloom.errors import InputError
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.local.local_backend import LocalStores
 try:
-    print(LocalStores(Home(Path(sys.argv[1])).prepare()).vectors.chunk_total())
+    print(LocalStores(FolderHome(Path(sys.argv[1])).prepare()).vectors.chunk_total())
 except InputError as error:
     print("refused:", error)
 """

@@ -10,8 +10,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as ids
 
 from citeloom.stores.local.checkpoints import open_checkpoints
-from citeloom.stores.local.run_registry import RunRegister
-from citeloom.stores.run_records import NewRun, RunRecord
+from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.run_register import NewRun, RunRecord, RunRegister
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 
@@ -19,8 +19,8 @@ STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=s
 @STEPS
 def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     now = 1_900_000_000.0
-    monkeypatch.setattr("citeloom.stores.local.run_registry.time.time", lambda: now)
-    register = RunRegister(tmp_path / "runs.sqlite")
+    monkeypatch.setattr("citeloom.stores.run_register.time.time", lambda: now)
+    register = RunRegister(run_tables(tmp_path / "runs.sqlite"))
     for name in ("first", "second", "third"):
         begun = _begin(register, name)
         now += step

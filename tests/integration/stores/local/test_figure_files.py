@@ -11,7 +11,8 @@ from citeloom.documents.figures import image_hash
 from citeloom.sqlite import DamagedFileError
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.figure_files import FigureFiles
+from citeloom.stores.local.catalog_figures import FigureFiles
+from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated
 from tests.integration.stores.conformance.test_library_stores import put
@@ -20,7 +21,7 @@ from tests.support.word_embedding import WordEmbedding
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home").prepare()
+    return FolderHome(tmp_path / "home").prepare()
 
 
 def opened(home: Home) -> Library:
@@ -65,7 +66,7 @@ def test_an_image_without_a_paper_is_dropped_with_other_strays(home: Home) -> No
 
 def test_a_private_copy_reads_the_images_of_its_original_and_deletes_none(home: Home, tmp_path: Path) -> None:
     FigureFiles(home).put({image_hash(PNG): PNG})
-    copy = FigureFiles(Home(tmp_path / "copy", copy_of=home.root))
+    copy = FigureFiles(FolderHome(tmp_path / "copy", copy_of=home.root))
     assert copy.get(image_hash(PNG)) == PNG
     copy.delete([image_hash(PNG)])
     assert FigureFiles(home).get(image_hash(PNG)) == PNG

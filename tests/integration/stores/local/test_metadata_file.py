@@ -9,16 +9,15 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.metadata_store import METADATA_REMEDY, METADATA_SCHEMA, MetadataStore
+from citeloom.stores.local.file_tables import metadata_tables
+from citeloom.stores.metadata_store import Answer, MetadataStore
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> MetadataStore:
-    return MetadataStore(FileTables(tmp_path / "metadata.sqlite", METADATA_SCHEMA, METADATA_REMEDY))
+    return MetadataStore(metadata_tables(tmp_path / "metadata.sqlite"))
 
 
 def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
@@ -29,10 +28,10 @@ def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE answers SET body = '{half'",
-        "UPDATE answers SET body = x'00ff'",
-        "UPDATE answers SET answered_at = 'yesterday'",
-        "CREATE TRIGGER evil AFTER INSERT ON answers BEGIN SELECT 1; END",
+        "UPDATE metadata_answers SET body = '{half'",
+        "UPDATE metadata_answers SET body = x'00ff'",
+        "UPDATE metadata_answers SET answered_at = 'yesterday'",
+        "CREATE TRIGGER evil AFTER INSERT ON metadata_answers BEGIN SELECT 1; END",
     ],
 )
 def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:

@@ -68,13 +68,13 @@ def test_an_edit_replaces_no_vector_in_place(
 def test_a_search_finds_what_the_index_has_cut_off(
     edited: Written, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
     library = open_library()
-    with closing(sqlite3.connect(library.home.catalog)) as db, db:  # earlier versions had vectors in Chroma only
-        db.execute("DELETE FROM vectors")
     content = library.store.collection("content")
     edits = {key: similar(np.random.default_rng(4), PER_PAPER) for key in list(edited)[::2]}
-    for key, rows in edits.items():  # replaced in place, as earlier versions did
+    with closing(sqlite3.connect(library.home.catalog)) as db, db:
+        db.executemany("UPDATE vectors SET content = ? WHERE key = ?", [(r.tobytes(), k) for k, r in edits.items()])
+    for key, rows in edits.items():  # in place, which cuts records off
         content.upsert(ids=[chunk_id(key, place) for place in range(len(rows))], embeddings=list(rows))
     library.close()
     library = open_library()
@@ -93,7 +93,7 @@ def test_after_edits_and_removals_a_search_finds_exactly_what_the_catalog_has(
     edited: Written, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     """Nothing of a removed paper takes a place, and nothing of the others is lacking, however many are asked for."""
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
     writer, reader = open_library(), open_library()
     random = np.random.default_rng(12)
     shorter = {key: similar(random, 20) for key in list(edited)[1::3]}

@@ -17,6 +17,7 @@ from citeloom.roles.protocols import Need
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
+from citeloom.stores.text_analysis import analyze
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import retrieve
 from citeloom.tools.window_search import propose_windows
@@ -71,7 +72,7 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
 def test_a_search_is_of_one_state_though_another_process_writes_in_its_midst(
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
     random = np.random.default_rng(6)
     writer, reader = open_library(), open_library()
     writer.finish_staged()
@@ -96,7 +97,7 @@ def test_a_paper_that_another_process_edits_twice_in_the_midst_of_a_search_is_no
     open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch, whole_limit: int
 ) -> None:
     """The client of the reader was opened between the edits: it has no vector of what the second one brought."""
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", whole_limit)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", whole_limit)
     random = np.random.default_rng(9)
     writer, reader = open_library(), open_library()
     writer.finish_staged()
@@ -161,7 +162,7 @@ async def test_a_search_for_words_is_of_one_state_though_another_process_writes_
         return found
 
     monkeypatch.setattr(reader.fulltext, "search", in_its_midst)
-    assert len(reader.matching(reader.fulltext.analyze("loom"), 1000)) == 60
+    assert len(reader.matching(analyze("loom"), 1000)) == 60
 
 
 @pytest.mark.parametrize("how", ["retrieve", "search_papers", "propose_windows"])

@@ -14,6 +14,7 @@ from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_connection import MilvusUnavailableError
+from citeloom.stores.text_analysis import analyze
 from tests.support.cli_process import ROOT
 from tests.support.library_fixtures import paper_text, papers
 from tests.support.milvus_lite import MilvusServer
@@ -30,7 +31,7 @@ def texts(library: Library) -> dict[str, list[str]]:
 def assert_searches_find_whole_papers(library: Library) -> None:
     chunks = {row.id for row in library.catalog.chunk_rows()}
     assert {name for name, _ in library.nearest_ids(ANY, 999)} == chunks
-    measured = {name for name, _ in library.matching(library.fulltext.analyze("measured trials"), 999)}
+    measured = {name for name, _ in library.matching(analyze("measured trials"), 999)}
     assert measured == {chunk.id for chunk in library.chunks(sorted(chunks)) if "measured" in chunk.text}
     assert {near.paper.key for near in library.nearest_papers(ANY, 9)} == {paper.key for paper in library.papers()}
 
@@ -109,7 +110,7 @@ async def test_an_ingest_that_loses_milvus_commits_nothing_and_continues_later(
         library.nearest_ids(ANY, 3)
     assert "CITELOOM_VECTORS" in lost.value.help and "\n" not in str(lost.value)
     with pytest.raises(MilvusUnavailableError):
-        library.matching(library.fulltext.analyze("loom"), 3)
+        library.matching(analyze("loom"), 3)
     with pytest.raises(MilvusUnavailableError):
         await ingest(library, [papers])
     assert texts(library) == before, "texts are read without Milvus"

@@ -16,6 +16,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_connection import MilvusConnection
 from citeloom.stores.milvus.milvus_rows import CHUNKS, MilvusRows
 from citeloom.stores.search_records import VectorStoreError
+from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import paper_text, papers
 from tests.support.milvus_lite import MilvusServer
 from tests.support.word_embedding import WordEmbedding
@@ -41,7 +42,7 @@ def rows_of(library: Library, milvus: MilvusServer) -> MilvusRows:
 
 
 def answers(library: Library) -> tuple[object, ...]:
-    words = library.fulltext.analyze("loom procedure trials")
+    words = analyze("loom procedure trials")
     papers_found = [(near.paper.key, near.score) for near in library.nearest_papers(ANY, 2)]
     return library.nearest_ids(ANY, 20), library.matching(words, 20), papers_found, library.fulltext.entries()
 

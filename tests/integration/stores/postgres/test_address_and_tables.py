@@ -14,10 +14,9 @@ from citeloom.errors import CiteloomError, ConfigurationError, InputError
 from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.settings.config import load_settings
 from citeloom.stores.home import find_home
-from citeloom.stores.local.home_safety import UnsafeHomeError
+from citeloom.stores.local.folder_home import UnsafeHomeError
 from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database import Database, require_extra
-from citeloom.stores.postgres.database_home import DatabaseHome, NotAFolderError
 from tests.support.cli_process import ROOT, run
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
@@ -80,14 +79,6 @@ def test_a_file_in_a_folder_cannot_name_a_database(monkeypatch: pytest.MonkeyPat
     assert not leaks(done.out + done.err)
     with pytest.raises(UnsafeHomeError):
         find_home(parse_home(UNREACHABLE), by_user=False)
-
-
-def test_what_needs_a_folder_says_so(url: str) -> None:
-    home = find_home(parse_home(url))
-    assert isinstance(home, DatabaseHome)
-    for name in ("catalog", "chroma", "fulltext", "journal", "checkpoints", "runs", "server", "metadata", "figures"):
-        with pytest.raises(NotAFolderError, match="a library in PostgreSQL has no"):
-            getattr(home, name)
 
 
 def test_a_database_without_a_library_says_so(url: str) -> None:

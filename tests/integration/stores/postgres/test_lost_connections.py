@@ -14,12 +14,12 @@ from citeloom.ingestion.home_copy import copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_records import Answer
-from citeloom.stores.postgres.database import ConnectionLostError, Database
-from citeloom.stores.postgres.database_tables import DatabaseTables
-from citeloom.stores.run_records import EditedSentence, NewRun
+from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.metadata_store import Answer
+from citeloom.stores.postgres.database import ConnectionLostError, Database, DatabaseTables
+from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
@@ -135,7 +135,7 @@ async def test_a_checkpoint_that_is_lost_leaves_the_one_before_it(url: str, libr
 async def test_a_copy_that_loses_the_database_continues(
     url: str, library: Library, papers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    source = Library.open(Home(tmp_path / "source"), WordEmbedding())
+    source = Library.open(FolderHome(tmp_path / "source"), WordEmbedding())
     await ingest(source, [papers])
     for _, write in WRITES.values():
         write(source)

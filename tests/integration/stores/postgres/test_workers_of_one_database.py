@@ -16,9 +16,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.settings.addresses import DatabaseUrl, parse_home
-from citeloom.stores.backends import backend_of
+from citeloom.stores.backends import Backend, backend_of
 from citeloom.stores.home import find_home
-from citeloom.stores.home_protocols import Backend
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.postgres.database import ConnectionLostError, Database

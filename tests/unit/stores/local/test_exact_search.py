@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from citeloom.models.embeddings.protocol import Vector
-from citeloom.stores.local.exact_search import Reach
+from citeloom.stores.local.vector_search import Reach
 from citeloom.stores.search_records import Scored, cosines, ordered
 
 RANDOM = np.random.default_rng(1)
@@ -37,7 +37,7 @@ WHOLE = Some(VECTORS.keys())
 def whole_limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Through the graph, and as a collection so small that it is compared whole."""
     limit: int = request.param
-    monkeypatch.setattr("citeloom.stores.local.exact_search.WHOLE_LIMIT", limit)
+    monkeypatch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", limit)
     return limit
 
 

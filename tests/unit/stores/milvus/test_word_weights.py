@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from citeloom.documents import Category
+from citeloom.stores.milvus.milvus_rows import Found, fingerprint, row_id, split_row_id
 from citeloom.stores.milvus.milvus_search import Versions, best, scopes
-from citeloom.stores.milvus.row_records import Found, fingerprint, row_id, split_row_id
 from citeloom.stores.milvus.word_weights import SECTION, TEXT, FieldSum, WordCounts, chunk_vector, query_vector
 from citeloom.stores.search_records import TextScope
 

@@ -1,0 +1,91 @@
+"""export: writes other formats of an edited markdown file; verify: checks the text of files against the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..api.run_options import StyleSettings
+from ..errors import DONE_WITH_REFUSALS, InputError
+from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .output import notice, result, result_json
+from .sections import FileFormat, ForceOption
+from .terminal_text import one_line
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("export", rich_help_panel="Write")(export)
+    app.command("verify", rich_help_panel="Library")(verify_file)
+
+
+@takes_options(settings=StyleSettings)
+def export(
+    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
+    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write beside it; can be repeated.")],
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+    *,
+    settings: StyleSettings,
+) -> None:
+    """Write the text of an edited markdown file in other formats.
+
+    Your sentences are kept as you wrote them; citations in them, in the style of the file, become citations of the
+    format. The .json of the run must be beside the file. Nothing is asked of a model.
+
+    Example: citeloom export paper/discussion.md --format docx
+    """
+    wanted = [name.value for name in dict.fromkeys(formats) if name is not FileFormat.MD]
+    if not wanted:
+        raise InputError("--format md: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
+    from ..api.arguments import parse_formats
+    from ..api.files import export as export_file
+
+    current, found = resolve(home, **settings.changes())
+    found.require_library()
+    with command_session(current, found, create=False) as session:
+        exported = export_file(session, file, parse_formats(wanted, file.parent), csl=settings.csl, force=force)
+    for warning in exported["warnings"]:
+        notice(f"Note: {warning}")
+    result_json(exported) if as_json else result("\n".join(exported["files"].values()))
+
+
+def verify_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
+        ),
+    ],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Check every citation, quote and number of a result.
+
+    Compares the text that a person reads, and its record, with the library. For .md, .tex, .docx and .html the record
+    is the .json beside it; sentences that you edited may cite what the run found. Each failure is listed as
+    FILE:FIELD. Exit code 0 if all are correct, 4 if not, 2 if the file is not a result of Citeloom.
+
+    Example: citeloom verify paper/discussion.docx
+    """
+    from ..api.files import verify
+
+    settings, found = resolve(home)
+    with command_session(settings, found, create=False) as session:
+        verified = verify(session, file)
+    checked, mismatches = verified["checked"], verified["mismatches"]
+    counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
+    for what, count in verified["lacks"].items():
+        notice(f"Not checked: {count} {what}.")
+    wrong = len(mismatches)
+    notice(f"{counts}; {wrong} {'does' if wrong == 1 else 'do'} not hold." if wrong else f"{counts}; all hold.")
+    if as_json:
+        result_json(verified)
+    else:
+        for item in mismatches:
+            result(one_line(f"{file}:{item['field']}: {item['problem']}"))
+    if wrong:
+        raise typer.Exit(DONE_WITH_REFUSALS)

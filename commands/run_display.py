@@ -1,0 +1,285 @@
+"""Shows a run while it works: its steps, what it found and cost so far, and the draft of an answer."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..api.messages import counted
+from .output import notice
+from .terminal_text import one_line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    from ..api.events import Event, ProgressEvent
+    from ..api.spending import Usage
+
+    Spent = Callable[[], Usage]
+
+
+class RunView:
+    """The state of a run, built from its events; `spent` returns what this command has used so far."""
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+        self.stage = "starting"
+        self._section = ""
+        self.searches = 0
+        self.passages = 0
+
+    def take(self, event: ProgressEvent) -> None:
+        """Note an event."""
+        if "section" in event:
+            self._section = f"{event['section']}, "
+        counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
+        self.stage = f"{self._section}{event['stage']}{counted}"
+        if event["stage"] == "searched":
+            self.searches += 1
+            self.passages += event.get("passages", 0)
+
+    def counts(self) -> str:
+        """Searches, evidence, calls, tokens and cost on one line; calls are omitted when there were none."""
+        parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
+        return " · ".join(parts)
+
+    def paid(self) -> str:
+        """The usage so far, as a suffix of a log line."""
+        paid = self._paid()
+        return f" ({', '.join(paid)})" if paid else ""
+
+    def _paid(self) -> list[str]:
+        used = self._spent()
+        if not used.llm_calls and not used.journal_hits:
+            return []
+        reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
+        parts = [f"{counted(used.llm_calls, 'call')}{reused}", counted(used.input_tokens + used.output_tokens, "token")]
+        return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
+
+
+class LiveRunView:
+    """Renders a `RunView` on a terminal: finished steps scroll, the current state stays below."""
+
+    def __init__(self, view: RunView, console: Console) -> None:
+        from rich.spinner import Spinner
+
+        self._view = view
+        self._console = console
+        self._spinner = Spinner("dots")
+        self._doing = ""
+
+    def show(self, event: ProgressEvent, text: str) -> None:
+        """Render an event; single searches only update the state."""
+        from rich.text import Text
+
+        self._view.take(event)
+        self._doing = text
+        if event["stage"] != "searched":
+            self._console.print(Text(f"  {text}", style="dim"), highlight=False)
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        doing = f"{self._view.stage}: {self._doing}" if self._doing else self._view.stage
+        room = max(20, self._console.width - 4)
+        self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
+        return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))
+
+
+class RunProgress:
+    """Prints the steps of a run; evidence, tokens and citations are not shown."""
+
+    def __init__(self, draw: Callable[[ProgressEvent], None]) -> None:
+        self._draw = draw
+
+    def __call__(self, event: Event) -> None:
+        """Render an event."""
+        if event["kind"] == "stage":
+            self._draw(event)
+
+    def hide(self) -> None:
+        """Hide the view until the next step, to make room for other output."""
+
+
+class LiveProgress(RunProgress):
+    """The same as a live view; `shortened` truncates a text to a width."""
+
+    def __init__(self, view: RunView, console: Console, shortened: Callable[[str, int], str]) -> None:
+        self._console = console
+        self._shortened = shortened
+        self._drawn = LiveRunView(view, console)
+        self._live: Live | None = None
+        super().__init__(self._step)
+
+    def show(self) -> None:
+        """Show the view below what was printed."""
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(self._drawn, console=self._console, refresh_per_second=8, transient=True)
+            self._live.start(refresh=True)
+
+    def hide(self) -> None:
+        """See `RunProgress`."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _step(self, event: ProgressEvent) -> None:
+        self.show()
+        self._drawn.show(event, self._shortened(event["text"], self._console.width))
+
+
+@contextmanager
+def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
+    """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
+
+    `spent` returns the usage so far; it is called several times a second.
+    """
+    from ..api.spending import Usage
+
+    view = RunView(spent or Usage)
+    if not sys.stderr.isatty():
+        yield RunProgress(lambda event: notice(f"  {_shorten(event['text'], 110)}{view.paid()}"))
+        return
+    from rich.console import Console
+
+    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shorten(text, width)))
+    try:
+        progress.show()
+        yield progress
+    finally:
+        progress.hide()
+
+
+class WrappedText:
+    """Writes streamed text in lines of `width` columns, broken between words."""
+
+    def __init__(self, out: TextIO, width: int) -> None:
+        self._out = out
+        self._width = width
+        self._column = 0
+        self._word = ""
+
+    def write(self, text: str) -> None:
+        """Write the complete words of `text`; buffer the last, unfinished one."""
+        for character in text:
+            if character.isspace():
+                self._end_word()
+                if character == "\n":
+                    self._put("\n")
+                elif self._column:
+                    self._word = " "
+            else:
+                self._word += character
+        self._out.flush()
+
+    def end(self) -> None:
+        """Write the last word and end the line."""
+        self._end_word()
+        if self._column:
+            self._put("\n")
+        self._out.flush()
+
+    def _end_word(self) -> None:
+        word, self._word = self._word, ""
+        if self._column and self._column + _columns(word) > self._width:
+            self._put("\n")
+        self._put(word if self._column else word.lstrip())
+
+    def _put(self, text: str) -> None:
+        self._out.write(text)
+        self._column = 0 if text == "\n" else self._column + _columns(text)
+
+
+class AnswerStreamView:
+    """Renders the events of a run, including the draft if `out` is a terminal.
+
+    Args:
+        progress: renders the steps.
+        out: where the draft is written; None hides it.
+        width: columns of `out`.
+    """
+
+    def __init__(self, progress: RunProgress, out: TextIO | None, width: int = 80) -> None:
+        self._progress = progress
+        self._out = out
+        self._width = width
+        self._said: list[str] = []
+        self._text: WrappedText | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Render an event."""
+        if event["kind"] == "token":
+            self._say(event["text"])
+        elif event["kind"] == "restarted":
+            self._end_text()
+            if self._said and self._out is not None:
+                self._out.write("\nThe connection broke off; the answer starts over:\n")
+            self._said.clear()
+        else:
+            if event["kind"] == "stage":
+                self._end_text()
+            self._progress(event)
+
+    def end(self) -> None:
+        """Stop rendering; later output is printed below the draft."""
+        self._end_text()
+        self._progress.hide()
+
+    def _end_text(self) -> None:
+        text, self._text = self._text, None
+        if text is not None:
+            text.end()
+
+    def has_shown(self, record: Mapping[str, Any]) -> bool:
+        """Whether the streamed text equals the answer of `record`."""
+        if self._out is None:
+            return False
+        from ..api.result_views import inert  # which loads all of the citations
+
+        return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
+
+    @property
+    def has_output(self) -> bool:
+        """Whether any part of a draft was shown."""
+        return self._out is not None and bool(self._said)
+
+    def _say(self, text: str) -> None:
+        self._said.append(text)
+        if self._out is None:
+            return
+        if self._text is None:
+            self._progress.hide()
+            self._out.write("\n")
+            self._text = WrappedText(self._out, self._width)
+        self._text.write(printable(text))
+
+
+@contextmanager
+def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
+    """Renders the events of an answer's run; also the draft, if `draft` is set and stdout is a terminal."""
+    # Taken before the live view is there, which would draw what is written to stdout itself.
+    out = sys.stdout if draft and sys.stdout.isatty() else None
+    with section_progress(spent) as progress:
+        view = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)
+        try:
+            yield view
+        finally:
+            view.end()
+
+
+def _columns(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _shorten(text: str, width: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"

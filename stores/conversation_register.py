@@ -1,0 +1,168 @@
+"""The register of conversations, with the full record of each answer.
+
+The state that the next turn needs is in the checkpoints. Answers are stored here, once per turn, so that checkpoints
+stay small and exports do not depend on them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..errors import InputError
+from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
+from .run_register import RESULT, register_citations
+from .tables import Tables, read_rows
+
+CONVERSATIONS: Final = TypedTable(
+    "conversations",
+    ("thread_id",),
+    {
+        "thread_id": NAME,
+        "begun_at": MOMENT,
+        "updated_at": MOMENT,
+        "turns": replace(integer(), source="turns.number"),
+        "title": replace(TEXT, source="turns.asked"),
+    },
+)
+TURNS: Final = TypedTable(
+    "turns",
+    ("thread_id", "number"),
+    {
+        "thread_id": NAME,
+        "number": integer(),
+        "asked": TEXT,
+        "question": TEXT,
+        "answered": FLAG,
+        "answered_at": MOMENT,
+        "record": RESULT,
+    },
+)
+_LISTED: Final = """
+SELECT thread_id, begun_at, updated_at,
+    (SELECT count(*) FROM turns WHERE turns.thread_id = conversations.thread_id) AS turns,
+    coalesce((SELECT asked FROM turns WHERE turns.thread_id = conversations.thread_id ORDER BY number LIMIT 1), '')
+        AS title
+FROM conversations
+"""
+
+
+class UnknownConversationError(InputError):
+    """No conversation has the requested id."""
+
+    default_help = "See '{citeloom} conversations list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """A conversation in the list; `title` is its first question, empty before the first answer."""
+
+    thread_id: str
+    title: str
+    turns: int
+    begun_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
+
+    `answered` is true if it cites anything, even if only passages that may be relevant.
+    """
+
+    number: int
+    asked: str
+    question: str
+    answered: bool
+    answered_at: float
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CitingTurn:
+    """A turn whose answer cites a given paper."""
+
+    thread_id: str
+    number: int
+    asked: str
+    answered_at: float
+
+
+def new_thread_id() -> str:
+    """A unique id for a new conversation."""
+    return f"chat-{secrets.token_hex(6)}"
+
+
+class ConversationRegister:
+    """The conversations of a home; blocking and thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def begin(self, thread_id: str) -> None:
+        """Register a conversation; does nothing if it exists."""
+        now = time.time()
+        with self._tables.transaction() as connection:
+            connection.execute(CONVERSATIONS.insert("ignore"), (thread_id, now, now))
+
+    def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Store a finished turn; idempotent."""
+        now = time.time()
+        row = (thread_id, number, asked, question, int(bool(record["citations"])), now, dump_json(record))
+        with self._tables.transaction() as connection:
+            connection.execute(TURNS.insert("update"), row)
+            register_citations(connection, thread_id, number, record)
+            connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
+
+    def get(self, thread_id: str) -> ConversationEntry:
+        """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
+        found = self._entries(
+            "WHERE substr(thread_id, 1, ?) = ? ORDER BY thread_id = ? DESC LIMIT 2",
+            (len(thread_id), thread_id, thread_id),
+        )
+        if not found or not thread_id:
+            raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
+        if len(found) == 2 and found[0].thread_id != thread_id:
+            raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
+        return found[0]
+
+    def all(self) -> list[ConversationEntry]:
+        """All conversations, most recent first."""
+        return self._entries("ORDER BY updated_at DESC")
+
+    def turns(self, thread_id: str) -> list[KeptTurn]:
+        """The finished turns of a conversation, in order."""
+        return self._turns("WHERE thread_id = ? ORDER BY number", (thread_id,))
+
+    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
+        """The latest finished turn, or the latest that was `answered`."""
+        only = " AND answered = 1" if answered else ""
+        turns = self._turns(f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,))
+        return next(iter(turns), None)
+
+    def citing(self, key: str) -> list[CitingTurn]:
+        """The turns whose answers cite a paper, most recent first."""
+        query = (
+            "SELECT thread_id, number, asked, answered_at FROM turns JOIN cited_papers USING (thread_id, number)"
+            " WHERE key = ? ORDER BY answered_at DESC"
+        )
+        return [CitingTurn(**row) for row in read_rows(self._tables, TURNS, query, (key,))]
+
+    def delete(self, thread_id: str) -> None:
+        """Delete a conversation; its checkpoints are left to the caller."""
+        with self._tables.transaction() as connection:
+            for table in ("cited_papers", "turns", "conversations"):
+                connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+
+    def _entries(self, condition: str, values: Sequence[Any] = ()) -> list[ConversationEntry]:
+        rows = read_rows(self._tables, CONVERSATIONS, f"{_LISTED} {condition}", values)
+        return [ConversationEntry(**row) for row in rows]
+
+    def _turns(self, condition: str, values: Sequence[Any]) -> list[KeptTurn]:
+        query = f"SELECT {', '.join(TURNS.stored)} FROM turns {condition}"
+        with_ids = read_rows(self._tables, TURNS, query, values)
+        return [KeptTurn(**{name: value for name, value in row.items() if name != "thread_id"}) for row in with_ids]

@@ -1,0 +1,213 @@
+"""A home in a folder, which may come from somebody else: it has to hold only the user's own plain files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ...errors import InputError
+from ..home import Home
+
+HOME_NAME: Final = ".citeloom"
+REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
+_REMEDY: Final = "Choose a writable folder with --home or CITELOOM_HOME."
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/fileformat2.html#rollbackjournal
+
+
+class UnsafeHomeError(InputError):
+    """A home was not opened, since it belongs to another user or could redirect writes elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderHome(Home):
+    """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
+
+    root: Path = field()  # else the property of the protocol would be its default
+    copy_of: Path | None = None
+
+    @property
+    def name(self) -> Path:
+        return self.copy_of or self.root
+
+    @property
+    def address(self) -> Path:
+        return self.root
+
+    @property
+    def register_name(self) -> Path:
+        return self.runs
+
+    @property
+    def journal_name(self) -> Path:
+        return self.journal
+
+    @property
+    def added(self) -> Path:
+        return self.root / "added"
+
+    @property
+    def zotero(self) -> Path:
+        return self.root / "zotero"
+
+    @property
+    def chroma(self) -> Path:
+        """Folder of the vector store."""
+        return self.root / "chroma"
+
+    @property
+    def fulltext(self) -> Path:
+        """Folder of the full-text index."""
+        return self.root / "fulltext"
+
+    @property
+    def catalog(self) -> Path:
+        """SQLite file with papers, sections and the state of indexing."""
+        return self.root / "catalog.sqlite"
+
+    @property
+    def journal(self) -> Path:
+        """SQLite file with every completed model call."""
+        return self.root / "journal.sqlite"
+
+    @property
+    def checkpoints(self) -> Path:
+        """SQLite file with the checkpoints of the graphs."""
+        return self.root / "checkpoints.sqlite"
+
+    @property
+    def runs(self) -> Path:
+        """SQLite file with the registers of runs, conversations and written files."""
+        return self.root / "runs.sqlite"
+
+    @property
+    def server(self) -> Path:
+        """SQLite file with the server's unfinished jobs, keys and sessions."""
+        return self.root / "server.sqlite"
+
+    @property
+    def metadata(self) -> Path:
+        """SQLite file with what metadata services said of the papers, and with retractions and corrections."""
+        return self.root / "metadata.sqlite"
+
+    @property
+    def figures(self) -> Path:
+        """Folder with the images of the papers' figures; a private copy reads those of its original."""
+        return (self.copy_of or self.root) / "figures"
+
+    def exists(self) -> bool:
+        return self.catalog.is_file()
+
+    def require_library(self) -> None:
+        self.require_place()
+        if not self.exists():
+            raise InputError(f"{self.root}: holds no library.", help="Create one: {citeloom} ingest PAPERS --bib FILE.")
+
+    def require_place(self) -> None:
+        there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
+        if there.is_file():
+            raise InputError(f"{self.root}: cannot be written ({there} is a file).", help=_REMEDY)
+
+    def prepare(self) -> FolderHome:
+        require_plain_files(self.root)
+        make_folders(self)
+        return self
+
+
+def make_folders(home: Home) -> None:
+    """Create the folders of a home and check that they are writable.
+
+    Raises `InputError` naming the folder; folders created on the way are removed again.
+    """
+    made: list[Path] = []
+    try:
+        for folder in (home.root, home.locks):
+            _make(folder, made)
+        with tempfile.NamedTemporaryFile(dir=home.root, prefix=".write-test-"):
+            pass
+    except OSError as error:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"{home.root}: cannot be written ({reason}).", help=_REMEDY) from error
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    """Create a folder and its parents, recording each that was missing in `made`."""
+    missing = [folder]
+    while not missing[-1].exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        if each.is_dir():
+            continue
+        try:
+            each.mkdir()
+        except FileExistsError:
+            if not each.is_dir():
+                raise NotADirectoryError(20, f"{each} is a file", str(each)) from None
+        else:
+            made.append(each)
+
+
+def nearest_folder() -> Path:
+    """The nearest `.citeloom` in this folder or its parents, else a new one here."""
+    here = Path.cwd()
+    return next((each / HOME_NAME for each in (here, *here.parents) if (each / HOME_NAME).is_dir()), here / HOME_NAME)
+
+
+def require_own(root: Path) -> None:
+    """Raise `UnsafeHomeError` for a home that nobody named and that is a link or belongs to another user."""
+    try:
+        status = root.lstat()
+    except OSError:
+        return  # it does not exist yet
+    named = f"If you trust it, name it: --home {root}, or CITELOOM_HOME in the environment."
+    if stat.S_ISLNK(status.st_mode):
+        raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise UnsafeHomeError(f"{root}: belongs to {_user(status.st_uid)}, not to you.", help=named)
+
+
+def require_plain_files(root: Path) -> None:
+    """Raise `UnsafeHomeError` for a link, pipe or device in a home: writes would go elsewhere, reads might block."""
+    folders = [os.fspath(root)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_symlink():
+                        raise UnsafeHomeError(
+                            f"{entry.path}: is a link to {Path(entry.path).readlink()}.", help=REMOVE_IT
+                        )
+                    elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
+                        raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.", help=REMOVE_IT)
+                    elif entry.name.endswith("-journal") and _names_another_file(Path(entry.path)):
+                        raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.", help=REMOVE_IT)
+        except OSError:
+            continue  # deleted since it was listed, or unreadable: whoever needs it reports that
+
+
+def _names_another_file(journal: Path) -> bool:
+    """Whether a SQLite rollback journal ends with the name of a super-journal, which SQLite deletes on opening the
+    database, whatever file it is. Super-journals are only written for several attached databases, which no home has."""
+    with journal.open("rb") as file:
+        if file.seek(0, os.SEEK_END) < len(_JOURNAL_MAGIC):
+            return False
+        file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
+        return file.read() == _JOURNAL_MAGIC
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"

@@ -1,0 +1,338 @@
+"""The register of runs: the request, status and result of each, and the sentences that the user edited in them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
+from ..documents.safe_files import hash_of_own_file
+from ..errors import InputError
+from ..section_kinds import SECTION_KINDS
+from ..table_columns import (
+    FLAG,
+    MOMENT,
+    NAME,
+    OBJECT,
+    TEXT,
+    TypedTable,
+    choice,
+    dump_json,
+    integer,
+    optional,
+    shaped,
+    strip_nul,
+)
+from .tables import ALL_ROWS, TableConnection, Tables, index_key, read_rows
+
+RunStatus = Literal["running", "paused", "failed", "finished"]
+PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
+PLOTS_KEPT: Final = 86_400.0  # seconds that such a set stays without a run
+
+
+class _Citation(TypedDict):
+    key: str
+    quote: str
+    evidence_id: str
+
+
+class _Result(TypedDict):
+    """What every reader of a finished text relies on; there may be more."""
+
+    text: str
+    citations: list[_Citation]
+    evidence: list[dict[str, Any]]
+    references: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+    usage: dict[str, Any]
+    warnings: list[str]
+
+
+RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
+RUNS: Final = TypedTable(
+    "runs",
+    ("thread_id",),
+    {
+        "thread_id": NAME,
+        "fingerprint": TEXT,
+        "section": choice(*SECTION_KINDS, "paper", "research"),
+        "title": TEXT,
+        "question": TEXT,
+        "plot_sets": TEXT,
+        "request": OBJECT,
+        "library_version": TEXT,
+        "fresh": FLAG,
+        "status": choice(*get_args(RunStatus)),
+        "detail": TEXT,
+        "started_at": MOMENT,
+        "updated_at": MOMENT,
+        "result": optional(RESULT),
+    },
+    number="number",
+    indexes={
+        "runs_by_fingerprint": "(fingerprint, number)",
+        "runs_by_question": "(question, number) WHERE question <> ''",
+        "runs_with_plots": "(number) WHERE plot_sets <> ''",
+    },
+)
+# The papers that a finished run (number 0) or the turn of a conversation cites.
+CITED_PAPERS: Final = TypedTable(
+    "cited_papers",
+    ("thread_id", "number", "key"),
+    {"thread_id": TEXT, "number": integer(), "key": TEXT},
+    indexes={"cited_papers_by_key": "(key)"},
+)
+EDITS: Final = TypedTable(
+    "edits",
+    ("thread_id", "position"),
+    {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},
+)
+_HEAD: Final = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
+_RUN: Final = f"{_HEAD}, fingerprint, request, result"
+
+
+class UnknownRunError(InputError):
+    """No run has the requested id."""
+
+    default_help = "See '{citeloom} runs list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run that begins; `request` holds everything needed to repeat it."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """One run as lists show it."""
+
+    thread_id: str
+    section: str
+    title: str
+    status: RunStatus
+    detail: str
+    library_version: str
+    fresh: bool
+    started_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run of a section; `request` holds everything needed to repeat it."""
+
+    thread_id: str
+    fingerprint: str
+    section: str
+    title: str
+    request: dict[str, Any]
+    library_version: str
+    fresh: bool
+    status: RunStatus
+    detail: str
+    started_at: float
+    updated_at: float
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CitingRun:
+    """A run whose text cites a given paper."""
+
+    thread_id: str
+    section: str
+    title: str
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSentence:
+    """The user's words in place of the sentence at `position`; empty words remove it.
+
+    `checked` is what the check of these words found, empty if they were not checked.
+    """
+
+    position: int
+    text: str
+    checked: dict[str, Any] = field(default_factory=dict)
+    updated_at: float = 0.0
+
+
+class RunRegister:
+    """The runs of a home; blocking and thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def begin(self, run: NewRun) -> RunRecord:
+        """Register a run, or return the existing one with this id."""
+        now = time.time()
+        request = dump_json(run.request)
+        row = (
+            *(run.thread_id, run.fingerprint, run.section, run.title, _lookup_key(run.request.get("question"))),
+            *(" ".join(sorted(set(PLOT_SET.findall(request)))), request, run.library_version, int(run.fresh)),
+            *("running", "", now, now, None),
+        )
+        with self._tables.transaction() as connection:
+            connection.execute(RUNS.insert("ignore"), row)
+        return self.get(run.thread_id)
+
+    def mark(
+        self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
+    ) -> None:
+        """Update the status of a run; None leaves the result unchanged."""
+        written = None if result is None else dump_json(result)
+        with self._tables.transaction() as connection:
+            connection.execute(
+                "UPDATE runs SET status = ?, detail = ?, updated_at = ?, result = coalesce(?, result)"
+                " WHERE thread_id = ?",
+                (status, detail, time.time(), written, thread_id),
+            )
+            if result is not None:
+                register_citations(connection, thread_id, 0, result)
+
+    def get(self, thread_id: str) -> RunRecord:
+        """The run with this id or unique id prefix; raises `UnknownRunError`."""
+        runs = self._runs(
+            "WHERE substr(thread_id, 1, ?) = ? ORDER BY thread_id = ? DESC LIMIT 2",
+            (len(thread_id), thread_id, thread_id),
+        )
+        if not runs or not thread_id:
+            raise UnknownRunError(f"There is no run {thread_id!r}.")
+        if len(runs) == 2 and runs[0].thread_id != thread_id:
+            raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
+        return runs[0]
+
+    def latest(self, fingerprint: str) -> RunRecord | None:
+        """The most recently started run with this fingerprint."""
+        return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", (fingerprint,))), None)
+
+    def latest_about(self, question: str) -> RunRecord | None:
+        """The most recently started run of a question, whatever its library and settings."""
+        if not (wanted := _lookup_key(question)):
+            return None
+        runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", (wanted,))
+        return next(iter(runs), None)
+
+    def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
+        """The runs without their requests and results, most recent first; all of them without a limit."""
+        query = f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?"
+        rows = read_rows(self._tables, RUNS, query, (ALL_ROWS if limit is None else limit, offset))
+        return [RunHead(**row) for row in rows]
+
+    def count(self) -> int:
+        """The number of runs."""
+        if not self._tables.exist():
+            return 0
+        with self._tables.transaction() as connection:
+            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+    def all(self) -> list[RunRecord]:
+        """All runs with their results, most recent first."""
+        return self._runs("ORDER BY updated_at DESC")
+
+    def citing(self, key: str) -> list[CitingRun]:
+        """The finished runs whose text cites a paper, most recent first."""
+        query = (
+            "SELECT thread_id, section, title, updated_at FROM runs"
+            " WHERE thread_id IN (SELECT thread_id FROM cited_papers WHERE key = ?) ORDER BY updated_at DESC"
+        )
+        return [CitingRun(**row) for row in read_rows(self._tables, RUNS, query, (key,))]
+
+    def plot_sets(self) -> set[str]:
+        """The sets of uploaded plots that runs name, from the index of the runs that have any."""
+        rows = read_rows(self._tables, RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
+        return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
+
+    def delete(self, thread_id: str) -> None:
+        """Delete a run; its checkpoints are left to the caller."""
+        with self._tables.transaction() as connection:
+            for table in ("cited_papers", "runs"):
+                connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+
+    def _runs(self, condition: str, values: Sequence[Any] = ()) -> list[RunRecord]:
+        rows = read_rows(self._tables, RUNS, f"SELECT {_RUN} FROM runs {condition}", values)
+        return [RunRecord(**row) for row in rows]
+
+
+def _lookup_key(question: Any) -> str:
+    return index_key(strip_nul(question)) if isinstance(question, str) else ""
+
+
+def register_citations(connection: TableConnection, thread_id: str, number: int, record: Mapping[str, Any]) -> None:
+    """Store which papers a finished text cites, in place of those that it cited before."""
+    connection.execute("DELETE FROM cited_papers WHERE thread_id = ? AND number = ?", (thread_id, number))
+    connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in _cited_keys(record)])
+
+
+def _cited_keys(record: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(strip_nul(citation["key"]) for citation in record.get("citations", ()))
+
+
+class EditedSentences:
+    """The sentences that a user rewrote in finished runs, whose stored texts never change; blocking and thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def of(self, thread_id: str) -> list[EditedSentence]:
+        """The edited sentences of a run, in the order of the text."""
+        query = "SELECT thread_id, position, text, checked, updated_at FROM edits WHERE thread_id = ? ORDER BY position"
+        rows = read_rows(self._tables, EDITS, query, (thread_id,))
+        return [EditedSentence(row["position"], row["text"], row["checked"], row["updated_at"]) for row in rows]
+
+    def keep(self, thread_id: str, edit: EditedSentence) -> None:
+        """Store an edited sentence in place of an earlier one at its position."""
+        with self._tables.transaction() as connection:
+            row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())
+            connection.execute(EDITS.insert("update"), row)
+
+    def withdraw(self, thread_id: str, position: int) -> bool:
+        """Return to the sentence of the run; false if it was not edited."""
+        with self._tables.transaction() as connection:
+            gone = connection.execute("DELETE FROM edits WHERE thread_id = ? AND position = ?", (thread_id, position))
+            return bool(gone.rowcount > 0)
+
+    def forget(self, thread_id: str) -> None:
+        """Delete all edits of a run."""
+        with self._tables.transaction() as connection:
+            connection.execute("DELETE FROM edits WHERE thread_id = ?", (thread_id,))
+
+
+WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})
+
+
+class WrittenFiles:
+    """The hashes of a home; without its tables none are known. Blocking and thread-safe."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self._tables = tables
+
+    def note(self, contents: Collection[bytes]) -> None:
+        """Store the hashes of contents that are about to be written."""
+        if self._tables is None:
+            return
+        rows = [(hashlib.sha256(content).hexdigest(), time.time()) for content in contents]
+        with self._tables.transaction() as connection:
+            connection.executemany(WRITTEN.insert("ignore"), rows)
+
+    def has(self, file: Path) -> bool:
+        """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
+        if self._tables is None or not self._tables.exist() or (found := hash_of_own_file(file)) is None:
+            return False
+        with self._tables.transaction() as connection:
+            return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None

@@ -1,0 +1,365 @@
+"""The jobs of a library's servers with their events, and idempotency keys, in a folder as in PostgreSQL.
+
+A job belongs to the server that its row names, for as long as that server has a row in `servers`. In a folder there is
+one server, which replaces that row when it starts; what its predecessor left is then orphaned. Only where servers share
+their jobs are events stored, in batches, and deleted a while after the end of their job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, get_args
+
+from typing_extensions import TypedDict
+
+from ..table_columns import FLAG, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
+from .tables import TableConnection, Tables, read_rows
+
+JobKind = Literal["run", "turn", "ingest"]
+JobState = Literal["waiting", "working", "finished", "paused", "failed"]
+ACTIVE: frozenset[JobState] = frozenset({"waiting", "working"})
+JOB_KIND: Final = choice(*get_args(JobKind))
+JOB_STATE: Final = choice(*get_args(JobState))
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """A job that was started; `request` is all it needs to be started again."""
+
+    id: str
+    kind: JobKind
+    request: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobEntry:
+    """A job as it is registered; `epoch` is that of its events."""
+
+    order: JobOrder
+    epoch: str
+    state: JobState
+    events: int = 0
+
+    @property
+    def active(self) -> bool:
+        """True while it waits or works."""
+        return self.state in ACTIVE
+
+    def record(self) -> dict[str, Any]:
+        """The state as JSON."""
+        return {"id": self.order.id, "kind": self.order.kind, "state": self.state, "events": self.events}
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Consecutive events of a job, each its name and its data as JSON; the first has the number `first`."""
+
+    job_id: str
+    epoch: str
+    first: int
+    events: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """The events of a job that a reader has not seen, and the job's state; of another epoch all that are there."""
+
+    epoch: str
+    state: JobState
+    events: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """The request that an idempotency key was first used for, and the order of its job once that was started."""
+
+    request: str
+    order: dict[str, Any] | None
+
+
+class _Order(TypedDict):
+    id: str
+    kind: JobKind
+    request: dict[str, Any]
+
+
+SERVERS: Final = TypedTable("servers", ("id",), {"id": TEXT})
+# `epoch` tells the events of one attempt from those of the next, `moves` counts servers that died.
+JOBS: Final = TypedTable(
+    "server_jobs",
+    ("id",),
+    {"id": TEXT, "kind": JOB_KIND, "request": OBJECT, "server": TEXT, "epoch": TEXT, "state": JOB_STATE}
+    | {"started_at": NUMBER, "ended_at": optional(NUMBER), "stop_requested": FLAG, "moves": integer()},
+    indexes={"server_jobs_unfinished": "(server) WHERE ended_at IS NULL"},
+)
+# Events in batches: a JSON array of names and data, the first of which has the number `first`.
+EVENTS: Final = TypedTable(
+    "server_events",
+    ("job", "epoch", "first"),
+    {"job": TEXT, "epoch": TEXT, "first": integer(), "size": integer()}
+    | {"events": shaped("names and data", list[tuple[str, str]])},
+)
+KEYS: Final = TypedTable(
+    "request_keys",
+    ("key",),
+    {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(shaped("an order", _Order, as_record=False))}
+    | {"claimed_at": NUMBER},
+)
+KEPT: Final = 15 * 60  # seconds after the end of a job
+_KEY_AGE: Final = 86_400  # seconds
+_MOST_MOVES: Final = 5  # servers that a job may see dying, since it may be what ends them
+_GONE: Final = "NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = server_jobs.server)"
+
+
+def forget_job(tables: Tables, job_id: str, *, shared: bool) -> None:
+    """Delete a job with its events and the keys of the requests that began it, unless another server works on it."""
+    if not tables.exist():
+        return
+    deletable = f"ended_at IS NOT NULL OR {_GONE}" if shared else "1 = 1"
+    started = dump_json({"id": job_id}).removesuffix("}") + ","  # as `dump_json` begins an order
+    with tables.transaction() as connection:
+        connection.execute(f"DELETE FROM server_jobs WHERE id = ? AND ({deletable})", (job_id,))
+        connection.execute("DELETE FROM request_keys WHERE substr(job, 1, ?) = ?", (len(started), started))
+        _delete_stray_events(connection)
+
+
+def unfinished_jobs(tables: Tables) -> set[str]:
+    """The ids of the jobs that a server works on, or that one will resume."""
+    rows = read_rows(tables, JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")
+    return {row["id"] for row in rows}
+
+
+def _delete_stray_events(connection: TableConnection) -> None:
+    connection.execute("DELETE FROM server_events WHERE job NOT IN (SELECT id FROM server_jobs)")
+
+
+class UnregisteredJobs:
+    """Jobs that end with their process and are resumed by asking again; no other server knows of them."""
+
+    shared = False
+
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        return None
+
+    def append(self, batches: Sequence[EventBatch]) -> None: ...
+
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None: ...
+
+    def entry(self, job_id: str) -> JobEntry | None:
+        return None
+
+    def entries(self) -> list[JobEntry]:
+        return []
+
+    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        return None
+
+    def request_stop(self, job_id: str) -> None: ...
+
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        return []
+
+    def release(self, job_id: str) -> None: ...
+
+
+class RegisteredJobs:
+    """The register of jobs as one `server` uses it; `notify` tells the other servers of a job, where there are any."""
+
+    def __init__(
+        self, tables: Tables, server: str, notify: Callable[[TableConnection, str], None] | None = None
+    ) -> None:
+        self._tables = tables
+        self._server = server
+        self._notify_others = notify
+        self.shared = notify is not None
+
+    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        now = self._tables.now
+        begin = (
+            "INSERT INTO server_jobs (id, kind, request, server, epoch, state, started_at, stop_requested, moves)"
+            f" VALUES (?, ?, ?, ?, ?, 'working', {now}, 0, 0)"
+            " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, request = excluded.request, epoch = excluded.epoch,"
+            " moves = CASE WHEN server_jobs.ended_at IS NULL THEN server_jobs.moves ELSE 0 END,"
+            " stop_requested = CASE WHEN server_jobs.ended_at IS NULL THEN server_jobs.stop_requested ELSE 0 END,"
+            f" server = excluded.server, state = 'working', started_at = {now}, ended_at = NULL"
+            f" WHERE server_jobs.ended_at IS NOT NULL OR server_jobs.server = excluded.server OR {_GONE} RETURNING 1"
+        )
+        row = (order.id, order.kind, dump_json(order.request), self._server, epoch)
+        with self._tables.transaction() as connection:
+            if connection.execute(begin, row).fetchone() is not None:
+                connection.execute("DELETE FROM server_events WHERE job = ? AND epoch <> ?", (order.id, epoch))
+                if key:
+                    _settle(connection, key, asdict(order))
+                self._notify(connection, [order.id])
+                return None
+            found = _entries(connection, "WHERE id = ?", (order.id,))
+        return found[0] if found else self.begin(order, epoch, key)  # it was deleted in between
+
+    def append(self, batches: Sequence[EventBatch]) -> None:
+        if not self.shared:
+            return
+        with self._tables.transaction() as connection:
+            for batch in batches:
+                self._store(connection, batch)
+            self._notify(connection, [batch.job_id for batch in batches])
+
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        own = "id = ? AND server = ? AND ended_at IS NULL"
+        with self._tables.transaction() as connection:
+            if not self.shared:
+                connection.execute(f"DELETE FROM server_jobs WHERE {own}", (job_id, self._server))
+                return
+            if last.events:
+                self._store(connection, last)
+            ended = f"state = ?, ended_at = {self._tables.now}, stop_requested = 0"
+            connection.execute(f"UPDATE server_jobs SET {ended} WHERE {own}", (state, job_id, self._server))
+            self._notify(connection, [job_id])
+
+    def entry(self, job_id: str) -> JobEntry | None:
+        return next(iter(self._shared_entries("WHERE id = ?", (job_id,))), None)
+
+    def entries(self) -> list[JobEntry]:
+        return self._shared_entries("ORDER BY started_at")
+
+    def _shared_entries(self, condition: str, values: Sequence[Any] = ()) -> list[JobEntry]:
+        if not self.shared:
+            return []
+        with self._tables.transaction() as connection:
+            return _entries(connection, condition, values)
+
+    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        if not self.shared:
+            return None
+        with self._tables.transaction() as connection:
+            query = "SELECT id, epoch, state FROM server_jobs WHERE id = ?"
+            jobs = JOBS.records(connection.execute(query, (job_id,)))
+            if not jobs:
+                return None
+            current = jobs[0]["epoch"]
+            query = "SELECT * FROM server_events WHERE job = ? AND epoch = ? AND first >= ? ORDER BY first"
+            batches = EVENTS.records(connection.execute(query, (job_id, current, seen if current == epoch else 0)))
+        return EventPage(current, jobs[0]["state"], [event for batch in batches for event in batch["events"]])
+
+    def request_stop(self, job_id: str) -> None:
+        if self.shared:
+            with self._tables.transaction() as connection:
+                connection.execute(
+                    "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL", (job_id,)
+                )
+                self._notify(connection, [job_id])
+
+    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        let_go = f"server = ? AND id NOT IN ({', '.join('?' * (len(busy) + 1))})"
+        claim = (
+            "UPDATE server_jobs SET server = ?, moves = moves + CASE WHEN server IN ('', ?) THEN 0 ELSE 1 END"
+            f" WHERE id IN (SELECT id FROM server_jobs WHERE ended_at IS NULL AND ({_GONE} OR ({let_go}))"
+            f" ORDER BY started_at LIMIT ?{self._tables.skip_locked}) RETURNING id, kind, request, moves, started_at"
+        )
+        claimed: list[JobOrder] = []
+        with self._tables.transaction() as connection:
+            values = (self._server, self._server, self._server, "", *busy, most)
+            rows = JOBS.records(connection.execute(claim, values))
+            for row in sorted(rows, key=lambda row: float(row["started_at"])):
+                if self.shared and row["moves"] > _MOST_MOVES:
+                    connection.execute(
+                        f"UPDATE server_jobs SET state = 'failed', ended_at = {self._tables.now} WHERE id = ?",
+                        (row["id"],),
+                    )
+                else:
+                    claimed.append(JobOrder(row["id"], row["kind"], row["request"]))
+        return claimed
+
+    def release(self, job_id: str) -> None:
+        with self._tables.transaction() as connection:
+            connection.execute(
+                "UPDATE server_jobs SET server = '' WHERE id = ? AND server = ? AND ended_at IS NULL",
+                (job_id, self._server),
+            )
+
+    def release_all(self) -> None:
+        """Leave all unfinished jobs to the other servers."""
+        with self._tables.transaction() as connection:
+            connection.execute(
+                "UPDATE server_jobs SET server = '' WHERE server = ? AND ended_at IS NULL", (self._server,)
+            )
+
+    def stop_requests(self, connection: TableConnection) -> list[str]:
+        """The jobs of this server that another was asked to stop."""
+        requested = "server = ? AND ended_at IS NULL AND stop_requested = 1"
+        rows = connection.execute(f"SELECT id FROM server_jobs WHERE {requested}", (self._server,))
+        return [row[0] for row in rows.fetchall()]
+
+    def orphaned(self, connection: TableConnection) -> bool:
+        """Whether there are unfinished jobs whose server is gone."""
+        found = connection.execute(f"SELECT 1 FROM server_jobs WHERE ended_at IS NULL AND {_GONE} LIMIT 1")
+        return found.fetchone() is not None
+
+    def clean(self, connection: TableConnection) -> None:
+        """Delete the jobs that ended a while ago, with their events."""
+        connection.execute(f"DELETE FROM server_jobs WHERE ended_at < {self._tables.now} - {KEPT}")
+        _delete_stray_events(connection)
+
+    def _store(self, connection: TableConnection, batch: EventBatch) -> None:
+        """Store events, unless the job is not this server's any more."""
+        owned = "SELECT 1 FROM server_jobs WHERE id = ? AND server = ? AND epoch = ? AND ended_at IS NULL"
+        if connection.execute(owned, (batch.job_id, self._server, batch.epoch)).fetchone() is not None:
+            events = dump_json(list(batch.events))
+            connection.execute(EVENTS.insert(), (batch.job_id, batch.epoch, batch.first, len(batch.events), events))
+
+    def _notify(self, connection: TableConnection, jobs: Iterable[str]) -> None:
+        if self._notify_others is not None:
+            for job_id in dict.fromkeys(jobs):
+                self._notify_others(connection, job_id)
+
+
+def _entries(connection: TableConnection, condition: str, values: Sequence[Any] = ()) -> list[JobEntry]:
+    query = f"SELECT id, kind, request, epoch, state FROM server_jobs {condition}"
+    sizes = "SELECT size FROM server_events WHERE job = ? AND epoch = ?"
+    entries = []
+    for row in JOBS.records(connection.execute(query, values)):
+        batches = EVENTS.records(connection.execute(sizes, (row["id"], row["epoch"])))
+        order = JobOrder(row["id"], row["kind"], row["request"])
+        entries.append(JobEntry(order, row["epoch"], row["state"], sum(batch["size"] for batch in batches)))
+    return entries
+
+
+def _settle(connection: TableConnection, key: str, order: dict[str, Any]) -> None:
+    connection.execute("UPDATE request_keys SET job = ? WHERE key = ?", (dump_json(order), key))
+
+
+class RequestKeys:
+    """Idempotency keys, kept for a day; a claim ends with its `server` unless it was settled. Blocking, thread-safe."""
+
+    def __init__(self, tables: Tables, server: str) -> None:
+        self._tables = tables
+        self._server = server
+
+    def claim(self, key: str, request: str) -> KeyUse | None:
+        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        now = self._tables.now
+        claim = (
+            f"INSERT INTO request_keys (key, request, server, claimed_at) VALUES (?, ?, ?, {now})"
+            f" ON CONFLICT (key) DO UPDATE SET server = excluded.server, claimed_at = {now}"
+            " WHERE request_keys.job IS NULL AND request_keys.request = excluded.request"
+            " AND NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = request_keys.server) RETURNING 1"
+        )
+        with self._tables.transaction() as connection:
+            connection.execute(f"DELETE FROM request_keys WHERE claimed_at < {now} - {_KEY_AGE}")
+            if connection.execute(claim, (key, request, self._server)).fetchone() is not None:
+                return None
+            query = "SELECT key, request, job FROM request_keys WHERE key = ?"
+            found = KEYS.records(connection.execute(query, (key,)))
+        if not found:  # it was released in between
+            return self.claim(key, request)
+        return KeyUse(found[0]["request"], found[0]["job"])
+
+    def commit(self, key: str, order: dict[str, Any]) -> None:
+        """Store the order of the job that was started under a claimed key."""
+        with self._tables.transaction() as connection:
+            _settle(connection, key, order)
+
+    def release(self, key: str) -> None:
+        """Forget a claimed key whose request was refused."""
+        with self._tables.transaction() as connection:
+            connection.execute("DELETE FROM request_keys WHERE key = ? AND server = ?", (key, self._server))

@@ -1,0 +1,307 @@
+"""Brings Zotero's items into the library as papers, and takes out those that Zotero no longer has.
+
+Nothing is written to Zotero. What did not change is not read again, and a sync that was killed continues when it is
+given again: the state names its papers before they are ingested, and finished papers are in the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..documents.bibliography import Refusal, parse_bibliography
+from ..documents.chunking import CHUNKING_VERSION
+from ..documents.figures import FIGURES_VERSION
+from ..documents.safe_files import replace_file
+from ..documents.sandbox import in_thread, raise_if_stopped
+from ..errors import InputError
+from ..ingestion.indexing import OnEvent
+from ..ingestion.ingest import ingest_sources, remove_all
+from ..ingestion.ingest_events import IngestReport
+from ..ingestion.langchain_documents import SourcePaper
+from ..ingestion.reading import READING_VERSION, ConvertedFiles, PdfReading
+from ..ingestion.sources import Sources, read_as
+from ..metadata.citation_keys import KeyPattern
+from ..models.http.limiter import Clock
+from ..settings.config import Settings
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.library import Library
+from .attachment_files import FilePlaces
+from .sync_plan import SyncInput, SyncPlan, WantedPaper, foreign_keys, make_sync_plan, recognize_papers
+from .sync_state import SyncState, read_state, write_state
+from .zotero_records import ZoteroError
+from .zotero_source import (
+    OnNotice,
+    ZoteroReading,
+    ZoteroRequest,
+    find_scopes,
+    linked_folder,
+    read_zotero,
+    scope_members,
+    select_items,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """The result of a sync; with `ingested` None, what one would do."""
+
+    reading: ZoteroReading
+    items: int
+    plan: SyncPlan
+    ingested: IngestReport | None
+    added: Sequence[str]
+    updated: Sequence[str]
+    unchanged: int
+    abstract_only: Sequence[str]
+    seconds: float
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """Items and files that could not be taken, with reasons."""
+        return (*self.plan.refused, *(self.ingested.refused if self.ingested else ()))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was left out or chosen otherwise than one might expect."""
+        return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
+
+    @property
+    def changes(self) -> int:
+        """How many papers of the library changed."""
+        return len(self.added) + len(self.updated) + len(self.plan.removed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as printed by `sync zotero --json`."""
+        plan = self.plan
+        renamed = {one.now for one in plan.removed}
+        return {
+            "source": self.reading.source,
+            "library": self.reading.library.name,
+            "items": self.items,
+            "dry_run": self.ingested is None,
+            "added": [key for key in self.added if key not in renamed],
+            "updated": list(self.updated),
+            "unchanged": self.unchanged,
+            "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
+            "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
+            "abstract_only": list(self.abstract_only),
+            "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
+            "chunks_embedded": self.ingested.chunks_embedded if self.ingested else 0,
+            "refused": [{"path": item.path, "reason": item.reason} for item in self.refused],
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+async def sync_reading(
+    library: Library,
+    settings: Settings,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    *,
+    dry_run: bool = False,
+    on_event: OnEvent | None = None,
+    on_wait: Callable[[str], None] | None = None,
+) -> SyncReport:
+    """Make the library hold what was read of Zotero; with `dry_run`, only plan it.
+
+    Raises `InputError` before any change for an unknown collection, a setting or a damaged state, and any error of the
+    embedding model, with finished papers kept.
+    """
+    began = time.perf_counter()
+    linked = await linked_folder(settings)
+    async with backend_of(library.home).run_lock("sync-zotero", on_wait):
+        state = await asyncio.to_thread(read_state, library.home)
+        given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
+        plan = await in_thread(make_sync_plan, given)
+        ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
+    keys = [paper.key for paper in plan.changed]
+    by_abstract = _by_abstract(library)
+    return SyncReport(
+        reading,
+        len(given.items),
+        plan,
+        ingested,
+        added=ingested.added if ingested else [key for key in keys if key not in given.papers],
+        updated=ingested.updated if ingested else [key for key in keys if key in given.papers],
+        unchanged=len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        abstract_only=[
+            paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
+        ],
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _make_input(
+    library: Library,
+    settings: Settings,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    state: SyncState,
+    linked: Path | None,
+) -> SyncInput:
+    scopes = find_scopes(request.collections, reading.content)
+    earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
+    members = scope_members(scopes | earlier, reading.content)
+    keys = frozenset().union(*(members[scope] for scope in scopes))
+    items = select_items(keys, reading.content)
+    papers = {paper.key: paper for paper in library.papers()}
+    pages = library.home.zotero.resolve()
+    there = recognize_papers(papers, items, reading.content, reading.library, pages)
+    state = SyncState({**there, **state.papers})
+    reading_pdf = f"{settings.ocr}:{settings.ocr_languages}"
+    versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
+    how = f"{reading_pdf}:{versions}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    return SyncInput(
+        content=reading.content,
+        library=reading.library,
+        scopes=scopes,
+        members=members,
+        items=items,
+        papers=papers,
+        foreign=foreign_keys(papers, state),
+        state=state,
+        places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
+        pattern=KeyPattern(settings.citation_key),
+        pages=pages,
+        reading=how,
+        prune=request.prune,
+    )
+
+
+async def _carry_out(
+    library: Library, settings: Settings, state: SyncState, plan: SyncPlan, on_event: OnEvent | None
+) -> IngestReport:
+    """Ingest what changed, remove what is gone, and remember both."""
+    home = library.home
+    if not plan.changed and not plan.removed:
+        if plan.state != state:
+            await asyncio.to_thread(write_state, home, plan.state)
+        return IngestReport((), (), (), (), 0, (), (), 0.0)
+    await asyncio.to_thread(_prepare, library, plan)
+    sources = await in_thread(_read_papers, library, plan.changed, settings)
+    report = await ingest_sources(
+        library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
+    )
+    by_file = {str(paper.source): paper.key for paper in plan.changed}
+    refused = {by_file[item.path]: item.reason for item in report.refused if item.path in by_file}
+    # After the ingest: the passages of a renamed paper have given their vectors to its new key by now.
+    removed = [paper.key for paper in plan.removed]
+    if removed:
+        await remove_all(library, removed, on_event=on_event)
+    await asyncio.to_thread(_delete_pages, library)
+    await asyncio.to_thread(_remember, library, plan, refused)
+    return report
+
+
+def _prepare(library: Library, plan: SyncPlan) -> None:
+    """Write the state with the papers to come, and the pages of those without a file; raises `InputError`."""
+    write_state(library.home, plan.state)
+    try:
+        for paper in plan.changed:
+            if paper.file is None:
+                replace_file(paper.page_path, paper.page.encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"{paper.page_path}: cannot be written ({error.strerror}).") from error
+
+
+def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
+    """Read the files of the papers, or the abstract where a file is refused; blocks."""
+    kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
+    by_file = library.records().keys() - _by_abstract(library)
+    found: list[SourcePaper] = []
+    refused: list[Refusal] = []
+    warnings: list[str] = []
+    for wanted in papers:
+        raise_if_stopped()
+        parsed = parse_bibliography(wanted.entry, source=wanted.item)
+        entry = parsed.papers.get(wanted.key)
+        if entry is None:
+            reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
+            refused.append(Refusal(str(wanted.source), reason))
+            continue
+        read = read_as(wanted.source, entry, kept, pdf)
+        if isinstance(read, Refusal):
+            falls_back = wanted.file is not None and bool(wanted.page) and wanted.key not in by_file
+            reason = f"{read.reason}; only the abstract is indexed" if falls_back else read.reason
+            refused.append(Refusal(str(wanted.source), reason))
+            if not falls_back:
+                continue
+            replace_file(wanted.page_path, wanted.page.encode("utf-8"))
+            read = read_as(wanted.page_path, entry, kept, pdf)
+        if isinstance(read, Refusal):
+            continue
+        source, notices = read
+        found.append(replace(source, note=wanted.note, folder=None))
+        warnings += notices
+    return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
+
+
+def _by_abstract(library: Library) -> set[str]:
+    """The papers that were read from a page with their abstract."""
+    pages = library.home.zotero.resolve()
+    return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
+
+
+def _delete_pages(library: Library) -> None:
+    """Delete the pages that no paper is read from any more; Zotero's files stay."""
+    in_use = {paper.source for paper in library.papers()}
+    for page in library.home.zotero.resolve().glob("*.md"):
+        if str(page) not in in_use:
+            page.unlink(missing_ok=True)
+
+
+def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> None:
+    """Write the state of a finished sync."""
+    papers = plan.state.papers
+    for removed in plan.removed:
+        papers.pop(removed.key, None)
+    there = library.records()
+    for wanted in plan.changed:
+        file = wanted.file.stamp if wanted.file else ""
+        why = refused.get(wanted.key, "")
+        if wanted.key in there or why:
+            papers[wanted.key] = replace(papers[wanted.key], stamp=wanted.stamp, file=file, refused=why)
+    write_state(library.home, plan.state)
+
+
+async def watch_zotero(
+    settings: Settings,
+    home: Home,
+    request: ZoteroRequest,
+    sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
+    clock: Clock,
+    on_notice: OnNotice,
+) -> None:
+    """Look at Zotero every `zotero_seconds`, and sync what changed; ends only by cancellation or an error.
+
+    A Zotero that cannot be read, such as one that was closed, is named once, and looked at again.
+    """
+    known, problem = "", ""
+
+    def notice_once(text: str) -> None:
+        nonlocal problem
+        if text != problem:
+            on_notice(text)
+        problem = text
+
+    while True:
+        try:
+            state = await asyncio.to_thread(read_state, home)
+            if await asyncio.to_thread(state.file_changed):
+                known = ""
+            reading = await read_zotero(settings, request, known=known, on_notice=notice_once)
+        except ZoteroError as error:
+            notice_once(str(error))
+            reading, known = None, ""
+        if reading is not None:
+            report = await sync(reading)
+            # With a file missing, it may come without any change in Zotero.
+            known = "" if report.plan.file_missing else reading.content.version
+        await clock.sleep(settings.zotero_seconds)
