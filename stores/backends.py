@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from .run_register import EditedSentences, RunRegister, WrittenFiles
 from .server_jobs import EventBatch, EventPage, JobEntry, JobOrder, JobState, RequestKeys
 from .server_sessions import RecentEndings, SignInSessions
 from .store_protocols import LibraryStores, PaperCatalog
+from .tables import Tables
 
 
 class Checkpoints(Protocol):
@@ -288,6 +290,26 @@ class ServerRegistry(Protocol):
     def leave(self) -> None:
         """Leave; unfinished jobs are taken up by another server, or by the next one."""
         ...
+
+
+class RegisterBackend(ABC):
+    """The registers of a home, which are the same over the tables of every backend."""
+
+    @abstractmethod
+    def _run_tables(self) -> Tables:
+        """The tables of runs, conversations and written files."""
+
+    def runs(self) -> RunRegister:
+        return RunRegister(self._run_tables())
+
+    def edited_sentences(self) -> EditedSentences:
+        return EditedSentences(self._run_tables())
+
+    def conversations(self) -> ConversationRegister:
+        return ConversationRegister(self._run_tables())
+
+    def written_files(self) -> WrittenFiles:
+        return WrittenFiles(self._run_tables())
 
 
 def backend_of(home: Home) -> Backend:

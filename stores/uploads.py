@@ -1,4 +1,7 @@
-"""Uploaded files in a folder: each upload has a folder of its own inside the home."""
+"""Uploaded files: each upload has a folder of its own, which PostgreSQL shares with other computers.
+
+In the database they are stored in parts of a mebibyte; the folder on each computer then holds copies of them.
+"""
 
 from __future__ import annotations
 

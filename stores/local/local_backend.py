@@ -14,12 +14,11 @@ from ...documents import chunk_id
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
-from ..backends import Checkpoints, Listener
-from ..conversation_register import ConversationRegister
+from ..backends import Checkpoints, Listener, RegisterBackend
 from ..home_tables import SERVER_TABLES
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..run_register import PLOT_SET, PLOTS_KEPT
 from ..search_records import PaperRecords
 from ..server_jobs import SERVERS, RegisteredJobs, RequestKeys, forget_job, unfinished_jobs
 from ..server_sessions import SESSIONS_REMEDY, RecentEndings, SignInSessions
@@ -76,7 +75,7 @@ class LocalStores:
         self.catalog.close()
 
 
-class LocalBackend:
+class LocalBackend(RegisterBackend):
     """A home in a folder."""
 
     def __init__(self, home: FolderHome) -> None:
@@ -94,17 +93,8 @@ class LocalBackend:
     def journal_database(self) -> JournalFile:
         return JournalFile(self._home.journal)
 
-    def runs(self) -> RunRegister:
-        return RunRegister(run_tables(self._home.runs))
-
-    def edited_sentences(self) -> EditedSentences:
-        return EditedSentences(run_tables(self._home.runs))
-
-    def conversations(self) -> ConversationRegister:
-        return ConversationRegister(run_tables(self._home.runs))
-
-    def written_files(self) -> WrittenFiles:
-        return WrittenFiles(run_tables(self._home.runs))
+    def _run_tables(self) -> FileTables:
+        return run_tables(self._home.runs)
 
     def plots(self) -> LocalUploads:
         return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)

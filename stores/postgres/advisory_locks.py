@@ -52,10 +52,14 @@ class DatabaseWriterLock:
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
-        with _closed_after(self._database) as connection:
+        with contextlib.closing(self._database.connect(autocommit=True)) as connection:
             with self._database.named_errors():
                 held = taken(connection, _WRITER)
-            yield held
+            try:
+                yield held
+            finally:
+                with contextlib.suppress(CiteloomError), self._database.named_errors():
+                    free(connection, _WRITER)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
@@ -65,15 +69,6 @@ class DatabaseWriterLock:
 
         async with _held(self._database, _WRITER, tell):
             yield
-
-
-@contextlib.contextmanager
-def _closed_after(database: Database) -> Iterator[Any]:
-    connection = database.connect(autocommit=True)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 @contextlib.asynccontextmanager
@@ -89,7 +84,16 @@ async def _held(database: Database, name: str, tell: Callable[[], Any]) -> Async
                 await asyncio.sleep(_POLL_SECONDS)
         yield
     finally:
-        await asyncio.shield(connection.close())
+        await asyncio.shield(_release(connection))
+
+
+async def _release(connection: Any) -> None:
+    """Free the locks and close: the server learns of a closed connection only later."""
+    from psycopg import Error
+
+    with contextlib.suppress(Error):  # of a connection that is lost, and its locks with it
+        await connection.execute("SELECT pg_advisory_unlock_all()")
+    await connection.close()
 
 
 async def _try(connection: Any, name: str) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .database import Database, DatabaseError, SeenRevision, revise
+from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
 
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
@@ -94,12 +93,11 @@ class _Papers:
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
-class PostgresWords:
+class PostgresWords(PooledTables):
     """The words of all chunks; thread-safe."""
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        self._database = database
-        self._pool = pool
+        super().__init__(database, pool)
         self._seen = seen
         self._papers: _Papers | None = None
 
@@ -109,12 +107,8 @@ class PostgresWords:
     def exists(self) -> bool:
         return True
 
-    def _connection(self) -> AbstractContextManager[Any]:
-        return self._database.leased(self._pool)
-
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return list(connection.execute(query, values, binary=True).fetchall())
+        return self.rows(query, values, binary=True)
 
     def create(self) -> None:
         with self._connection() as connection, connection.transaction():

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from ...errors import ConfigurationError, InputError, PausedError
 from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
-from ...table_columns import WrongValueError, strip_nul
+from ...table_columns import TypedTable, WrongValueError, strip_nul
 from ..home_tables import HomeTable
 
 if TYPE_CHECKING:
@@ -276,6 +276,27 @@ def _text_context() -> Any:
     for kind in ("StrBinaryDumperVarchar", "StrBinaryDumper", "StrDumperVarchar", "StrDumper", "StrDumperUnknown"):
         adapters.register_dumper(str, stripping_nul(getattr(string, kind)))
     return SimpleNamespace(adapters=adapters, connection=None)
+
+
+class PooledTables:
+    """Tables of a library that are read through a pool of connections; thread-safe."""
+
+    def __init__(self, database: Database, pool: Any) -> None:
+        self._database = database
+        self._pool = pool
+
+    def _connection(self) -> AbstractContextManager[Any]:
+        """A connection in which every statement is its own transaction."""
+        return self._database.leased(self._pool)
+
+    def rows(self, query: str, values: object = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        with self._connection() as connection:
+            return list(connection.execute(query, values, binary=binary).fetchall())
+
+    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return table.read(connection.execute(query, values))
 
 
 def revise(connection: Any) -> None:

@@ -7,11 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
-from ..backends import Checkpoints
-from ..conversation_register import ConversationRegister
+from ..backends import Checkpoints, RegisterBackend
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
-from ..run_register import PLOT_SET, PLOTS_KEPT, EditedSentences, RunRegister, WrittenFiles
+from ..run_register import PLOT_SET, PLOTS_KEPT
 from ..search_records import PaperRecords
 from ..server_jobs import forget_job
 from ..store_protocols import LibraryStores
@@ -61,7 +60,7 @@ class PostgresStores:
         self.catalog.close()
 
 
-class PostgresBackend:
+class PostgresBackend(RegisterBackend):
     """A home in a database, whose tables are created or brought up to date on first use."""
 
     def __init__(self, home: DatabaseHome) -> None:
@@ -95,21 +94,8 @@ class PostgresBackend:
     def journal_database(self) -> LibraryJournalDatabase:
         return LibraryJournalDatabase(self._url)
 
-    @property
-    def _tables(self) -> DatabaseTables:
+    def _run_tables(self) -> DatabaseTables:
         return DatabaseTables(Database(self._url))
-
-    def runs(self) -> RunRegister:
-        return RunRegister(self._tables)
-
-    def edited_sentences(self) -> EditedSentences:
-        return EditedSentences(self._tables)
-
-    def conversations(self) -> ConversationRegister:
-        return ConversationRegister(self._tables)
-
-    def written_files(self) -> WrittenFiles:
-        return WrittenFiles(self._tables)
 
     def plots(self) -> PostgresUploads:
         return PostgresUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
@@ -118,7 +104,7 @@ class PostgresBackend:
         return PostgresUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
 
     def forget_job(self, job_id: str) -> None:
-        forget_job(self._tables, job_id, shared=True)
+        forget_job(self._run_tables(), job_id, shared=True)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         from .postgres_checkpoints import open_database_checkpoints

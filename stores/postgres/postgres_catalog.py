@@ -7,7 +7,6 @@ or after it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from ...errors import InputError
 from ...table_columns import TypedTable, dump_json, integer
 from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
 from .bm25 import write_postings
-from .database import Database, revise
+from .database import Database, PooledTables, revise
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
 from .postgres_vectors import EXACT_LIMIT
 
@@ -33,28 +32,15 @@ INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
 
 
-class PostgresCatalog:
+class PostgresCatalog(PooledTables):
     """Papers, sections and chunks; thread-safe."""
 
     def __init__(self, database: Database, pool: Any) -> None:
-        self._database = database
-        self._pool = pool
+        super().__init__(database, pool)
         self.figures = PostgresFigures(database, pool)
 
     def close(self) -> None:
         self._pool.close()
-
-    def _connection(self) -> AbstractContextManager[Any]:
-        return self._database.leased(self._pool)
-
-    def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
-        with self._connection() as connection:
-            return list(connection.execute(query, values).fetchall())
-
-    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return table.read(connection.execute(query, values))
 
     def revision(self) -> tuple[int, int]:
         """The number of the library's revision: it changes with every change of papers."""

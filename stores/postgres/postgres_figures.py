@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
 from ...documents.figures import PaperFigure, carry_descriptions
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import FIGURE, Change
-from .database import Database, revise
+from .database import PooledTables, revise
 
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
@@ -19,37 +18,22 @@ WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
-class PostgresFigures:
+class PostgresFigures(PooledTables):
     """Figures and images of a library; thread-safe."""
 
-    def __init__(self, database: Database, pool: Any) -> None:
-        self._database = database
-        self._pool = pool
-
-    def _connection(self) -> AbstractContextManager[Any]:
-        return self._database.leased(self._pool)
-
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return list(connection.execute(query, values).fetchall())
-
-    def _read(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return _FIGURES.read(connection.execute(query, values))
-
     def of(self, key: str) -> tuple[PaperFigure, ...]:
-        rows = self._read("SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
         return tuple(figure for _, _, figure in rows)
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
             " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
         )
         return {key: (figures, tables) for key, figures, tables in rows}
 
     def image(self, name: str) -> bytes | None:
-        rows = self._rows("SELECT content FROM images WHERE hash = %s", (name,))
+        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
@@ -71,7 +55,7 @@ class PostgresFigures:
 
     def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
         found: dict[str, tuple[PaperFigure, ...]] = {}
-        for key, _, figure in self._read("SELECT key, idx, record FROM figures ORDER BY key, idx"):
+        for key, _, figure in self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx"):
             if wanted(figure):
                 found[key] = (*found.get(key, ()), figure)
         return found

@@ -7,7 +7,6 @@ miss a few of the nearest; if it yields fewer than requested, the scope is searc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
 from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, cosines, ordered
-from .database import Database, SeenRevision
+from .database import Database, PooledTables, SeenRevision
 
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
@@ -48,23 +47,18 @@ _WIDENING: Final = 4  # results requested from the index for each one wanted
 _MOST_SCANNED: Final = 200_000
 
 
-class PostgresVectors:
+class PostgresVectors(PooledTables):
     """Chunks, summaries and passages of notes; thread-safe."""
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        self._database = database
-        self._pool = pool
+        super().__init__(database, pool)
         self._seen = seen
-
-    def _connection(self) -> AbstractContextManager[Any]:
-        return self._database.leased(self._pool)
 
     def close(self) -> None:
         """Do nothing: every call sees what other processes wrote."""
 
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            return list(connection.execute(query, values, binary=True).fetchall())
+        return self.rows(query, values, binary=True)
 
     def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         return self._rows(_by_ids(columns, table), split_ids(ids))

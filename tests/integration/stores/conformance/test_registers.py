@@ -57,7 +57,7 @@ def test_runs_are_found_by_prefix_fingerprint_and_question(backend: Backend) -> 
     latest, about = runs.latest("a"), runs.latest_about("Why?")
     assert latest is not None and latest.thread_id == "run-1"
     assert about is not None and about.thread_id == "run-2"
-    assert runs.latest("c") is runs.latest_about("When?") is None
+    assert runs.latest("c") is runs.latest_about("When?") is runs.latest_about("") is None
     runs.delete("run-10")
     assert {run.thread_id for run in runs.all()} == {"run-1", "run-2"}
 
@@ -101,6 +101,19 @@ def test_runs_and_answers_that_cite_a_paper_are_found(backend: Backend) -> None:
         ("chat-1", 2, "And?")
     ]
     assert runs.citing("nobody") == conversations.citing("nobody") == []
+    runs.mark("research-1", "finished", result=finished_text(cited=("other",)))
+    conversations.delete("chat-1")
+    assert runs.citing("loom2020") == conversations.citing("loom2020") == []
+    runs.delete("research-1")
+    assert [run.thread_id for run in runs.citing("other")] == ["research-2"]
+
+
+def test_long_questions_are_told_apart(backend: Backend) -> None:
+    runs, long = backend.runs(), "Why? " * 2000
+    begin(runs, "run-1", question=f"{long}1")
+    begin(runs, "run-2", question=f"{long}2")
+    found = runs.latest_about(f"{long}1")
+    assert found is not None and found.thread_id == "run-1" and runs.latest_about(long) is None
 
 
 async def test_a_run_can_be_deleted(home: Home, backend: Backend) -> None:
