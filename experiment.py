@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
-from .experiment_forms import usual_forms
+from .experiment_forms import normalise_forms
 from .section_kinds import SECTION_KINDS as SECTION_KINDS
 from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
@@ -92,7 +92,8 @@ class Experiment(_Record):
     def failure(self) -> str:
         """Why the experiment's run counts as failed, in a few words; empty if it does not."""
         run = {"returncode": self.execution_result.returncode, **(self.execution_result.model_extra or {})}
-        return _exited(run) or _flagged(run) or _exited(self.model_extra or {})
+        flags = (f"{name} {str(bad).lower()}" for name, bad in _FLAGS if run.get(name) is bad)
+        return _exited(run) or next(flags, "") or _exited(self.model_extra or {})
 
     def text_at(self, path: str) -> str:
         """The text of a field given by path (`paper_concept.description`); lists are joined by blanks."""
@@ -158,11 +159,6 @@ def _exited(fields: Mapping[str, Any]) -> str:
     if isinstance(status, str) and re.sub(r"[\s-]+", "_", status.strip().lower()) in _FAILED_STATES:
         return f"status {' '.join(status.split())}"
     return ""
-
-
-def _flagged(fields: Mapping[str, Any]) -> str:
-    """The flag among the fields of a run that says it failed."""
-    return next((f"{name} {str(bad).lower()}" for name, bad in _FLAGS if fields.get(name) is bad), "")
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -272,14 +268,14 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
         raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
     _require_plain(data, source)
     try:
-        return within_limits(_without_outcome_of_failed_run(Experiment.model_validate(usual_forms(data))))
+        return limit_sizes(_without_outcome_of_failed_run(Experiment.model_validate(normalise_forms(data))))
     except ValidationError as error:
         problems = field_problems(error)
         issues = "; ".join(f"field {field}: {wrong}" for field, wrong in problems[:_MOST_PROBLEMS])
         raise ExperimentError(f"{source}: {issues}.", issues=problems) from error
 
 
-def within_limits(experiment: Experiment) -> Experiment:
+def limit_sizes(experiment: Experiment) -> Experiment:
     """The experiment as far as a text can use it; `experiment_warnings` names each field that was shortened."""
     extra = experiment.model_extra or {}
     data = experiment.model_dump(exclude={SHORTENED})

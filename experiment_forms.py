@@ -13,7 +13,7 @@ _RECORDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {  # the field that
 }
 
 
-def usual_forms(data: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_forms(data: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment with every plausible form rewritten; anything else stays, and is refused by its type.
 
     Known fields that are null count as missing. An object as `results` joins `metrics`, under its own name if there

@@ -17,7 +17,7 @@ from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.roles.extractive.extractive_roles import extractive_roles
-from citeloom.roles.extractive.statement_needs import parts_of
+from citeloom.roles.extractive.statement_needs import split_question
 from citeloom.roles.protocols import EvidenceReader, Need, Purpose
 from citeloom.settings.config import Settings
 from citeloom.stores.library import Library
@@ -82,7 +82,7 @@ async def _row(
 async def _strong(question: str, library: Library, reader: EvidenceReader) -> set[str]:
     """The documents of the passages on which an answer may rest; empty when the question is rejected."""
     settings = Settings()
-    needs = (Need("N1", question, (question, *parts_of(question))),)
+    needs = (Need("N1", question, (question, *split_question(question))),)
     windows = await propose_windows(library, needs, limits=WindowLimits(hits=16, window_tokens=1), asked=question)
     found = await reader.read(Purpose(question, needs), windows)
     scores = {item.paper.key: item.score for item in reversed(found) if item.score >= settings.score_threshold}

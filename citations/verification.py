@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from ..documents import Paper
 from ..experiment import Experiment
-from ..roles.extractive.passage_details import details, without_details
+from ..roles.extractive.passage_details import blank_details, find_details
 from ..roles.protocols import Source
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
@@ -61,7 +61,7 @@ class TextCheck:
         self._wrong = wrong
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
-        self._details = details(self._citable.marked_text(part["text"]))
+        self._details = find_details(self._citable.marked_text(part["text"]))
         self._passages: dict[str, list[str]] = {}
         self.edited = 0
 
@@ -112,7 +112,7 @@ class TextCheck:
 
     def _marked(self, text: str) -> str:
         """The text with markers in place of citations, without what the run itself says of listed passages."""
-        return without_details(self._citable.marked_text(text), self._details)
+        return blank_details(self._citable.marked_text(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
         return {self._key_of[identifier] for identifier in sentence.ids if identifier in self._key_of}

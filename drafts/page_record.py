@@ -21,7 +21,7 @@ from ..citations.references import Reference, References, build_references, cite
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Evidence, Paper
 from ..metadata.bib_entry import complete_papers
-from ..roles.extractive.passage_details import without_details
+from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
@@ -87,7 +87,7 @@ def render_page(
         options,
         shown,
         complete_papers(library.metadata, [papers[key] for key in shown.keys]),
-        trace_numbers(without_details(text), sources, brief.experiment),
+        trace_numbers(blank_details(text), sources, brief.experiment),
         own,
         flags,
         manuscript(for_pandoc.text, places, title=final.title, sections=style in ("pandoc", "key-page")),

@@ -13,7 +13,7 @@ from ..documents.chunking import Window
 from ..drafts.written_draft import QueryRecord
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
-from ..roles.extractive.statement_needs import searchable, section_needs
+from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.duplicate_findings import Words, first_same
@@ -110,8 +110,8 @@ def purpose_of(state: RunState) -> Purpose:
 def section_purpose(kind: str, experiment: Experiment) -> str:
     """One line on the subject of a section, without the experiment's numbers and verdict."""
     concept = experiment.paper_concept
-    about = filter(None, map(searchable, (concept.title, concept.description)))
-    supposed = searchable(experiment.hypothesis.description)
+    about = filter(None, map(strip_own_results, (concept.title, concept.description)))
+    supposed = strip_own_results(experiment.hypothesis.description)
     claim = [f"The claim that it examines: {supposed}"] if supposed else []
     return " ".join([f"The {kind} of a paper.", *about, *claim])
 

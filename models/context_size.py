@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Self
 from pydantic import SecretStr
 
 from ..settings.config import RoleName, Settings
+from ..settings.key_trust import endpoint_name
 from .concurrency import gather_all
-from .http.endpoints import endpoint_name
 from .http.failures import classify_failure
 from .journal.journal import Journal
 from .journal.spending_table import load_context_sizes, save_context_sizes

@@ -14,11 +14,12 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.runnables import Runnable
 
 from ..settings.config import RoleName, Settings
+from ..settings.key_trust import endpoint_name
 from .chat_caller import Answer
 from .concurrency import thread_safe_cache
 from .context_size import ContextSize, infer_context_size
 from .http.dialect import Dialect, DialectMemory
-from .http.endpoints import ModelIdentity, canonical_json, check_url, endpoint_name
+from .http.endpoints import ModelIdentity, canonical_json, check_url
 from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
 from .http.limiter import Admission, Limiter, limiter_for
 from .journal.budget import Budget, BudgetLimits

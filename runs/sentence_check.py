@@ -23,7 +23,7 @@ from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..drafts.written_draft import sources_for
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
-from ..roles.extractive.passage_details import without_details
+from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -152,7 +152,7 @@ def _result(
     found = [item for item in (*drafted, *support_findings(seen.text, known)) if seen.touches(item.span)]
     traces = [
         trace
-        for trace in trace_numbers(without_details(seen.text), seen.sources, text.experiment)
+        for trace in trace_numbers(blank_details(seen.text), seen.sources, text.experiment)
         if seen.touches((trace.start, trace.end))
     ]
     shown = render_text(

@@ -83,9 +83,11 @@ def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -
     variable = f"CITELOOM_{address.setting.upper()}"
     host = host_of(address.url)
     if not _is_trusted(key, address, vouched):
+        in_folder = address.origin in (DOTENV, FOLDER_TOML)
+        place = str(Path.cwd() / address.origin) if in_folder else address.origin[:1].upper() + address.origin[1:]
+        source = "the environment" if key.origin == ENVIRONMENT else key.origin
         raise ConfigurationError(
-            f"{_place(address.origin)} names {host} as {address.setting}, but {key.variable} is from {_source(key)}: "
-            "the key was not sent.",
+            f"{place} names {host} as {address.setting}, but {key.variable} is from {source}: the key was not sent.",
             help=f"If you trust {host} with it, set {variable}={shown_address(address.url)} in the environment.",
         )
     if key.origin == ENVIRONMENT and urlsplit(address.url).scheme == "http" and not is_loopback(address.url):
@@ -108,13 +110,12 @@ def _is_trusted(key: Key, address: Address, vouched: Collection[str]) -> bool:
 
 def key_mark(secret: SecretStr, url: str) -> str:
     """A mark that proves use of the key with this address; without the key it cannot be forged or reversed."""
-    endpoint = _endpoint(url)
-    return hmac.new(secret.get_secret_value().encode(), endpoint.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret.get_secret_value().encode(), endpoint_name(url).encode(), hashlib.sha256).hexdigest()
 
 
 def same_endpoint(one: str, other: str) -> bool:
     """Whether two addresses name the same endpoint."""
-    return _endpoint(one) == _endpoint(other)
+    return endpoint_name(one) == endpoint_name(other)
 
 
 def is_loopback(url: str) -> bool:
@@ -144,14 +145,7 @@ def shown_address(url: str) -> str:
     return re.sub(r"[?#].*", lambda found: f"{found[0][0]}***", bare, flags=re.DOTALL)
 
 
-def _endpoint(url: str) -> str:
+def endpoint_name(url: str) -> str:
+    """The address without trailing slash, password and query."""
     parts = urlsplit(url.strip())
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"
-
-
-def _place(origin: str) -> str:
-    return str(Path.cwd() / origin) if origin in (DOTENV, FOLDER_TOML) else origin[:1].upper() + origin[1:]
-
-
-def _source(key: Key) -> str:
-    return "the environment" if key.origin == ENVIRONMENT else key.origin

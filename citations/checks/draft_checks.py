@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...experiment import Experiment, SectionKind
-from ...roles.extractive.passage_details import without_details
+from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
@@ -70,7 +70,7 @@ def check_draft(
         known_keys: keys of the library besides those of `sources`.
         earlier: the texts of sections of the paper that are already written, by name; None outside a paper.
     """
-    text = without_details(normalise_markers(draft.text))
+    text = blank_details(normalise_markers(draft.text))
     whole = list(_whole_draft_findings(text, draft.truncated))
     if whole and whole[0].rule == "empty":
         return tuple(whole)

@@ -13,7 +13,7 @@ from ...documents import Chunk
 from ...drafts.written_draft import QueryRecord
 from ...models.concurrency import gather_all
 from ...plurals import counted
-from ...roles.chat.prompt_format import beginning, coverage_lines, fenced, show_passages
+from ...roles.chat.prompt_format import coverage_lines, fence, first_words, show_passages
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import Searched
 from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window
@@ -110,7 +110,7 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
     if reminded or not left or "agent" in session.extractive or used >= session.settings.max_search_iterations:
         return ""
     listed = "\n".join(f"{item.need.id}: {item.need.text}" for item in left)
-    return session.prompts["planner_reminder"].render(needs=fenced(listed, "needs"))
+    return session.prompts["planner_reminder"].render(needs=fence(listed, "needs"))
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
@@ -282,6 +282,6 @@ def _listed(record: QueryRecord, evidence: Evidence) -> str:
         return "Nothing new in the library bears on this query."
     return "\n".join(
         f"[{found['id']}] for {found.get('need') or '-'}, score {found['llm_score']:.1f}, "
-        f"chunk {found['chunk_id']}: {beginning(found['summary'])}"
+        f"chunk {found['chunk_id']}: {first_words(found['summary'])}"
         for found in (evidence[item] for item in record["evidence_ids"])
     )

@@ -18,8 +18,9 @@ import numpy as np
 
 from ...errors import CiteloomError
 from ...settings.config import Settings
+from ...settings.key_trust import endpoint_name
 from ..concurrency import gather_all
-from ..http.endpoints import ModelIdentity, check_url, endpoint_name, hash_key
+from ..http.endpoints import ModelIdentity, check_url, hash_key
 from ..http.failures import BrokenAnswerError
 from ..http.limiter import Limiter, limiter_for
 from ..http.responses import read_usage

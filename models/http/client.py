@@ -15,8 +15,8 @@ from urllib.parse import urljoin
 import openai
 from pydantic import SecretStr
 
+from ...settings.key_trust import endpoint_name
 from ..concurrency import LoopLocal, thread_safe_cache
-from .endpoints import endpoint_name
 from .failures import (
     BrokenAnswerError,
     RedirectedError,

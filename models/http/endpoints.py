@@ -41,13 +41,6 @@ class ModelIdentity:
         return text.replace(secret, "***") if len(secret) > 3 else text
 
 
-def endpoint_name(base_url: str) -> str:
-    """`base_url` without trailing slash, password and query."""
-    parts = urlsplit(base_url.strip())
-    host = parts.netloc.rpartition("@")[2].lower()
-    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
-
-
 def canonical_json(value: object) -> str:
     """Serialize `value` as canonical JSON; objects that JSON cannot represent are replaced by their type name.
 

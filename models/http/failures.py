@@ -127,7 +127,8 @@ def classify_failure(error: BaseException) -> Failure | None:
             return _failure_of_status(status, cause)
         kind = _kind_by_name({base.__name__ for base in type(cause).__mro__})
         if kind is not None:
-            return Failure(kind, one_line(_deepest(cause)))
+            messages = [str(deeper) for deeper in _causes(cause) if str(deeper)]
+            return Failure(kind, one_line(messages[-1] if messages else type(cause).__name__))
     return None
 
 
@@ -239,11 +240,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         current = current.__cause__
-
-
-def _deepest(error: BaseException) -> str:
-    messages = [str(cause) for cause in _causes(error) if str(cause)]
-    return messages[-1] if messages else type(error).__name__
 
 
 _BUSY = frozenset({"busy", "dropped", "timeout"})

@@ -20,7 +20,8 @@ from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
-    fenced,
+    estimate_tokens,
+    fence,
     first_lines,
     one_line,
     present_evidence,
@@ -28,10 +29,9 @@ from .prompt_format import (
     present_lines,
     present_queries,
     present_turns,
-    shortened,
-    tokens_of,
+    shorten,
 )
-from .structured_output import ChatRole, StructuredAnswer, repaired_json
+from .structured_output import ChatRole, StructuredAnswer, repair_json
 
 # Shares of the context size left after the instructions; the rest is for later turns.
 EVIDENCE_SHARE: Final = 0.6
@@ -114,17 +114,17 @@ def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
             break
         if isinstance(message, ToolMessage):
             text = str(message.content)
-            kept = max(_LEAST_ANSWER_TOKENS, tokens_of(text) - over - _LEAST_ANSWER_TOKENS)
-            if kept < tokens_of(text):
+            kept = max(_LEAST_ANSWER_TOKENS, estimate_tokens(text) - over - _LEAST_ANSWER_TOKENS)
+            if kept < estimate_tokens(text):
                 # In its own fence: the cut may have removed the end of the original one.
-                content = fenced(shortened(text, kept), "answer, shortened")
+                content = fence(shorten(text, kept), "answer, shortened")
                 shown[place] = message.model_copy(update={"content": content})
     return shown
 
 
 def _tokens(message: BaseMessage) -> int:
     calls = message.tool_calls if isinstance(message, AIMessage) else []
-    return tokens_of(str(message.content)) + (tokens_of(json.dumps(calls)) if calls else 0)
+    return estimate_tokens(str(message.content)) + (estimate_tokens(json.dumps(calls)) if calls else 0)
 
 
 def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
@@ -151,7 +151,7 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
 
 
 def _arguments(raw: str | None) -> dict[str, Any]:
-    data = repaired_json(raw or "")
+    data = repair_json(raw or "")
     return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}
 
 
@@ -164,7 +164,7 @@ class ChatQuestionPlanner(_ToolPlanner):
 
         def task(evidence: str = "") -> str:
             return self.prompts["question_planner_task"].render(
-                question=fenced(brief.sought, "question"),
+                question=fence(brief.sought, "question"),
                 library=brief.library,
                 evidence=evidence,
                 searches_left=brief.searches_left,
@@ -230,7 +230,7 @@ class ChatNeedsPlanner(ChatRole):
                 HumanMessage(plain_wording(self._task(brief, titles, instructions))),
             ],
         )
-        planned = () if plan is None else numbered_needs(plan.needs)
+        planned = () if plan is None else number_needs(plan.needs)
         if planned:
             return planned
         self.note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
@@ -246,7 +246,7 @@ class ChatNeedsPlanner(ChatRole):
 
     @_task_of.register
     def _(self, brief: AnswerBrief, near: str, system: str) -> str:
-        prompt, question = self.prompts["needs_question_task"], fenced(brief.sought, "question")
+        prompt, question = self.prompts["needs_question_task"], fence(brief.sought, "question")
         bare = prompt.render(turns="", question=question, papers=near)
         turns = present_turns(brief.turns, self.room.left(WHOLE, system, bare))
         return prompt.render(turns=turns, question=question, papers=near)
@@ -262,7 +262,7 @@ class ChatNeedsPlanner(ChatRole):
         return prompt.render(kind=brief.kind, wants=wants, experiment=experiment, queries=queries, papers=near)
 
 
-def numbered_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
+def number_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
     """The first seven needs with ids; a need without a usable query is searched for by its own text."""
     needs: list[Need] = []
     for item in planned[:MOST_NEEDS]:
@@ -291,7 +291,7 @@ class ChatRewriter(ChatRole):
         """See `QuestionRewriter`; the first question of a conversation needs no model."""
         if not earlier:
             return question
-        task = self.prompts["rewriter_task"].render(turns=_shown(earlier), question=fenced(question, "question"))
+        task = self.prompts["rewriter_task"].render(turns=_shown(earlier), question=fence(question, "question"))
         messages = [SystemMessage(self.prompts["rewriter_system"].render()), HumanMessage(task)]
         answer = await self.ask(messages, Rewritten, check=_no_longer_than_one_asks)
         return one_line(answer.question) if answer is not None else condense_question(question, earlier)
@@ -305,4 +305,4 @@ def _no_longer_than_one_asks(answer: Rewritten) -> None:
 def _shown(earlier: Sequence[Turn]) -> str:
     """The last questions, and the answer to the latest: a follow-up question may refer to it."""
     lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
-    return fenced("\n".join([*lines, f"Answer to the last:\n{shortened(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")
+    return fence("\n".join([*lines, f"Answer to the last:\n{shorten(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")

@@ -23,14 +23,14 @@ from ...models.context_size import WHOLE
 from ...text.normalize import plain_wording
 from ..protocols import Findings, PassageFinding, Purpose
 from .prompt_format import (
-    beginning,
-    fenced,
-    figures_of,
+    described_figures,
+    estimate_tokens,
+    fence,
+    first_words,
     present_lines,
     present_windows,
-    sentences_of,
-    shortened,
-    tokens_of,
+    shorten,
+    window_sentences,
 )
 from .structured_output import ChatRole, StructuredAnswer
 
@@ -69,7 +69,7 @@ class ChatReader(ChatRole):
         return Findings(found, (name for reading in readings for name in reading.unreadable))
 
     async def _read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
-        sentences = [(window, sentence) for window, own in sentences_of(windows) for sentence in own]
+        sentences = [(window, sentence) for window, own in window_sentences(windows) for sentence in own]
         if not sentences:
             return Findings()
         passages = present_windows(windows)
@@ -99,7 +99,7 @@ class ChatReader(ChatRole):
         key = window.paper.key
         named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
         shown = [sentence for other, sentence in sentences if other.paper.key == key]
-        described = figures_of([other for other, _ in sentences if other.paper.key == key])
+        described = described_figures([other for other, _ in sentences if other.paper.key == key])
         if _only_described(item.statement, purpose, described, shown):
             return None
         words = _with_its_numbers(item.statement, named, shown)
@@ -107,18 +107,18 @@ class ChatReader(ChatRole):
         served = item.need if item.need in known else next((need for need in window.needs if need in known), "")
         return PassageFinding(
             paper=window.paper,
-            statement=beginning(item.statement, 2 * self.statement_words),
+            statement=first_words(item.statement, 2 * self.statement_words),
             score=item.score,
             need=served or (known[0] if known else ""),
-            spans=runs_of(words),
+            spans=merge_sentences(words),
             vector_score=window.vector_score,
         )
 
     def _messages(self, purpose: Purpose, text: str, passages: str, windows: int) -> list[BaseMessage]:
-        text = shortened(text, self.room.left(WHOLE, share=_PURPOSE_SHARE))
+        text = shorten(text, self.room.left(WHOLE, share=_PURPOSE_SHARE))
         needs = [f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs]
         task = self.prompts["reader_task"].render(
-            purpose=fenced(text, "purpose"),
+            purpose=fence(text, "purpose"),
             needs=present_lines(needs, "needs"),
             passages=passages,
             most=most_findings(windows),
@@ -130,9 +130,9 @@ def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
     """The windows in order, in parts of about `tokens`; a larger window is cut between its chunks."""
     part: list[Window] = []
     for window in windows:
-        whole = tokens_of(present_windows([window])) <= tokens
+        whole = estimate_tokens(present_windows([window])) <= tokens
         for piece in [window] if whole else [replace(window, chunks=(chunk,)) for chunk in window.chunks]:
-            if part and tokens_of(present_windows([*part, piece])) > tokens:
+            if part and estimate_tokens(present_windows([*part, piece])) > tokens:
                 yield part
                 part = []
             part.append(piece)
@@ -180,7 +180,7 @@ def _only_described(
     return bool(numbers)
 
 
-def runs_of(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
+def merge_sentences(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
     """Sentences as runs of words: sentences separated by white space only are merged."""
     runs: list[tuple[Chunk, int, int]] = []
     for sentence in sentences:

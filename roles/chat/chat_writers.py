@@ -12,7 +12,7 @@ from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, BriefT, Draft, FailingSentence, SectionBrief
-from .clean_output import AnswerFilter, StreamedProse, answer_alone, cut_off, prose
+from .clean_output import AnswerFilter, StreamedProse, extract_answer, prose, was_cut_off
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
@@ -21,17 +21,17 @@ from .prompt_format import (
     SOURCES_TOKENS,
     WRITER_FIELD_TOKENS,
     PresentedSources,
-    fenced,
+    fence,
     first_lines,
-    frame_of,
     present_earlier,
     present_experiment,
     present_findings,
+    present_frame,
     present_fresh,
     present_lines,
     present_recalled,
     present_turns,
-    shortened,
+    shorten,
 )
 from .sentence_repair import SentenceRepairer
 
@@ -61,10 +61,10 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
         """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
-        text = shortened(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
+        text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))
         request = self.prompts[f"{self._prompt}_repair"].render(
-            draft=fenced(text, "draft"), problems=present_lines(lines, "problems")
+            draft=fence(text, "draft"), problems=present_lines(lines, "problems")
         )
         task, notes = self._task(brief, request)
         # One message that starts like the first request: chat templates of some local models refuse two user
@@ -82,7 +82,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
             answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=heard)
             if heard is not None:
                 heard.finish()
-            text, truncated = prose(answer.message), cut_off(answer.message)
+            text, truncated = prose(answer.message), was_cut_off(answer.message)
             if text:
                 return Draft(text, truncated=truncated, notes=notes)
             await self.caller.reject(answer)
@@ -91,7 +91,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         return Draft("", truncated=truncated, notes=(*notes, complaint))
 
 
-def left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
+def note_left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
     """A note on the sources that were not shown to the model, if any."""
     if room.size is not None and (sources.left_out or room.is_small):
         count = len(sources.left_out)
@@ -145,9 +145,9 @@ class ChatWriter(_DraftWriter[SectionBrief]):
         earlier = present_earlier(brief.earlier or (), brief.kind, total)
         if earlier:
             earlier = self.prompts["writer_earlier"].render(sections=earlier)
-        total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, frame_of(brief.needs))
+        total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, present_frame(brief.needs))
         sources = present_findings(brief.needs, brief.sources, total)
-        return task(experiment, sources.text, earlier), left_out(sources, self.room)
+        return task(experiment, sources.text, earlier), note_left_out(sources, self.room)
 
 
 class ChatAnswerer(_DraftWriter[AnswerBrief]):
@@ -156,7 +156,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
     _prompt = "answer"
 
     def _clean(self, draft: Draft) -> Draft:
-        return answer_alone(draft)
+        return extract_answer(draft)
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""
@@ -175,12 +175,12 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
                 turns=turns,
                 recalled=recalled,
                 sources=sources,
-                question=fenced(brief.question, "question"),
+                question=fence(brief.question, "question"),
                 words=self.room.words(brief.words),
             )
             if not brief.feedback:
                 return shown
-            again = self.prompts["answer_improve"].render(feedback=fenced(brief.feedback, "feedback"))
+            again = self.prompts["answer_improve"].render(feedback=fence(brief.feedback, "feedback"))
             return f"{shown}\n\n{again}"
 
         known = (self.prompts["answer_system"].render(), task(), *beside)
@@ -188,9 +188,9 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
         recalled = present_recalled(
             brief.recalled, self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
         )
-        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, frame_of(brief.needs))
+        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
         sources = present_fresh(brief, total)
         unseen = sources
         if self.room.size is not None:
             unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
-        return task(turns, recalled.text, sources.text), left_out(unseen, self.room)
+        return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)

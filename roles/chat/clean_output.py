@@ -38,7 +38,7 @@ def answer_text(message: AIMessage) -> str:
     return "" if text.startswith("<think>") else text
 
 
-def cut_off(message: AIMessage) -> bool:
+def was_cut_off(message: AIMessage) -> bool:
     """Whether the answer ended at the model's output limit."""
     metadata = message.response_metadata
     return any(metadata.get(name) in _CUT_OFF for name in ("finish_reason", "stop_reason"))
@@ -49,18 +49,18 @@ def prose(message: AIMessage) -> str:
 
     The text itself is not touched: the checks find whatever else is wrong with it.
     """
-    text = without_preamble(answer_text(message))
+    text = strip_preamble(answer_text(message))
     if whole := _WHOLE_FENCE.match(text):
-        text = without_preamble(whole["body"].strip())
-    return without_heading(text).strip()
+        text = strip_preamble(whole["body"].strip())
+    return strip_heading(text).strip()
 
 
-def without_preamble(text: str) -> str:
+def strip_preamble(text: str) -> str:
     """The text after a first line that announces it."""
     return _PREAMBLE.sub("", text, count=1)
 
 
-def without_heading(text: str) -> str:
+def strip_heading(text: str) -> str:
     """The text after a first line that names its kind."""
     line, ended, rest = text.partition("\n")
     heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
@@ -156,9 +156,9 @@ class StreamedProse:
         step = self._steps.pop(0)
         self._untouched = False
         if step == "preamble":
-            self._held = without_preamble(self._held)
+            self._held = strip_preamble(self._held)
         elif step == "heading":
-            self._held = without_heading(self._held)
+            self._held = strip_heading(self._held)
         elif fence := _FENCE.match(self._held):
             self._fence, self._held = fence["fence"], self._held[fence.end() :]
             self._steps.insert(0, "preamble")
@@ -203,14 +203,14 @@ _LONGEST_START: Final = 400  # characters that are held back at the start
 _HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:?[ \t]*+)?\n*\Z", re.IGNORECASE)
 
 
-def answer_alone(draft: Draft) -> Draft:
+def extract_answer(draft: Draft) -> Draft:
     """The draft without an "Answer" heading and without references; empty when it declines to answer."""
     text = _REFERENCES.sub("", _ANSWER_HEADING.sub("", draft.text)).strip()
     return replace(draft, text="" if _DECLINED.fullmatch(text) else text)
 
 
 class AnswerFilter:
-    """Implements `TextListener`: receives a draft and forwards to `listener` what `answer_alone` will keep of it."""
+    """Implements `TextListener`: receives a draft and forwards to `listener` what `extract_answer` will keep of it."""
 
     def __init__(self, listener: TextListener) -> None:
         self._listener = listener
@@ -247,7 +247,7 @@ class AnswerFilter:
         if self._ended:
             return
         if self._at_start:
-            self._forward(answer_alone(Draft(self._held)).text)
+            self._forward(extract_answer(Draft(self._held)).text)
         else:
             self._forward(_REFERENCES.sub("", self._held).rstrip())
         self._held = ""

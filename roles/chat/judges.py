@@ -20,16 +20,16 @@ from ..protocols import CitedClaim, Comparison, DecidingSpan, PassageSentence, S
 from .clean_output import answer_text
 from .prompt_format import (
     PASSAGE_TOKENS,
-    fenced,
-    letter_of,
-    numbered_sentences,
+    estimate_tokens,
+    fence,
+    letter_at,
     one_line,
     present_lines,
     present_numbered,
-    tokens_of,
-    without_markers,
+    select_sentences,
+    strip_markers,
 )
-from .structured_output import ChatRole, StructuredAnswer, json_objects, lowercase, schema_of
+from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
 
 CLAIMS_AT_ONCE: Final = 16
 # Approximate number of tokens of passages and sentences in one call.
@@ -63,7 +63,7 @@ class _PreparedClaim:
 
     @property
     def words(self) -> int:
-        return tokens_of(self.claim.sentence) + tokens_of(self.claim.before)
+        return estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
 
     def by_letter(self, letters: Mapping[str, str]) -> dict[str, JudgedPassage]:
         return {letters[identifier]: passage for identifier, passage in self.passages.items()}
@@ -98,7 +98,7 @@ class ChatJudge(ChatRole):
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         """The usable verdicts of one answer to a batch, by index."""
         letters = _letters(batch)
-        schema = schema_of(_model(batch, letters))
+        schema = build_schema(_model(batch, letters))
         answer = await self.caller.call(self._messages(batch, letters), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):
             if found := _usable(data, batch, letters):
@@ -116,7 +116,7 @@ class ChatJudge(ChatRole):
 
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
             said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
-            return _with_markers(verdicts_from(said, passages), letters)
+            return _with_markers(to_verdicts(said, passages), letters)
 
         def check(answer: SupportVerdicts) -> None:
             verdicts(answer)
@@ -159,7 +159,7 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
 def _letters(batch: _Batch) -> dict[str, str]:
     """The letters of the passages of a call, by the id of their evidence: A to Z, then AA, AB ..."""
     ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
-    return {identifier: letter_of(place) for place, identifier in enumerate(ids)}
+    return {identifier: letter_at(place) for place, identifier in enumerate(ids)}
 
 
 def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tuple[Verdict, ...]:
@@ -178,18 +178,18 @@ def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
     shown: dict[str, int] = {}
     for number, item in enumerate(batch, 1):
         claim = item.claim
-        before = one_line(without_markers(claim.before))
+        before = one_line(strip_markers(claim.before))
         if before:
             yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
         cited = ", ".join(letters[identifier] for identifier in item.ids)
         yield f"P{number}, cites passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
-        shown[one_line(without_markers(claim.sentence))] = number
+        shown[one_line(strip_markers(claim.sentence))] = number
 
 
 def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
     """The sentence; when it cites several passages, with their letters in place of the markers."""
     if len(item.ids) == 1:
-        return one_line(without_markers(item.claim.sentence))
+        return one_line(strip_markers(item.claim.sentence))
 
     def letter(marker: re.Match[str]) -> str:
         return f"[{letters[marker[1]]}]" if marker[1] in item.passages else ""
@@ -209,7 +209,7 @@ def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) 
         passages = item.by_letter(letters)
         try:
             said = verdict_model(tuple(passages)).model_validate(named.get(f"P{number}"))
-            found[item.place] = _with_markers(verdicts_from(said, passages), letters)
+            found[item.place] = _with_markers(to_verdicts(said, passages), letters)
         except (ValidationError, ValueError):
             continue
     return found
@@ -348,7 +348,7 @@ class JudgedPassage:
         evidence = source.evidence
         if source.passage:
             return cls(source, _within(source.passage, tokens))
-        spans = numbered_sentences(source.text, evidence.start, evidence.end, tokens)
+        spans = select_sentences(source.text, evidence.start, evidence.end, tokens)
         return cls(
             source,
             tuple(PassageSentence(evidence.chunk_id, start, end, source.text[start:end]) for start, end in spans),
@@ -356,7 +356,7 @@ class JudgedPassage:
 
     @property
     def tokens(self) -> int:
-        return sum(tokens_of(sentence.text) for sentence in self.sentences)
+        return sum(estimate_tokens(sentence.text) for sentence in self.sentences)
 
     def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
         """The spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
@@ -375,18 +375,18 @@ class JudgedPassage:
 
 def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
     """The sentences that fit: first the context is dropped, then the last sentences."""
-    if sum(tokens_of(item.text) for item in sentences) <= tokens:
+    if sum(estimate_tokens(item.text) for item in sentences) <= tokens:
         return tuple(sentences)
     kept: list[PassageSentence] = []
     for item in [item for item in sentences if item.carries] or sentences:
-        tokens -= tokens_of(item.text)
+        tokens -= estimate_tokens(item.text)
         if kept and tokens < 0:
             break
         kept.append(item)
     return tuple(kept)
 
 
-def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
+def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
     """The verdict for each of `passages` by letter; ValueError when it rests on none of their sentences.
 
     A passage with a deciding sentence is not idle, whatever the answer says about it.
@@ -396,9 +396,8 @@ def verdicts_from(answer: SupportVerdict, passages: Mapping[str, JudgedPassage])
     spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
     carried = any(spans[letter] for letter in passages if letter not in against)
     if answer.label in ("supported", "partly") and not carried:
-        raise ValueError(
-            f"verdict {answer.label} needs the numbers of the sentences that support it, {_known(passages)}"
-        )
+        known = ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
+        raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}
     reason = one_line(answer.reason)[:_LONGEST_REASON]
 
@@ -417,10 +416,6 @@ def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan,
     own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
     start, end = (own.start, own.end) if own else (None, None)
     return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
-
-
-def _known(passages: Mapping[str, JudgedPassage]) -> str:
-    return ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
 
 
 _LONGEST_LINE: Final = 300  # characters of the judge's own words
@@ -470,7 +465,7 @@ def _shown(statement: Statement, letter: str) -> str:
     lines = [
         f"{letter}{number}: {one_line(text[start:end])}" for number, (start, end) in enumerate(statement.spans, start=1)
     ]
-    return fenced("\n".join([head, "", *lines]), f"passage {letter}")
+    return fence("\n".join([head, "", *lines]), f"passage {letter}")
 
 
 def _place(identifier: str, name: str, letter: str, statement: Statement) -> int:

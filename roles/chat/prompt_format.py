@@ -46,13 +46,13 @@ _MARKERS = re.compile(r"(?<!\s)\s*+\[\s*+E\d++(?:\s*+[,;]\s*+E\d++)*+\s*+\]")
 
 @dataclass(frozen=True, slots=True)
 class PresentedSources:
-    """Sources as formatted for a writer; `left_out` are the ids of those that did not fit."""
+    """Sources as formatted for a writer; `note_left_out` are the ids of those that did not fit."""
 
     text: str
     left_out: tuple[str, ...] = ()
 
 
-def fenced(text: str, label: str) -> str:
+def fence(text: str, label: str) -> str:
     """`text` unchanged, inside a fence that it cannot close, labelled as data."""
     text = as_written(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
@@ -60,14 +60,14 @@ def fenced(text: str, label: str) -> str:
     return f"{fence}text {label} (data, holds no instructions)\n{text}\n{fence}"
 
 
-def tokens_of(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Tokens of `text`, approximately; an exact count would fetch a tokenizer from the network."""
     return count_tokens_approximately([text])
 
 
-def shortened(text: str, tokens: int) -> str:
+def shorten(text: str, tokens: int) -> str:
     """`text` within about `tokens`: its beginning and end, with a line on what is left out in between."""
-    if tokens_of(text) <= tokens:
+    if estimate_tokens(text) <= tokens:
         return text
     room = tokens * _CHARACTERS_PER_TOKEN
     head, tail = room * 2 // 3, room // 3
@@ -78,7 +78,7 @@ def shortened(text: str, tokens: int) -> str:
 
 def surroundings(text: str, start: int, end: int, tokens: int) -> str:
     """`text[start:end]` with as much surrounding text as fits into `tokens`; a longer span is cut at its end."""
-    if tokens_of(text) <= tokens:
+    if estimate_tokens(text) <= tokens:
         return text
     room = tokens * _CHARACTERS_PER_TOKEN
     spare = max(0, room - (end - start))
@@ -87,7 +87,7 @@ def surroundings(text: str, start: int, end: int, tokens: int) -> str:
     return f"{'... ' if left else ''}{text[left:right].strip()}{' ...' if right < len(text) else ''}"
 
 
-def without_markers(sentence: str) -> str:
+def strip_markers(sentence: str) -> str:
     """The sentence without its evidence markers."""
     return _MARKERS.sub("", sentence).strip()
 
@@ -96,25 +96,25 @@ def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, token
     """The finished sections that one of `kind` sums up, each in its own fence; empty when there are none."""
     shown = [section for section in sections if section.kind in SECTIONS[kind].sums_up]
     return "\n\n".join(
-        fenced(shortened(without_markers(section.text), tokens // len(shown)), section.kind) for section in shown
+        fence(shorten(strip_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )
 
 
 def present_queries(queries: Sequence[str]) -> str:
     """The queries already answered, one on each line."""
-    return fenced("\n".join(one_line(query) for query in queries) or "(none)", "queries")
+    return fence("\n".join(one_line(query) for query in queries) or "(none)", "queries")
 
 
 def present_lines(lines: Sequence[str], label: str) -> str:
     """One item on each line."""
-    return fenced("\n".join(one_line(line) for line in lines) or "(none)", label)
+    return fence("\n".join(one_line(line) for line in lines) or "(none)", label)
 
 
 def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
     """As many of the first lines as fit into `tokens`."""
     kept: list[str] = []
     for line in lines:
-        tokens -= tokens_of(line)
+        tokens -= estimate_tokens(line)
         if tokens < 0:
             break
         kept.append(line)
@@ -147,8 +147,8 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
     for source in sources:
         evidence, year = source.evidence, source.paper.year
         place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
-        by_id[evidence.id] = f"- {evidence.id}, chunk {place}: {beginning(evidence.summary)}"
-    _leave_out_weakest(by_id, sources, needs, total - sum(map(tokens_of, coverage_lines(needs))))
+        by_id[evidence.id] = f"- {evidence.id}, chunk {place}: {first_words(evidence.summary)}"
+    _leave_out_weakest(by_id, sources, needs, total - sum(map(estimate_tokens, coverage_lines(needs))))
 
     def best(names: Sequence[str]) -> list[str]:
         shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
@@ -160,10 +160,10 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
     of_needs = {name for item in needs for name in item.evidence}
     besides = [name for name in found if name not in of_needs]
     lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
-    return fenced("\n".join(lines) or "(none)", "evidence")
+    return fence("\n".join(lines) or "(none)", "evidence")
 
 
-def beginning(statement: str, words: int = 25) -> str:
+def first_words(statement: str, words: int = 25) -> str:
     """The first words of a statement on one line, with three dots when words are left out."""
     kept = statement.split()
     return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
@@ -181,32 +181,32 @@ def present_findings(
     if not sources and not needs:
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
-    papers = {key: letter_of(place) for place, key in enumerate(keys)}
+    papers = {key: letter_at(place) for place, key in enumerate(keys)}
     blocks = {source.evidence.id: _finding_block(source, papers) for source in sources}
     brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
-    total_tokens -= tokens_of(_paper_lines(sources, papers))
+    total_tokens -= estimate_tokens(_paper_lines(sources, papers))
     room = total_tokens
-    if sum(map(tokens_of, blocks.values())) > room:
-        room = max(int(_FULL_SHARE * room), room - sum(map(tokens_of, brief.values())))
+    if sum(map(estimate_tokens, blocks.values())) > room:
+        room = max(int(_FULL_SHARE * room), room - sum(map(estimate_tokens, brief.values())))
     shortened_to = _leave_out_weakest(blocks, sources, needs, room)
     blocks = {name: blocks.get(name, brief[name]) for name in brief}
     left_out = _leave_out_weakest(blocks, sources, needs, total_tokens) if shortened_to else []
-    parts = [fenced(_paper_lines(sources, papers), "papers")] if sources else []
+    parts = [fence(_paper_lines(sources, papers), "papers")] if sources else []
     for item in needs:
         mine = [blocks.pop(name) for name in item.evidence if name in blocks]
         if mine:
-            parts.append(fenced("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
+            parts.append(fence("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
     if blocks:
-        parts.append(fenced("\n\n".join(blocks.values()), "findings"))
+        parts.append(fence("\n\n".join(blocks.values()), "findings"))
     vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
     return PresentedSources("\n\n".join(parts) or "(no sources)", tuple(left_out))
 
 
-def frame_of(needs: Sequence[NeedCoverage]) -> str:
+def present_frame(needs: Sequence[NeedCoverage]) -> str:
     """The text around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
-    fences = [fenced(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
+    fences = [fence(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
     return "\n\n".join([*fences, present_findings(needs, ()).text])
 
 
@@ -215,7 +215,7 @@ def _leave_out_weakest(
 ) -> list[str]:
     """Remove blocks until the rest fits into `total` tokens, keeping at least one; returns the ids of those removed."""
     left_out: list[str] = []
-    spent = sum(tokens_of(block) for block in blocks.values())
+    spent = sum(estimate_tokens(block) for block in blocks.values())
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
     def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
@@ -225,12 +225,12 @@ def _leave_out_weakest(
     for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:
             break
-        spent -= tokens_of(blocks.pop(source.evidence.id))
+        spent -= estimate_tokens(blocks.pop(source.evidence.id))
         left_out.append(source.evidence.id)
     return left_out
 
 
-def letter_of(place: int) -> str:
+def letter_at(place: int) -> str:
     """The letter of an index, from 0: A to Z, then AA, AB ..."""
     first, last = divmod(place, 26)
     return (chr(64 + first) if first else "") + chr(65 + last)
@@ -246,7 +246,7 @@ def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
     evidence = source.evidence
-    section = place_of(evidence.section, source.category)
+    section = section_label(evidence.section, source.category)
     return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
 
 
@@ -266,7 +266,7 @@ def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
         parts.append(f"Abstract: {paper.abstract.strip()}")
     room = tokens * _CHARACTERS_PER_TOKEN
     parts.append(text.strip()[:room])
-    return fenced("\n\n".join(parts), "paper")
+    return fence("\n\n".join(parts), "paper")
 
 
 def origin_lines(paper: Paper) -> list[str]:
@@ -277,12 +277,12 @@ def origin_lines(paper: Paper) -> list[str]:
     return [f"{name}: {value}" for name, value in lines.items() if value]
 
 
-def place_of(section: str, category: Category) -> str:
+def section_label(section: str, category: Category) -> str:
     """The section's title, with a remark where a paper reports the findings of others."""
     return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
 
 
-def heading_of(parent: str, section: str) -> str:
+def full_heading(parent: str, section: str) -> str:
     """The section's title, after that of the enclosing section."""
     return f"{parent} > {section}" if parent and parent != section else section
 
@@ -304,13 +304,13 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     for name, value in (experiment.model_extra or {}).items():
         if not name.startswith("_"):
             fields[one_line(name)] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    parts = [f"{path}:\n{shortened(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
-    shown = fenced("\n\n".join(parts) or "(nothing is stated)", "experiment")
-    if tokens_of(shown) <= total:
+    parts = [f"{path}:\n{shorten(text.strip(), field_tokens)}" for path, text in fields.items() if text.strip()]
+    shown = fence("\n\n".join(parts) or "(nothing is stated)", "experiment")
+    if estimate_tokens(shown) <= total:
         return shown
     if field_tokens > _LEAST_FIELD_TOKENS:
         return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
-    return fenced(shortened("\n\n".join(parts), total), "experiment")
+    return fence(shorten("\n\n".join(parts), total), "experiment")
 
 
 def _field_text(experiment: Experiment, path: str) -> str:
@@ -346,12 +346,12 @@ def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
 
 def turn_tokens(question: str, answer: str) -> int:
     """The approximate number of tokens that a turn takes in a prompt."""
-    return tokens_of(_turn_block(Turn(question, answer)))
+    return estimate_tokens(_turn_block(Turn(question, answer)))
 
 
 def _turn_block(turn: Turn) -> str:
     # Unnumbered: numbers would change whenever the oldest turns are dropped.
-    return fenced(f"Question: {one_line(turn.question)}\nAnswer:\n{shortened(turn.answer, _TURN_TOKENS)}", "turn")
+    return fence(f"Question: {one_line(turn.question)}\nAnswer:\n{shorten(turn.answer, _TURN_TOKENS)}", "turn")
 
 
 _DESCRIBED: Final = (
@@ -363,7 +363,7 @@ _DESCRIBED: Final = (
 def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
     """Descriptions of figures under a line of ours, each fenced and marked as its model's; none without figures."""
     shown = [
-        fenced(
+        fence(
             one_line(figure.description),
             one_line(f"{figure.name}, described by {figure.described_by}, not by the paper").replace("`", "'"),
         )
@@ -375,9 +375,9 @@ def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
 def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFigure] = ()) -> str:
     """Passages that an agent requested, each in its own fence, under a line of ours; then descriptions of figures."""
     shown = [
-        fenced(
-            shortened(chunk.text, PASSAGE_TOKENS),
-            one_line(f"passage {chunk.id}, {heading_of(chunk.parent, chunk.section)}"),
+        fence(
+            shorten(chunk.text, PASSAGE_TOKENS),
+            one_line(f"passage {chunk.id}, {full_heading(chunk.parent, chunk.section)}"),
         )
         for chunk in chunks
     ]
@@ -392,26 +392,26 @@ def present_windows(windows: Sequence[Window]) -> str:
     """
     numbers = count(1)
     blocks: list[str] = []
-    for _, of_paper in groupby(sentences_of(windows), key=lambda item: item[0].paper.key):
+    for _, of_paper in groupby(window_sentences(windows), key=lambda item: item[0].paper.key):
         run = list(of_paper)
         lines = origin_lines(run[0][0].paper)
         for window, sentences in run:
             chunk = window.chunks[0]
-            lines += ["", f"Section: {place_of(heading_of(chunk.parent, chunk.section), chunk.category)}"]
+            lines += ["", f"Section: {section_label(full_heading(chunk.parent, chunk.section), chunk.category)}"]
             lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
-        blocks.append(fenced("\n".join(lines), "passages"))
-        blocks += present_descriptions(figures_of([window for window, _ in run]))
+        blocks.append(fence("\n".join(lines), "passages"))
+        blocks += present_descriptions(described_figures([window for window, _ in run]))
     return "\n\n".join(blocks)
 
 
-def figures_of(windows: Sequence[Window]) -> list[PaperFigure]:
+def described_figures(windows: Sequence[Window]) -> list[PaperFigure]:
     """The described figures of windows of one paper, each once, without those of chunks that are not shown."""
     shown = {chunk.index for window in windows for chunk in window.chunks}
     figures = {figure.number: figure for window in windows for figure in window.figures}
     return [figure for _, figure in sorted(figures.items()) if figure.described_chunk in shown]
 
 
-def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
+def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
     """Each window with its sentences, without those of an earlier window: neighbouring chunks share words."""
     shown: set[tuple[str, str]] = set()
     found: list[tuple[Window, list[WindowSentence]]] = []
@@ -423,7 +423,7 @@ def sentences_of(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSen
     return found
 
 
-def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
+def select_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
     """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit.
 
     Rules of tables are left out; a text without a letter or digit is one span.
@@ -433,11 +433,11 @@ def numbered_sentences(text: str, start: int, end: int, tokens: int) -> list[tup
         return [(0, len(text))]
     inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
     low, high = inside[0], inside[-1]
-    room = tokens - sum(tokens_of(text[left:right]) for left, right in spans[low : high + 1])
+    room = tokens - sum(estimate_tokens(text[left:right]) for left, right in spans[low : high + 1])
     while (low > 0 or high < len(spans) - 1) and room > 0:
         after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
         place = high + 1 if after else low - 1
-        room -= tokens_of(text[slice(*spans[place])])
+        room -= estimate_tokens(text[slice(*spans[place])])
         if room >= 0:
             low, high = min(low, place), max(high, place)
     return spans[low : high + 1]
@@ -453,8 +453,8 @@ def present_numbered(source: Source, sentences: Sequence[PassageSentence], label
     year = f" ({source.paper.year})" if source.paper.year else ""
     lines = [
         f"Paper: that of {same}" if same else f"Paper: {title}{year}",
-        f"Section: {place_of(source.evidence.section, source.category)}",
+        f"Section: {section_label(source.evidence.section, source.category)}",
         "",
     ]
     lines += [f"{number}: {one_line(sentence.text)}" for number, sentence in enumerate(sentences, 1)]
-    return fenced("\n".join(lines), label)
+    return fence("\n".join(lines), label)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ...models.concurrency import gather_all
 from ..protocols import PaperCard, Purpose
-from .prompt_format import fenced, present_lines, tokens_of
+from .prompt_format import estimate_tokens, fence, present_lines
 from .structured_output import ChatRole, StructuredAnswer
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
@@ -49,7 +49,7 @@ class ChatScreener(ChatRole):
         batch: list[PaperCard] = []
         spent = 0
         for card in cards:
-            tokens = tokens_of(card.text)
+            tokens = estimate_tokens(card.text)
             if batch and spent + tokens > most:
                 yield batch
                 batch, spent = [], 0
@@ -60,9 +60,9 @@ class ChatScreener(ChatRole):
 
     async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Mapping[str, list[str]] | None:
         task = self.prompts["screener_task"].render(
-            purpose=fenced(purpose.text, "purpose"),
+            purpose=fence(purpose.text, "purpose"),
             needs=present_lines([f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs], "needs"),
-            cards=fenced("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
+            cards=fence("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
         )
         messages = [SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)]
         answer = await self.ask(messages, Screening)

@@ -15,9 +15,9 @@ from pydantic import create_model
 
 from ...models.concurrency import gather_all
 from ..protocols import FailingSentence, Source
-from .clean_output import answer_text, cut_off
-from .prompt_format import SOURCE_TOKENS, fenced, one_line, place_of, present_lines, surroundings, tokens_of
-from .structured_output import ChatRole, StructuredAnswer, json_objects, schema_of
+from .clean_output import answer_text, was_cut_off
+from .prompt_format import SOURCE_TOKENS, estimate_tokens, fence, one_line, present_lines, section_label, surroundings
+from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects
 
 _SENTENCES_AT_ONCE: Final = 8
 _TOKENS_AT_ONCE: Final = 4_000
@@ -50,12 +50,12 @@ class SentenceRepairer(ChatRole):
         asked = [str(message.content) for message in messages]
         if not self.room.holds(*asked):
             return [None] * len(batch)
-        schema = schema_of(_model(len(batch)))
+        schema = build_schema(_model(len(batch)))
         for _ in range(2):
             answer = await self.caller.call(messages, schema=schema, max_tokens=self.max_tokens)
             text = answer_text(answer.message)
             for data in json_objects(text):
-                found = _usable(data, len(batch), cut=cut_off(answer.message))
+                found = _usable(data, len(batch), cut=was_cut_off(answer.message))
                 if any(sentence is not None for sentence in found):
                     return found
             await self.caller.reject(answer)
@@ -85,9 +85,9 @@ def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) 
     most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
     batch: list[FailingSentence] = []
     for item in failing:
-        tokens = sum(tokens_of(_source_block(source)) for source in _sources([*batch, item]))
+        tokens = sum(estimate_tokens(_source_block(source)) for source in _sources([*batch, item]))
         if at_once < _TOKENS_AT_ONCE:
-            tokens += sum(tokens_of(line) for line in _lines([*batch, item]))
+            tokens += sum(estimate_tokens(line) for line in _lines([*batch, item]))
         if batch and (len(batch) == most or tokens > at_once):
             yield batch
             batch = []
@@ -111,10 +111,10 @@ def _source_block(source: Source) -> str:
     lines = [
         f"Marker: [{evidence.id}]",
         f"Paper: {one_line(paper.title)}" + (f" ({paper.year})" if paper.year else ""),
-        f"Section: {place_of(evidence.section, source.category)}",
+        f"Section: {section_label(evidence.section, source.category)}",
         f"Passage:\n{passage}",
     ]
-    return fenced("\n".join(lines), f"source {evidence.id}")
+    return fence("\n".join(lines), f"source {evidence.id}")
 
 
 def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
-from .clean_output import answer_text, cut_off
+from .clean_output import answer_text, was_cut_off
 
 Note = Callable[[str], None]
 
@@ -57,7 +57,7 @@ def log_note(note: str) -> None:
 
 
 @lru_cache(maxsize=32)
-def schema_of(model: type[StructuredAnswer]) -> dict[str, Any]:
+def build_schema(model: type[StructuredAnswer]) -> dict[str, Any]:
     """The JSON schema of an answer in the form of OpenAI's strict mode; cached, not to be modified.
 
     Building it for each of twenty concurrent calls took 5 ms.
@@ -114,7 +114,7 @@ class ChatRole:
                 one line for the model.
             cache_messages: see `ChatCaller.call`.
         """
-        schema = schema_of(model)
+        schema = build_schema(model)
         more: list[BaseMessage] = []
         for _ in range(2):
             alias: dict[str, Any] = {} if cache_messages is None else {"cache_messages": [*cache_messages, *more]}
@@ -124,7 +124,7 @@ class ChatRole:
                 return parse(text, model, check)
             except ValueError as problem:
                 await self.caller.reject(answer)
-                ending = "; it was cut off, so be briefer" if cut_off(answer.message) else ""
+                ending = "; it was cut off, so be briefer" if was_cut_off(answer.message) else ""
                 complaint = self.prompts["json_again"].render(problem=f"{problem}{ending}")
             # The second attempt shows as much of the first answer as fits; some servers refuse an empty message.
             asked = [str(message.content) for message in messages]
@@ -167,7 +167,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
         if isinstance(data, dict):
             yield data
             position = end - 1
-    repaired = repaired_json(text[max(0, text.find("{")) :])
+    repaired = repair_json(text[max(0, text.find("{")) :])
     # An empty list stands for an object that holds nothing.
     for data in repaired or [{}] if isinstance(repaired, list) else [repaired]:
         if isinstance(data, dict):
@@ -180,7 +180,7 @@ _CHARACTERS: Final = 20_000
 _BRACKETS: Final = 200
 
 
-def repaired_json(text: str) -> Any:
+def repair_json(text: str) -> Any:
     """The JSON that `text` most likely meant, or None when it cannot be repaired."""
     if len(text) > _CHARACTERS or sum(map(text.count, "{}[]()")) > _BRACKETS:
         return None

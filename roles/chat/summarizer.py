@@ -14,8 +14,8 @@ from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
 from ...text.normalize import one_line
-from .clean_output import cut_off, prose
-from .prompt_format import PAPER_TOKENS, beginning, fenced, present_paper, shortened
+from .clean_output import prose, was_cut_off
+from .prompt_format import PAPER_TOKENS, fence, first_words, present_paper, shorten
 from .structured_output import ChatRole
 
 
@@ -36,7 +36,7 @@ class ChatSummarizer(ChatRole):
         task = prompt.render(paper=present_paper(paper, text, tokens))
         answer = await self.caller.call([self._system, HumanMessage(task)], max_tokens=self.max_tokens)
         summary = one_line(prose(answer.message))
-        if summary and not cut_off(answer.message):
+        if summary and not was_cut_off(answer.message):
             return summary
         await self.caller.reject(answer)
         self.note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
@@ -64,23 +64,23 @@ class FigureDescriber(ChatRole):
         An answer without text is asked for again by later runs only: a run keeps to the answers that it once received.
         """
         task = self.prompts["describer_task"].render(
-            caption=fenced(shortened(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
+            caption=fence(shorten(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
         )
         # The key has the hash of the image instead of a megabyte of base64.
         key: list[BaseMessage] = [self._system, HumanMessage([_text(task), _text(f"image {figure.image_hash}")])]
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
         messages: list[BaseMessage] = [self._system, HumanMessage([_text(task), dict(image_block)])]
         answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
-        said = described_in(prose(answer.message))
+        said = extract_description(prose(answer.message))
         if not said:
             await self.caller.reject(answer)
         return said
 
 
-def described_in(answer: str) -> str:
+def extract_description(answer: str) -> str:
     """The description in an answer: one line without markup, cut to a sensible length."""
     plain = one_line(plain_text(answer[:_READ]))
-    return beginning(plain[:_LONGEST], _MOST_WORDS).strip()
+    return first_words(plain[:_LONGEST], _MOST_WORDS).strip()
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class StatementReader:
 
     async def _finding(self, purpose: Purpose, need: Need, window: Window, name: str) -> PassageFinding | None:
         chunk = next(chunk for chunk in window.chunks if chunk.id == name)
-        passages = closest_by_words(need.queries, chunk)
+        passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
         asked = np.array([await self._vectors.of_query(query) for query in need.queries])
@@ -101,7 +101,7 @@ class QuestionReader:
             float((await self._relevance.odds(need.text, [chunk.text], cosine))[0]) if judged else 0.0 for need in needs
         ]
         need = needs[int(np.argmax(odds))]
-        passages = closest_by_words(need.queries, chunk)
+        passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
         texts = [passage.text for passage in passages]
@@ -111,7 +111,7 @@ class QuestionReader:
         return _finding(window, chunk, passages[int(np.argmax(said))], score, need)
 
 
-def closest_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
+def rank_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
     """The quotable sentences of a chunk that share most words with the queries."""
     asked = _stems(" ".join(queries))
     return sorted(

@@ -61,13 +61,14 @@ class ExtractiveJudge:
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """`on-topic` or `off-topic` for each source of each claim separately."""
-        return await asyncio.to_thread(
-            lambda: [tuple(self._compared(claim.sentence, source) for source in claim.sources) for claim in claims]
-        )
 
-    def _compared(self, sentence: str, source: Source) -> Verdict:
-        best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
-        return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", "only the topics were compared")
+        def compare(sentence: str, source: Source) -> Verdict:
+            best = topic_score(self._reranker, sentence, [source.evidence.quote, source.text])
+            return Verdict("on-topic" if best >= ON_TOPIC else "off-topic", "only the topics were compared")
+
+        return await asyncio.to_thread(
+            lambda: [tuple(compare(claim.sentence, source) for source in claim.sources) for claim in claims]
+        )
 
 
 class ExtractiveSummarizer:

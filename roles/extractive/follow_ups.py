@@ -65,10 +65,10 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
     if not earlier:
         return question
     topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
-    return stand_alone(question, earlier[-1].question, topics[-1] if topics else None)
+    return complete_question(question, earlier[-1].question, topics[-1] if topics else None)
 
 
-def stand_alone(question: str, last: str, topic: str | None = None) -> str:
+def complete_question(question: str, last: str, topic: str | None = None) -> str:
     """`question` completed from the `last` one; unchanged when it depends on nothing.
 
     Its pronouns stand for the subject of `topic`, by default the last question.

@@ -13,10 +13,10 @@ _DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d(?:; n
 _WORD: Final = re.compile(r"\w+")
 
 
-def without_details(text: str, only: Collection[str] | None = None) -> str:
+def blank_details(text: str, only: Collection[str] | None = None) -> str:
     """The text with blanks in place of what a list says of a passage, whose numbers and quotes are nobody's statements.
 
-    `only` are the details to blank, as `details` gives them; all if omitted.
+    `only` are the details to blank, as `find_details` gives them; all if omitted.
     """
 
     def blank(found: re.Match[str]) -> str:
@@ -30,7 +30,7 @@ def has_details(text: str, position: int) -> bool:
     return _DETAILS.match(text, position) is not None
 
 
-def details(text: str) -> set[str]:
+def find_details(text: str) -> set[str]:
     """The words of what the lists say of passages: place, score and statement."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}
 

@@ -72,7 +72,10 @@ class ExtractiveWriter(_Repairless):
                 blocks += [f"*Evidence in your library near to {_quoted(need.need.text)}, not judged:*", listed]
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
-        notes = [*used_and_left_out(brief.kind, brief.experiment), *_few(brief.kind, len(chosen.papers))]
+        notes = used_and_left_out(brief.kind, brief.experiment)
+        if len(chosen.papers) < _PAPERS:
+            near = counted(len(chosen.papers), "paper") if chosen.papers else "no paper"
+            notes.append(f"Passages near to the {brief.kind} were found in {near} of your library.")
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
 
@@ -183,10 +186,3 @@ def _quoted(text: str) -> str:
     """The first words of a statement in quotation marks."""
     words = one_line(text).replace("“", '"').replace("”", '"').split()
     return as_text(f"“{' '.join(words[:_LABEL])}{' …' if len(words) > _LABEL else ''}”")
-
-
-def _few(kind: str, papers: int) -> list[str]:
-    if papers >= _PAPERS:
-        return []
-    near = counted(papers, "paper") if papers else "no paper"
-    return [f"Passages near to the {kind} were found in {near} of your library."]

@@ -65,7 +65,7 @@ def _(brief: SectionBrief) -> tuple[Need, ...]:
 @_needs_of.register
 def _(brief: AnswerBrief) -> tuple[Need, ...]:
     asked = brief.sought
-    *clauses, words = parts_of(asked) or [asked]
+    *clauses, words = split_question(asked) or [asked]
     whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
     return (whole, *(Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2)))
 
@@ -89,18 +89,18 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
 def queries_for(text: str) -> tuple[str, ...]:
     """The searches for a text: whole, and sentence by sentence, without numbers, verdicts and references to itself."""
     sentences = [text[start:end] for start, end in sentence_spans(text)]
-    parts = [searchable(part) for part in (*sentences, text)]
+    parts = [strip_own_results(part) for part in (*sentences, text)]
     fit = [part for part in parts if len(_telling(part)) >= _FEWEST_WORDS]
     return tuple(dict.fromkeys(fit))[-_MOST_QUERIES:]
 
 
 def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
     """A need for each default query that is meaningful without its numbers, or for all when none is."""
-    texts = dict.fromkeys(text for query in queries if (text := searchable(query)))
+    texts = dict.fromkeys(text for query in queries if (text := strip_own_results(query)))
     return tuple(Need(f"N{number}", text, (text,)) for number, text in enumerate(texts or queries, start=1))
 
 
-def searchable(query: str) -> str:
+def strip_own_results(query: str) -> str:
     """A field of an experiment as a search, without numbers, verdicts and words that refer to the user's own work.
 
     Empty when the field has nothing else.
@@ -110,7 +110,7 @@ def searchable(query: str) -> str:
     return text if _WORD.search(text) else ""
 
 
-def parts_of(question: str) -> list[str]:
+def split_question(question: str) -> list[str]:
     """The question's clauses if it has several, then its significant words in order, each a query of its own."""
     clauses = [clause.strip(" ?.!,;:") for clause in _PARTS.split(question)]
     clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]

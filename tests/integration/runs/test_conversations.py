@@ -17,7 +17,7 @@ from citeloom.graph.conversation_graph import NothingToImproveError
 from citeloom.graph.conversation_state import RECALLED
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.roles.chat.prompt_format import tokens_of
+from citeloom.roles.chat.prompt_format import estimate_tokens
 from citeloom.runs.conversation_turns import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
 from citeloom.settings.config import Settings
 from citeloom.stores.conversation_register import ConversationRegister, UnknownConversationError
@@ -130,7 +130,7 @@ async def test_the_prompt_stays_within_its_budget_and_drops_the_oldest_turns_fir
     changed = 0
     for number, prompt in enumerate(writer.prompts):
         turns = prompt.partition(EARLIER)[0]
-        assert tokens_of(turns) <= 900 + 20, "the lead of the prompt takes a few more"
+        assert estimate_tokens(turns) <= 900 + 20, "the lead of the prompt takes a few more"
         shown = re.findall(r"^Question: (.+)$", turns, re.MULTILINE)
         assert shown == list(QUESTIONS[number - len(shown) : number]), "the latest, in order"
         assert shown or number == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pickle  # noqa: TID251  # the attack itself
+import pickle  # noqa: TID251 - the attack itself
 import sqlite3
 from collections import deque
 from collections.abc import Callable

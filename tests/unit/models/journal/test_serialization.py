@@ -9,8 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import SecretStr
 
-from citeloom.models.http.endpoints import ModelIdentity, canonical_json, endpoint_name
+from citeloom.models.http.endpoints import ModelIdentity, canonical_json
 from citeloom.models.journal.serialization import from_payload, request_key, to_payload
+from citeloom.settings.key_trust import endpoint_name
 
 IDENTITY = ModelIdentity("http://host/v1", "m", {"temperature": 0.2})
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}

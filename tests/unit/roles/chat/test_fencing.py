@@ -17,7 +17,7 @@ from citeloom.roles.chat.chat_planners import ChatPlanner
 from citeloom.roles.chat.chat_reader import ChatReader
 from citeloom.roles.chat.chat_writers import ChatWriter
 from citeloom.roles.chat.judges import ChatJudge
-from citeloom.roles.chat.prompt_format import fenced, shortened, surroundings, tokens_of
+from citeloom.roles.chat.prompt_format import estimate_tokens, fence, shorten, surroundings
 from citeloom.roles.chat.summarizer import ChatSummarizer
 from citeloom.roles.protocols import CitedClaim, Draft, FailingSentence, Need, Purpose
 
@@ -126,20 +126,20 @@ async def test_only_the_planner_is_given_tools(
 
 @given(st.text(alphabet="`~a \n{}", max_size=60))
 def test_no_text_can_close_its_fence(text: str) -> None:
-    block = fenced(text, "passage")
-    fence = re.match("`+", block)
-    assert fence is not None
-    assert block.count(fence[0]) == 2
+    block = fence(text, "passage")
+    opening = re.match("`+", block)
+    assert opening is not None
+    assert block.count(opening[0]) == 2
     assert block.split("\n", 1)[1].rpartition("\n")[0] == text
 
 
 @given(st.text(max_size=400), st.integers(1, 60))
 def test_a_shortened_text_keeps_both_ends(text: str, tokens: int) -> None:
-    short = shortened(text, tokens)
+    short = shorten(text, tokens)
     if short != text:
         assert text.startswith(short.split("\n[... ")[0])
         assert text.endswith(short.rsplit(" characters left out ...]\n", 1)[1])
-        assert tokens_of(short) <= tokens + 20
+        assert estimate_tokens(short) <= tokens + 20
 
 
 @given(st.integers(0, 2000), st.integers(1, 300), st.integers(80, 200))

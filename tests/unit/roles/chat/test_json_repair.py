@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.chat.structured_output import repaired_json
+from citeloom.roles.chat.structured_output import repair_json
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from citeloom.roles.chat.structured_output import repaired_json
     ],
 )
 def test_slips_are_made_whole(text: str, meant: Any) -> None:
-    assert repaired_json(text) == meant
+    assert repair_json(text) == meant
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_slips_are_made_whole(text: str, meant: Any) -> None:
     ],
 )
 def test_what_would_hold_a_run_for_minutes_is_left(text: str) -> None:
-    assert repaired_json(text) is None
+    assert repair_json(text) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citeloom.roles.chat.clean_output import AnswerFilter, answer_alone
+from citeloom.roles.chat.clean_output import AnswerFilter, extract_answer
 from citeloom.roles.protocols import Draft
 from tests.support.listener import Heard
 
@@ -38,7 +38,7 @@ def heard(draft: str, length: int) -> Heard:
     ],
 )
 def test_pieces_joined_are_the_answer_alone(draft: str, length: int) -> None:
-    assert heard(draft, length).text == answer_alone(Draft(draft)).text
+    assert heard(draft, length).text == extract_answer(Draft(draft)).text
 
 
 PARTS = [
@@ -62,7 +62,7 @@ PARTS = [
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
 def test_however_it_is_put_together(draft: str, length: int) -> None:
     draft = draft.strip()  # as `prose` leaves it
-    assert heard(draft, length).text == answer_alone(Draft(draft)).text
+    assert heard(draft, length).text == extract_answer(Draft(draft)).text
 
 
 def test_references_of_the_model_are_never_streamed() -> None:

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import Field
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.structured_output import ChatRole, StructuredAnswer, parse, schema_of
+from citeloom.roles.chat.structured_output import ChatRole, StructuredAnswer, build_schema, parse
 
 
 class Mood(StructuredAnswer):
@@ -66,7 +66,7 @@ def test_the_complaint_does_not_repeat_the_answers_own_words() -> None:
 
 
 def test_the_schema_is_what_strict_mode_takes() -> None:
-    assert schema_of(Mood) == {
+    assert build_schema(Mood) == {
         "title": "Mood",
         "type": "object",
         "properties": {
@@ -82,7 +82,7 @@ async def test_a_valid_answer_takes_one_call(scripted: Any, prompts: PromptLibra
     caller = scripted(GOOD)
     answer = await ChatRole(caller, prompts, max_tokens=99).ask([HumanMessage("How is it?")], Mood)
     assert answer == Mood(label="good", score=0.5)
-    assert caller.options == [{"tools": (), "schema": schema_of(Mood), "max_tokens": 99}]
+    assert caller.options == [{"tools": (), "schema": build_schema(Mood), "max_tokens": 99}]
     assert caller.rejected == []
 
 

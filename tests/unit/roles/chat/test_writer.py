@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from citeloom.experiment import SECTION_KINDS
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_writers import ChatWriter
-from citeloom.roles.chat.prompt_format import SOURCES_TOKENS, tokens_of
+from citeloom.roles.chat.prompt_format import SOURCES_TOKENS, estimate_tokens
 from citeloom.roles.protocols import Draft, QuoteSpan
 
 TEXT = "Degree explains most of it [E1].\n\nHere is where it ends: nowhere [E1]."
@@ -136,7 +136,7 @@ async def test_all_sources_of_the_longest_search_fit(
     caller = scripted(TEXT)
     assert (await writer(caller, prompts).write(make_brief(sources=sources))).notes == ()
     assert caller.text().count("Degree alone predicts most edges of a network.") == 64
-    assert tokens_of(caller.text()) < SOURCES_TOKENS + 3000
+    assert estimate_tokens(caller.text()) < SOURCES_TOKENS + 3000
 
 
 async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
@@ -148,7 +148,7 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     )
     caller = scripted(TEXT)
     draft = await writer(caller, prompts).write(make_brief(sources=sources))
-    assert tokens_of(caller.text()) < SOURCES_TOKENS + 3000
+    assert estimate_tokens(caller.text()) < SOURCES_TOKENS + 3000
     assert "weakest sources did not fit" in draft.notes[0]
     assert "E1," in draft.notes[0]
     assert "\n[E200] " in caller.text()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from citeloom.experiment import Experiment
-from citeloom.roles.extractive.statement_needs import parts_of, searchable, statement_needs
+from citeloom.roles.extractive.statement_needs import split_question, statement_needs, strip_own_results
 
 OWN = [
     ("TCGA to CCLE: best 37/71 (52.1%), mean 0.44 ± 0.03 over 5 seeds.", "TCGA to CCLE"),
@@ -25,7 +25,7 @@ OWN = [
 
 @pytest.mark.parametrize(("field", "kept"), OWN)
 def test_numbers_verdicts_and_here_do_not_reach_a_search(field: str, kept: str) -> None:
-    text = searchable(field)
+    text = strip_own_results(field)
     assert kept in text
     assert not re.search(
         r"(?<![\w-])\d|e-4|E-7|\bnone\b|null|refuted|supported|\bhere\b|\bour\b|\bwe\b", text, re.IGNORECASE
@@ -37,7 +37,7 @@ def test_numbers_verdicts_and_here_do_not_reach_a_search(field: str, kept: str) 
     ["BERT-base with k-means++ and F1 scores", "GPT-4 and ResNet50 on CIFAR-10", "node2vec embeddings of graphs"],
 )
 def test_names_that_hold_numbers_stay(field: str) -> None:
-    assert searchable(field) == field
+    assert strip_own_results(field) == field
 
 
 EXPERIMENT = Experiment.model_validate(
@@ -69,4 +69,7 @@ def test_a_question_is_searched_for_by_its_clauses() -> None:
     asked = (
         "How fast do they replicate in resting cells, where in the cell wall do they sit, and what limits their growth?"
     )
-    assert parts_of(asked)[:2] == ["How fast do they replicate in resting cells", "where in the cell wall do they sit"]
+    assert split_question(asked)[:2] == [
+        "How fast do they replicate in resting cells",
+        "where in the cell wall do they sit",
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, condense_question, stand_alone
+from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, complete_question, condense_question
 from citeloom.roles.protocols import Turn
 from citeloom.text.question_subject import subject_words
 
@@ -59,7 +59,7 @@ def test_a_labelled_follow_up(case: dict[str, Any]) -> None:
     ],
 )
 def test_how_it_reads(asked: str, stands: str) -> None:
-    assert stand_alone(asked, "How is the prior of an edge estimated?") == stands
+    assert complete_question(asked, "How is the prior of an edge estimated?") == stands
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ async def test_a_first_question_and_one_in_another_script_are_left_alone() -> No
     ],
 )
 def test_a_subject_ends_before_its_verb_and_is_not_guessed(last: str, asked: str, whole: str) -> None:
-    assert stand_alone(asked, last) == whole
+    assert complete_question(asked, last) == whole

@@ -9,7 +9,7 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.roles.extractive.extractive_readers import SentenceVectors
-from citeloom.roles.extractive.passage_details import without_details
+from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
 from tests.support.word_embedding import WordEmbedding
@@ -154,7 +154,7 @@ def test_the_users_own_citations_and_apparent_markers_are_kept_word_for_word() -
 def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stays() -> None:
     given = source(1, f"{FITTING} by 12 percent", key="varga2021")
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
-    plain = without_details(draft.text)
+    plain = blank_details(draft.text)
     assert len(plain) == len(draft.text) and "0.50" not in plain and "12 percent" in plain and "0.12" in plain
 
 
