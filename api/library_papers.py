@@ -10,27 +10,27 @@ from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
-from ..documents.pdf.drawing import MAX_BYTES, draw_page_apart
-from ..documents.pdf.drawing import MAX_WORDS as MAX_WORDS
-from ..documents.safe_files import FileRefusedError as FileRefusedError
-from ..documents.safe_files import require_regular
-from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..tools.context_windows import Passage, merge_chunks
-from ..tools.figure_records import counted_kinds as counted_kinds
-from ..tools.figure_records import listed_figures
-from ..tools.outline import OutlinedSection, indexed_text, outline
-from ..tools.paper_records import listed_papers, text_records
+from ..tools.paper_records import (
+    OutlinedSection,
+    Passage,
+    load_figure_records,
+    load_paper_records,
+    merge_chunks,
+    outline,
+    read_indexed_text,
+    text_records,
+)
+from ..tools.paper_records import count_kinds as count_kinds
 from ..tools.paper_records import paper_details as paper_record
 from ..tools.paper_search import keys_with_words
 from .arguments import requires_open
 from .blocking import blocking
 
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
-_PDF_HEAD: Final = 1024  # bytes in which a PDF names its format
 _IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
@@ -42,15 +42,9 @@ class MissingFigureError(InputError):
     """A paper has no figure of this number, or the figure has no image."""
 
 
-class MissingPdfError(InputError):
-    """A paper has no PDF, or none that can be read."""
-
-    default_help = "Add the paper again."
-
-
 async def alist_papers(session: Session) -> list[dict[str, Any]]:
     """Return all papers, as the JSON of `papers list --json`."""
-    return await asyncio.to_thread(listed_papers, session.library)
+    return await asyncio.to_thread(load_paper_records, session.library)
 
 
 async def aselect_papers(
@@ -118,7 +112,7 @@ async def apaper_details(session: Session, key: str, *, text: bool = False) -> d
 
 async def apaper_text(session: Session, key: str) -> list[dict[str, Any]]:
     """Return the searchable text of a paper by section and page; raises `UnknownPaperError`."""
-    return text_records(await asyncio.to_thread(indexed_text, session.library, key))
+    return text_records(await asyncio.to_thread(read_indexed_text, session.library, key))
 
 
 async def apaper_markdown(session: Session, key: str) -> str:
@@ -126,7 +120,7 @@ async def apaper_markdown(session: Session, key: str) -> str:
     paper = await apaper(session, key)
     lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
     section = ""
-    for passage in await asyncio.to_thread(indexed_text, session.library, key):
+    for passage in await asyncio.to_thread(read_indexed_text, session.library, key):
         if passage.section != section:
             section = passage.section
             page = f" (p. {passage.page})" if passage.page is not None else ""
@@ -177,7 +171,7 @@ def _section_text(library: Library, key: str, chosen: int | None, max_characters
     return SectionText(tree, first if chosen is None else chosen, passages, earlier, later)
 
 
-async def acitations_of(session: Session, key: str) -> dict[str, Any]:
+async def afind_citing(session: Session, key: str) -> dict[str, Any]:
     """Return the `turns` of conversations and the `runs` that cite a paper."""
     backend = backend_of(session.home)
     turns = await asyncio.to_thread(lambda: backend.conversations().citing(key))
@@ -212,7 +206,7 @@ async def afigures(session: Session, key: str, *, images: bool = False) -> list[
 
     Raises `InputError` for an unknown key.
     """
-    records = await asyncio.to_thread(listed_figures, session.library, key)
+    records = await asyncio.to_thread(load_figure_records, session.library, key)
     if images:
         found = await asyncio.to_thread(session.library.figures, key)
         for record, figure in zip(records, found, strict=True):
@@ -276,37 +270,6 @@ def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
             ) from error
         written[figure.number] = path
     return written
-
-
-async def apaper_pdf(session: Session, key: str) -> Path:
-    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
-    return await asyncio.to_thread(_paper_pdf, session, key)
-
-
-def _paper_pdf(session: Session, key: str) -> Path:
-    source = session.library.paper(key).source
-    if Path(source).suffix.lower() != ".pdf":
-        raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
-    path = backend_of(session.home).uploads().file(source)
-    try:
-        require_regular(path, MAX_BYTES)
-        with path.open("rb") as file:
-            is_pdf = b"%PDF-" in file.read(_PDF_HEAD)
-    except (OSError, FileRefusedError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise MissingPdfError(f"The PDF of {key} cannot be read ({reason}).") from error
-    if not is_pdf:
-        raise MissingPdfError(f"The file of {key} is not a PDF any more.")
-    return path
-
-
-async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
-    """Return a page of a paper's PDF as a PNG with these words marked where they are found.
-
-    Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` with the reason why it cannot be drawn.
-    """
-    path = await apaper_pdf(session, key)
-    return await in_thread(draw_page_apart, path, number, words=words, width=width)
 
 
 list_papers = blocking(alist_papers)

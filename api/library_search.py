@@ -15,7 +15,7 @@ from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_search import papers_by_summary, papers_by_text
 from ..tools.paper_search import year_range as year_range
-from ..tools.retrieval import Retrieval, as_records, retrieve
+from ..tools.retrieval import Retrieval, hit_records, retrieve
 from ..tools.scope import Scope
 from ..tools.scope import require_words as require_words
 from ..tools.tool_schemas import CategoryName as CategoryName
@@ -60,7 +60,7 @@ async def asearch(
     require_choice("mode", mode, RetrievalMode)
     scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
-    return await asyncio.to_thread(as_records, session.library, query, hits)
+    return await asyncio.to_thread(hit_records, session.library, query, hits)
 
 
 async def afind_papers(

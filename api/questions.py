@@ -11,8 +11,8 @@ from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import ResearchRequest
-from ..text.question_subject import subject_of
-from ..tools.questions.validation import plain_question
+from ..text.question_subject import find_subject
+from ..tools.scope import plain_question
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 from .events import stream_events
@@ -23,9 +23,9 @@ __all__ = [
     "ResearchRequest",
     "aresearch",
     "astream_research",
+    "find_subject",
     "plain_question",
     "research",
-    "subject_of",
 ]
 
 

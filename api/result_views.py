@@ -17,7 +17,7 @@ from ..citations.references import numbered_list
 from ..drafts.completeness import all_unreadable, attempts, coverage_line, coverage_warnings
 from ..runs.result_record import ResultRecord, UsageRecord
 from ..stores.library import Library
-from ..tools.cited_figures import cited_figures
+from ..tools.paper_records import find_cited_figures
 
 __all__ = [
     "DOUBTFUL",
@@ -31,11 +31,11 @@ __all__ = [
     "UsageRecord",
     "all_unreadable",
     "attempts",
-    "cited_figures",
     "commonness",
     "coverage_line",
     "coverage_warnings",
     "doi_html",
+    "find_cited_figures",
     "inert",
     "links_of",
     "numbered_list",

@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from ..citations.export.evidence_report import ReportImages
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import prepare_folder
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..runs.edited_text import with_edited_sections
-from ..runs.evidence_images import CitedPages, cited_pages, report_figures
 from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
-from ..runs.output_files import public_record, save
-from ..runs.result_record import ResultRecord
+from ..runs.result_record import ResultRecord, public_record
 from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord
@@ -126,6 +121,11 @@ async def run_and_save(
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
+    from ..citations.export.evidence_report import ReportImages  # an answer without files does without the exports
+    from ..runs.edited_text import with_edited_sections
+    from ..runs.evidence_images import CitedPages, cited_pages, report_figures
+    from ..runs.output_files import save
+
     async with _output_folder(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
     record, edited = finished.record, dict[str, Path]()
@@ -158,5 +158,7 @@ async def _output_folder(folder: Path) -> AsyncIterator[None]:
 def _make(folder: Path) -> list[Path]:
     """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    from ..citations.export.section_files import prepare_folder
+
     prepare_folder(folder)
     return missing

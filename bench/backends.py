@@ -33,7 +33,7 @@ async def found_by(library: Library, queries: list[str], how: Retrieval) -> tupl
     answers, times = [], []
     for text in queries:
         began = time.perf_counter()
-        hits = await retrieve(library, text, DEPTH, how=how)
+        hits = await retrieve(library, text, DEPTH, options=how)
         times.append(time.perf_counter() - began)
         answers.append([hit.candidate.chunk.id for hit in hits])
     return answers, 1000 * median(times)

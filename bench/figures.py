@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from bench.papers import PDFS, ROOT, available_pdfs
 from citeloom.documents.chunking import chunk_paper
-from citeloom.documents.figures import PaperFigure, find_figures
+from citeloom.documents.figure_search import find_figures
+from citeloom.documents.figures import PaperFigure
 from citeloom.documents.image_extraction import ReadFigures, read_figures
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.documents.types import Chunk

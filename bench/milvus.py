@@ -29,7 +29,7 @@ from citeloom.stores.milvus.milvus_rows import IndexedChunk, IndexedText, Milvus
 from citeloom.stores.milvus.word_weights import (
     WordCounts,
     chunk_vector,
-    fields_of,
+    field_texts,
     query_vector,
     stored_papers,
     write_papers,
@@ -141,7 +141,7 @@ class BareClients:
         made = []
         for number, each in enumerate(changes):
             for chunk, row in zip(each.chunks, each.vectors, strict=True):
-                terms = {field: Counter(analyze(text)) for field, text in fields_of(chunk).items()}
+                terms = {field: Counter(analyze(text)) for field, text in field_texts(chunk).items()}
                 words.add(each.key, terms)
                 vector = chunk_vector(terms, self._means)
                 made.append(IndexedChunk(self._version + number, chunk.index, 1, 1, row, vector).as_row())

@@ -29,8 +29,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.vector_cache import VectorCache
-from citeloom.tools.reranking import PairScorer
-from citeloom.tools.retrieval import Retrieval, retrieve
+from citeloom.tools.retrieval import PairScorer, Retrieval, retrieve
 
 SETS = ("manubot-citances", "pubmedqa")
 USUAL = "fused by score, BM25 x 0.3"
@@ -175,7 +174,7 @@ async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: Pa
 
     async def answer(text: str) -> list[str]:
         async with at_once:
-            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, how=how, scorer=scorer)]
+            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, options=how, scorer=scorer)]
 
     found = await asyncio.gather(*(answer(text) for text, _ in given.queries.values()))
     return dict(zip(given.queries, found, strict=True))

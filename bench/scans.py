@@ -69,7 +69,7 @@ def _read_words(key: str, number: int, dpi: int, spoil: Callable[[Image], Image]
     with tempfile.TemporaryDirectory() as folder:
         scan = Path(folder) / "scan.pdf"
         image.save(scan, "PDF", resolution=dpi)
-        read = read_pdf_apart(scan, how=PdfReading(ocr=find_ocr("eng")))
+        read = read_pdf_apart(scan, pdf=PdfReading(ocr=find_ocr("eng")))
     return _words(read.text)
 
 

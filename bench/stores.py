@@ -230,7 +230,7 @@ def _write(made: _Made) -> Pair:
             cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
             cursor.executemany(postgres_catalog.SECTION_ROW, postgres_catalog.section_rows(change))
             postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
-            bm25.copy_postings(cursor, [bm25.rows_of(change.key, change.chunks)])
+            bm25.copy_postings(cursor, [bm25.build_rows(change.key, change.chunks)])
             cursor.execute("SELECT sum(chunk_count) FROM papers").fetchone()
         with bare.transaction():
             revise(bare)

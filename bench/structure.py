@@ -23,7 +23,7 @@ _BELOW_FACES: Final = frozenset({"api", "config", "documents", "errors", "settin
 _SHORT: Final = 60  # lines
 _LIMITS: Final = {
     "cycles of imports inside a package": 1,
-    "class names that stand twice": 8,
+    "class names that stand twice": 5,
     "file names that stand twice": 5,
     "imports of the faces from below api": 0,
 }

@@ -19,7 +19,7 @@ from ..documents.pandoc import PandocError, pandoc
 from ..documents.paper_names import family_name
 from ..errors import InputError
 from ..settings.config import CitationStyle
-from ..text.normalize import unescape_html
+from ..text.words import unescape_html
 from .citation_styles import Citation, quoted_section
 from .csl_styles import read_style
 

@@ -20,8 +20,8 @@ from ..experiment import Experiment, SectionKind
 from ..plurals import counted
 from ..roles.extractive.section_outlines import failed_statement
 from ..section_kinds import SECTIONS
-from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
+from ..text.words import plain_wording
 from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown

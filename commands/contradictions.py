@@ -12,8 +12,7 @@ from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
-from .search_view import place_of, plain_sentence
-from .searching import split_names
+from .searching import place_of, plain_sentence, split_names
 from .terminal_text import one_line, table
 
 

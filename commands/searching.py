@@ -1,8 +1,10 @@
-"""search and find: passages and papers for a query."""
+"""search and find: passages and papers for a query, as a table or as blocks on a narrow terminal."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -10,7 +12,7 @@ from ..api.messages import counted
 from ..errors import InputError
 from .options import HomeOption, JsonOption, complete_keys, home_session
 from .output import notice, result_json
-from .search_view import show_papers, show_passages
+from .terminal_text import one_line, table
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
 _RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
@@ -119,3 +121,107 @@ def split_names(option: str, given: list[str] | None) -> list[str]:
     if given and not names:
         raise InputError(f"{option} is empty.", help="Leave it out to search everywhere.")
     return names
+
+
+_LONGEST_SENTENCE = 240  # characters
+_READ = 4_000  # that are read for these
+_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
+_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
+_MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
+_HALF_PICTURE = re.compile(r"!\[\s*")
+_LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
+
+
+def show_passages(records: Sequence[dict[str, Any]]) -> None:
+    """Passages with key, page, section, score and the matching sentence, led by the figure or table that it is in."""
+    title = counted(len(records), "passage")
+    rows = [
+        [
+            str(number),
+            one_line(record["key"]),
+            f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
+            one_line(record["section"]),
+            f"{record['score']:.2f}",
+            " ".join(
+                [
+                    with_status(record, f"{_figure(record)}{plain_sentence(record['sentence'])}"),
+                    *map(_described, record["described_figures"]),
+                ]
+            ),
+        ]
+        for number, record in enumerate(records, start=1)
+    ]
+    table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
+    show_notices(records)
+
+
+def _described(figure: dict[str, str]) -> str:
+    """A model's description of a figure, which may be why its passage was found."""
+    return one_line(
+        f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
+    )
+
+
+def _figure(record: dict[str, Any]) -> str:
+    """The figure or table that a passage is, unless its words begin with that."""
+    name = record["figure"]["name"] if record.get("figure") else ""
+    return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+
+
+def show_papers(record: dict[str, Any], page: int) -> None:
+    """Papers with key, year, title, score and the matching sentence, and how to see more."""
+    papers = record["papers"]
+    title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
+    rows = [
+        [
+            one_line(paper["key"]),
+            str(paper["year"] or ""),
+            one_line(paper["title"]),
+            f"{paper['score']:.2f}",
+            matching_line(paper),
+        ]
+        for paper in papers
+    ]
+    table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
+    show_notices(papers)
+    if record["next_page"]:
+        notice(f"More: --page {record['next_page']}")
+
+
+def show_notices(records: Sequence[dict[str, Any]]) -> None:
+    """What became of the papers since they were published, each line once."""
+    for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
+        notice(line)
+
+
+def with_status(record: dict[str, Any], text: str) -> str:
+    """The text after RETRACTED and the like, if the record of its paper says so."""
+    return f"{record['status'].upper()}. {text}" if record.get("status") else text
+
+
+def place_of(record: dict[str, Any]) -> str:
+    """Page and section of a passage, as far as they are known."""
+    page = f"p. {record['page']}" if record.get("page") else ""
+    return ", ".join(part for part in (page, record.get("section", "")) if part)
+
+
+def matching_line(paper: dict[str, Any]) -> str:
+    """The matching sentence, prefixed with its place in the paper or "your note", and with RETRACTED and the like."""
+    place = "your note" if paper.get("matched") == "note" else place_of(paper)
+    return with_status(
+        paper, f"{place}: {plain_sentence(paper['sentence'])}" if place else plain_sentence(paper["sentence"])
+    )
+
+
+def plain_sentence(sentence: str) -> str:
+    """A sentence without markup of links, images, citations and emphasis; truncated if long."""
+    parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
+    text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
+    return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"
+
+
+def _bare(text: str) -> str:
+    text = _HALF_PICTURE.sub("", _CITATION.sub("", _PICTURE.sub(r"\1", text)))
+    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text))

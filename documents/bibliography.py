@@ -55,21 +55,21 @@ _SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 def field_value(raw: str, macros: Mapping[str, str]) -> str:
     """The source text of a field, without its braces or quotes and with macros expanded."""
     parts = _value_parts(raw)
-    return "".join(part[1:-1] if _delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
+    return "".join(part[1:-1] if _is_delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
 
 
 def value_length(raw: str, macros: Mapping[str, str]) -> int:
     """The length of `field_value`, which expands a macro each time it is used."""
-    return sum(len(part if _delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
+    return sum(len(part if _is_delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
 
 def uses_macros(raw: str) -> bool:
     """Whether a field needs an `@string` of its file; month names are predefined everywhere."""
-    bare = [part for part in _value_parts(raw) if not _delimited(part)]
+    bare = [part for part in _value_parts(raw) if not _is_delimited(part)]
     return any(not part.isdigit() and part.lower() not in _MONTHS for part in bare)
 
 
-def _delimited(part: str) -> bool:
+def _is_delimited(part: str) -> bool:
     return part[:1] in {"{", '"'}
 
 
@@ -108,7 +108,7 @@ def _decode_simple(latex: str) -> str | None:
 
     Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
     """
-    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_composed, latex))
+    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_compose, latex))
     depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
     if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
         return None
@@ -117,7 +117,7 @@ def _decode_simple(latex: str) -> str | None:
     return " ".join(_ESCAPED.sub(r"\1", re.sub(r"[{}]", "", text)).split())
 
 
-def _composed(match: re.Match[str]) -> str:
+def _compose(match: re.Match[str]) -> str:
     base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
     return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
 
@@ -344,7 +344,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
             entry = _entry(block, lines)
             if entry is None:
                 continue
-            whole = _with_parent(entry, parents, macros)
+            whole = _inherit(entry, parents, macros)
             paper = _read_paper(whole, macros, as_written=whole is block)
         except _EntryRefusedError as error:
             refused.append(Refusal(source, f"line {line}: {error}"))
@@ -393,7 +393,7 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
     return entry
 
 
-def _with_parent(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:
+def _inherit(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:
     """The entry with the fields inherited through its `crossref`, so that it is self-contained.
 
     As in BibTeX, the parent's title becomes the book title, and the parent's own `crossref` is not followed.

@@ -20,9 +20,9 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from ..text.normalize import one_line
+from ..text.words import one_line
 
-Dialect = Literal["paper", "passage", "field"]
+MarkdownDialect = Literal["paper", "passage", "field"]
 FieldKind = Literal["paragraph", "heading", "kept"]
 _Rule = Callable[[StateBlock, int, int, bool], bool]
 
@@ -83,7 +83,7 @@ class FieldBlock:
     text: str
 
 
-def parse_blocks(text: str, dialect: Dialect) -> Iterator[MarkdownBlock]:
+def parse_blocks(text: str, dialect: MarkdownDialect) -> Iterator[MarkdownBlock]:
     """The top-level blocks of a paper or passage in order; any text is valid.
 
     Inline content is parsed only in headings of papers: elsewhere it would take two thirds of the time.
@@ -98,7 +98,7 @@ def parse_blocks(text: str, dialect: Dialect) -> Iterator[MarkdownBlock]:
 
 
 @lru_cache(maxsize=3)
-def _parser(dialect: Dialect) -> MarkdownIt:
+def _parser(dialect: MarkdownDialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 40, "html": dialect != "field"}).enable("table")
     ruler = parser.block.ruler
     if dialect == "field":

@@ -63,7 +63,7 @@ _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _COUNTED = re.compile(r"^(?:第?[一二三四五六七八九十\d]+[章节節]\s*|[一二三四五六七八九十]+[、.．]\s*|[\d.．]+\s*)")
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold().replace("’", "'"))
     return "".join(character for character in plain if not unicodedata.combining(character))
 
@@ -71,7 +71,7 @@ def _folded(text: str) -> str:
 def _phrases() -> Iterator[tuple[str, str]]:
     for meaning, listed in _MEANINGS.items():
         for phrase in listed.split(","):
-            yield _folded(" ".join(phrase.split())), meaning
+            yield _fold(" ".join(phrase.split())), meaning
 
 
 _ENGLISH: Final[Mapping[str, str]] = MappingProxyType(dict(_phrases()))
@@ -82,7 +82,7 @@ def translate_heading(title: str) -> str | None:
 
     Two joined headings ("Ergebnisse und Diskussion") are both translated. `title` has no numbering, in any case.
     """
-    text = _folded(title)
+    text = _fold(title)
     if _EAST_ASIAN.search(text):
         text = re.sub(r"\s+", "", _COUNTED.sub("", text))
     if text in _ENGLISH:

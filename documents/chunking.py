@@ -20,7 +20,8 @@ from itertools import groupby
 from typing import Final
 
 from ..text.sentences import sentence_spans
-from .figures import PaperFigure, Span, find_figures
+from .figure_search import find_figures
+from .figures import PaperFigure, Span
 from .markdown import Block, ParsedPaper
 from .passages import readable_units
 from .types import Chunk, Paper, Section, chunk_id

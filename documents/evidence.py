@@ -40,8 +40,8 @@ class Evidence:
     `id` is the marker by which a writer cites it (`E1`, `E2` ...), stable within a thread; `summary` is the finding in
     one statement. `section` is the section title, which locates the quote if the source has no pages. `combined_score`
     weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, also in neighbouring chunks:
-    `more` are those after the first run. `need` is the id of the need that it serves, empty if no needs were planned
-    (older runs); `also` are the ids of other needs it serves.
+    `more` are those after the first run. `need` is the id of the need that it serves, and `also` are those of other
+    needs.
     """
 
     id: str
@@ -113,6 +113,6 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Evidence:
-        """Deserialize from graph state; records of older runs have a single span."""
-        more = tuple(EvidenceSpan(**span) for span in record.get("more", ()))
-        return cls(**{**record, "more": more, "also": tuple(record.get("also", ()))})
+        """The evidence of `as_dict`, from graph state."""
+        more = tuple(EvidenceSpan(**span) for span in record["more"])
+        return cls(**{**record, "more": more, "also": tuple(record["also"])})

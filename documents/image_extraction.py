@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
 
-from .figures import IMAGE_ENDINGS, FigureKind, FoundFigure, PaperFigure, image_hash, image_type
+from .figure_search import FoundFigure
+from .figures import IMAGE_ENDINGS, FigureKind, PaperFigure, image_hash, image_type
 from .image_decoding import MAX_BYTES, EncodedImage, decode_image
 from .pdf.drawing import draw_figures, draw_first_page
 from .safe_files import FileRefusedError, read_regular

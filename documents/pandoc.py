@@ -95,7 +95,7 @@ _MOST_TEXT: Final = 50_000_000
 def as_markdown(path: Path) -> str:
     """Convert the file to markdown with its metadata as YAML front matter; raises `FileRefusedError`."""
     kind = FORMATS[path.suffix.lower()]
-    _require_whole(path, kind)
+    _require_document(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     options += ["--lua-filter", str(_TABLE_CAPTIONS)]
     try:
@@ -104,22 +104,22 @@ def as_markdown(path: Path) -> str:
         raise FileRefusedError(str(error)) from None
     except PandocError as error:
         raise FileRefusedError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
-    return _without_boxes(made.decode("utf-8", "replace"))
+    return _remove_boxes(made.decode("utf-8", "replace"))
 
 
-def _without_boxes(text: str) -> str:
+def _remove_boxes(text: str) -> str:
     """Remove grouping tags and unnecessary escapes; code is left unchanged."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):
         fenced ^= line.lstrip().startswith(("```", "~~~"))
-        bare = line if fenced else _unescaped(_BOX.sub("", line))
+        bare = line if fenced else _unescape(_BOX.sub("", line))
         if bare.strip() or not line.strip():
             lines.append(bare)
     return "\n".join(lines)
 
 
-def _unescaped(line: str) -> str:
+def _unescape(line: str) -> str:
     """Unescape brackets and signs where that does not change the meaning of the markdown."""
     parts = _VERBATIM.split(line)
     return "".join(
@@ -133,7 +133,7 @@ def most_bytes(path: Path) -> int:
     return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
 
 
-def _require_whole(path: Path, kind: str) -> None:
+def _require_document(path: Path, kind: str) -> None:
     """Raise `FileRefusedError` if pandoc would read an empty or wrong document, or if it is too large."""
     if path.suffix.lower() in _ARCHIVES:
         require_regular(path, most_bytes(path))

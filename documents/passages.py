@@ -231,7 +231,7 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
             part = replace(parts[index], kind="prose") if parts[index].kind == "title" and continued else parts[index]
             found += _units(text, part)
             index += 1
-    return tuple(_with_formulas(text, found))
+    return tuple(_join_formulas(text, found))
 
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
@@ -273,7 +273,7 @@ def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
     shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
-    if _says_something(shown):
+    if _has_letters(shown):
         yield ReadableUnit(start, end, shown, "table")
 
 
@@ -292,7 +292,7 @@ def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
                 yield from _unit(left, right, plain_text(text[left:right]), "sentence")
 
 
-def _with_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUnit]:
+def _join_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUnit]:
     """Join display formulas to the sentence that precedes and continues after them."""
     joined: list[ReadableUnit] = []
     formula = False  # whether the last unit ends in a formula
@@ -309,9 +309,9 @@ def _with_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUni
 
 
 def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[ReadableUnit]:
-    if _says_something(shown):
+    if _has_letters(shown):
         yield ReadableUnit(start, end, shown, kind)
 
 
-def _says_something(shown: str) -> bool:
+def _has_letters(shown: str) -> bool:
     return any(map(str.isalpha, shown))

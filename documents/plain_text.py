@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..text.normalize import unescape_html
 from ..text.sentences import sentence_spans
+from ..text.words import unescape_html
 from .blocks import TABLE_RULE
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.
@@ -88,7 +88,7 @@ _UNITS: Final = frozenset({"mm", "cm", "km", "nm", "um", "dm", "kg", "ml", "sec"
 def plain_text(passage: str) -> str:
     """`passage` on one line, without emphasis, link targets, heading, citation and footnote marks, and tags."""
     text = _HEADING_MARK.sub("", _QUOTE_MARK.sub("", passage.translate(_PRIVATE)))
-    text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_without_comments(text).split()))
+    text = _ESCAPED_CITATION.sub(r"[\1]", " ".join(_remove_comments(text).split()))
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ def plain_text(passage: str) -> str:
     return " ".join(text.split())
 
 
-def _without_comments(text: str) -> str:
+def _remove_comments(text: str) -> str:
     """Replace each comment by a blank, unless it is unclosed or very long."""
     pieces: list[str] = []
     done, start, end = 0, text.find("<!--"), 0
@@ -136,17 +136,17 @@ def _prose(text: str) -> str:
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
     if "@" in text:
-        text = _CROSS.sub(_pointed, _CITED.sub(_keyed, text))
+        text = _CROSS.sub(_reduce_reference, _CITED.sub(_remove_keys, text))
         text = _NAMED.sub(lambda match: match.group(1), text)
     if "]" in text or "{" in text:
         text = _NOTE_MARK.sub("", text)
         for _ in range(2):  # links can occur inside image captions
             text = _LINK.sub(_link_words, text)
         text = _ATTRIBUTES.sub("", _SPAN.sub(r"\1", _IMAGE_END.sub("", text)))
-        text = _NUMBERED.sub(_numbered, text)
-    text = _without_emphasis(_SIGN_MARK.sub("", text.replace("![", "")))
+        text = _NUMBERED.sub(_remove_numbers, text)
+    text = _remove_emphasis(_SIGN_MARK.sub("", text.replace("![", "")))
     if "^" in text or "~" in text or "<" in text:
-        text = _LOWERED.sub(_lower, _RAISED.sub(_raised, text))
+        text = _LOWERED.sub(_replace_subscript, _RAISED.sub(_replace_superscript, text))
         text = _TIE.sub(" ", _TAG.sub(" ", _ADDRESS.sub(r"\1", text)))
     text = unescape_html(text)
     if "(" in text or "[" in text:
@@ -166,19 +166,19 @@ def _link_words(match: re.Match[str]) -> str:
     return words
 
 
-def _keyed(match: re.Match[str]) -> str:
+def _remove_keys(match: re.Match[str]) -> str:
     """Remove bracketed keys, except one that is the subject of its sentence."""
     subject = match.start() == 0 and _SUBJECT.match(match.string, match.end())
     return match.group().replace("@", "") if subject else ""
 
 
-def _pointed(match: re.Match[str]) -> str:
+def _reduce_reference(match: re.Match[str]) -> str:
     """Reduce a labelled cross-reference to its noun."""
     word = (match.group("word") or _CROSS_WORD[match.group("kind")]).rstrip()
     return f"{word} " if match.string[match.end() : match.end() + 1].isalnum() else word
 
 
-def _numbered(match: re.Match[str]) -> str:
+def _remove_numbers(match: re.Match[str]) -> str:
     """Remove reference numbers; ranges and indices stay."""
     before = match.string[max(0, match.start() - 14) : match.start()]
     numbers = re.findall(r"\d+", match.group("numbers"))
@@ -187,7 +187,7 @@ def _numbered(match: re.Match[str]) -> str:
     return match.group() if "0" in numbers or index or _IS_RANGE.search(before) else ""
 
 
-def _raised(match: re.Match[str]) -> str:
+def _replace_superscript(match: re.Match[str]) -> str:
     """Keep exponents, and remove superscript marks of references and notes."""
     raised: str = match.group("caret") or match.group("tag")
     gap: str = match.group("gap")
@@ -204,12 +204,12 @@ def _raised(match: re.Match[str]) -> str:
     return f"^{raised}" if not signed else raised
 
 
-def _lower(match: re.Match[str]) -> str:
+def _replace_subscript(match: re.Match[str]) -> str:
     lowered: str = match.group(1) or match.group(2)
     return lowered if lowered.isdigit() else f"_{lowered}"
 
 
-def _without_emphasis(text: str) -> str:
+def _remove_emphasis(text: str) -> str:
     """Remove paired stars and underscores around words."""
     waiting: dict[str, list[tuple[int, int]]] = {}
     removed: list[tuple[int, int]] = []
@@ -241,12 +241,12 @@ _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
 
 def format_table(rows: str, caption: str, *, below: bool) -> str:
     """The table on one line: the rows joined by " / ", with `caption` before or after them."""
-    head = _in_the_middle(caption, _CAPTION_CHARACTERS)
+    head = _shorten(caption, _CAPTION_CHARACTERS)
     shown = _rows(rows)
     joined = " / ".join(shown)
     room = max(_FEWEST, TABLE_CHARACTERS - len(head))
     if len(joined) > room:
-        joined = _fewer(shown, room)
+        joined = _omit_rows(shown, room)
     return " / ".join(part for part in ((joined, head) if below else (head, joined)) if part)
 
 
@@ -274,9 +274,9 @@ def _rows(raw: str) -> list[str]:
     return [" ".join(" | ".join(row).split()) for row in plain if any(row)]
 
 
-def _fewer(rows: list[str], room: int) -> str:
+def _omit_rows(rows: list[str], room: int) -> str:
     """The header with as many first and last rows as fit, and the number of omitted rows."""
-    head, body = _in_the_middle(rows[0], room // 2), rows[1:]
+    head, body = _shorten(rows[0], room // 2), rows[1:]
     left = room - len(head)
     first: list[str] = []
     last: list[str] = []
@@ -292,12 +292,12 @@ def _fewer(rows: list[str], room: int) -> str:
             first.append(body[0])
             body = body[1:]
     if body and not first:
-        first, body = [_in_the_middle(body[0], max(left, _FEWEST // 2))], body[1:]
+        first, body = [_shorten(body[0], max(left, _FEWEST // 2))], body[1:]
     omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
     return " / ".join([head, *first, *omitted, *last])
 
 
-def _in_the_middle(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     """`text` shortened in the middle if it has more than `most` characters."""
     if len(text) <= most:
         return text
@@ -337,10 +337,10 @@ def format_quote(text: str, start: int, end: int) -> str:
 
 def omit_pointers(words: str) -> str:
     """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
-    return _BRACKET.sub(_unpointed, words)
+    return _BRACKET.sub(_omit_pointer, words)
 
 
-def _unpointed(bracket: re.Match[str]) -> str:
+def _omit_pointer(bracket: re.Match[str]) -> str:
     parts = [part.strip() for part in _PART.split(bracket[0][1:-1])]
     pointing = [bool(_POINTER.fullmatch(part)) for part in parts]
     if not any(pointing):

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..experiment import SectionKind
 from ..roles.protocols import Brief, Draft, PassageSentence, QuoteSpan, Source, Verdict
 from ..stores.library import Library
-from ..text.sentences import leans_back
+from ..text.sentences import is_context_dependent
 
 
 class QueryRecord(TypedDict):
@@ -161,7 +161,7 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
             continue
         units = readable_units(holder.text)
         inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
-        if inside and inside[0] and leans_back(units[inside[0]].text):
+        if inside and inside[0] and is_context_dependent(units[inside[0]].text):
             inside = [inside[0] - 1, *inside]
         for place in inside:
             unit = units[place]

@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from ..errors import InputError
-from ..tools.questions.validation import plain_question
+from ..tools.scope import plain_question
 from .conversation_state import (
     ConversationInput,
     ConversationOutput,

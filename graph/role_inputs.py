@@ -15,7 +15,7 @@ from ..experiment import parse_experiment
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..stores.library import Library
-from ..tools.need_coverage import STRONG
+from ..tools.found_evidence import STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session

@@ -18,9 +18,8 @@ from ..citations.checks.number_tracing import trace_numbers
 from ..experiment import Experiment, SectionKind
 from ..roles.protocols import Need
 from ..section_kinds import SECTIONS
-from ..text.normalize import plain_wording
 from ..text.sentences import sentence_spans
-from ..text.words import is_stop, words_of
+from ..text.words import is_stop, plain_wording, split_words
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters
@@ -172,4 +171,4 @@ def _searchable(text: str, experiment: Experiment) -> str:
         return text
     for _ in range(_ROUNDS):
         left = " ".join(_SPACED.sub("", _LEFT_OVER.sub(" ", left)).split()).strip(" ,;:\u2013\u2014-")
-    return left if any(not is_stop(word) for word in words_of(left)) else ""
+    return left if any(not is_stop(word) for word in split_words(left)) else ""

@@ -244,16 +244,17 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
 
     Their packages are imported here, since most commands do without them.
     """
-    from ..models.journaled_chat import caller_for, chat_caller
-    from ..roles.chat.chat_roles import chat_roles
     from ..roles.extractive.extractive_roles import extractive_roles
-    from ..roles.protocols import AnswerRoles, Roles
-    from ..tools.tool_schemas import TOOL_SPECS
 
     settings, missing = session.settings, session.extractive
     bare = extractive_roles(session.library.embedding, summary_words=settings.summary_words)
     if len(missing) == len(ROLE_NAMES):
         return bare
+    from ..models.journaled_chat import caller_for, chat_caller
+    from ..roles.chat.chat_roles import chat_roles  # half a second, for runs with a chat model only
+    from ..roles.protocols import AnswerRoles, Roles
+    from ..tools.tool_schemas import TOOL_SPECS
+
     budget = session.budget(scope.run_id)
 
     def caller(role: RoleName) -> ChatCaller:

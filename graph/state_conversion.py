@@ -16,9 +16,7 @@ from ..plurals import counted
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
-from ..tools.duplicate_findings import Words, first_same
-from ..tools.found_evidence import FoundEvidence, Searched
-from ..tools.need_coverage import coverage
+from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from .run_events import evidence_found, progress
 from .session import Session
 from .state import NeedRecord, ResearchState, RunState, SectionState, Update, WindowRecord
@@ -37,7 +35,7 @@ def number_evidence(
     """
     ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
     records = {record["id"]: record for record in known}
-    words = {identifier: Words.of_record(record) for identifier, record in records.items()}
+    words = {identifier: FindingWords.of_record(record) for identifier, record in records.items()}
     last = max((int(identifier[1:]) for identifier in ids_of_marks.values()), default=0)
     new: dict[str, dict[str, Any]] = {}
     ids: list[list[str]] = []
@@ -45,9 +43,9 @@ def number_evidence(
         of_search: list[str] = []
         for found in search:
             record = found.as_evidence("E0").as_dict()
-            mark, own = evidence_key(record), Words.of_record(record)
+            mark, own = evidence_key(record), FindingWords.of_record(record)
             identifier = ids_of_marks.get(mark)
-            if identifier is None and (place := first_same(own, list(words.values()))) is not None:
+            if identifier is None and (place := find_same(own, list(words.values()))) is not None:
                 identifier = list(words)[place]
             if identifier is None:
                 last += 1
@@ -175,10 +173,10 @@ class PlannedSearch:
     """A search that was made: its record, still without evidence, and what it found."""
 
     record: QueryRecord
-    searched: Searched
+    searched: SearchResult
 
 
-def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, Any]) -> list[PlannedSearch]:
+def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
     """The first search for all needs as one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
@@ -194,7 +192,7 @@ def first_searches(needs: Sequence[Need], searched: Searched, scope: dict[str, A
             "evidence_ids": [],
         }
         # Passages are counted once, in the first record.
-        own = Searched(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
+        own = SearchResult(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
         searches.append(PlannedSearch(record, own))
     return searches
 
@@ -221,7 +219,7 @@ def recorded(
     return {"evidence": new, "queries": records, "read_chunks": read}
 
 
-def passages_of(searched: Searched) -> dict[str, int]:
+def passages_of(searched: SearchResult) -> dict[str, int]:
     """The passage counts of a search, as its record holds them: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError
 from ..models.concurrency import gather_all
-from ..stores.described_figures import written_vector
+from ..stores.described_figures import encode_vector
 from ..stores.library import Library
 from .indexing import run_to_end
 from .ingest_events import Described
@@ -136,7 +136,7 @@ class _Describing:
             self._refuse(image, "the model gave no description")
             return
         (vector,) = await self._library.embedding.embed_documents([said])
-        by = replace(first, description=said, described_by=self._model, vector=written_vector(vector))
+        by = replace(first, description=said, described_by=self._model, vector=encode_vector(vector))
         figures = [
             replace(figure.with_description(by), described_chunk=figure.described_chunk) for figure in image.figures
         ]

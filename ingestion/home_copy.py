@@ -127,12 +127,12 @@ def _differs(source: Library, target: Library, key: str) -> bool:
         or {name: stored.chunk for name, stored in mine.items()}
         != {name: stored.chunk for name, stored in theirs.items()}
         or source.fulltext.entries([key]) != target.fulltext.entries([key])
-        or not all(_close(mine[name].vector, theirs[name].vector) for name in ids)
-        or not _close(*(each.store.summary_vectors([key]).get(key) for each in (source, target)))
+        or not all(_is_close(mine[name].vector, theirs[name].vector) for name in ids)
+        or not _is_close(*(each.store.summary_vectors([key]).get(key) for each in (source, target)))
     )
 
 
-def _close(one: object, other: object) -> bool:
+def _is_close(one: object, other: object) -> bool:
     return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.allclose(one, other, atol=_CLOSE)
 
 
@@ -163,7 +163,7 @@ def _verify(source: Library, target: Library, version: str) -> None:
 
 _ROWS_PER_COMMIT: Final = 500
 _BYTES_PER_COMMIT: Final = 4_000_000
-Marks = Mapping[tuple[Any, ...], bytes]
+Fingerprints = Mapping[tuple[Any, ...], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ async def copy_home(
     async with backend_of(source.home).open_checkpoints() as mine, backend_of(target.home).open_checkpoints() as theirs:
         checkpoints = await copied.checkpoints(mine, theirs)
         records = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
-        if await _checkpoint_marks(mine) != checkpoints:
+        if await _checkpoint_fingerprints(mine) != checkpoints:
             raise copied.changed()
     return HomeCopyReport(papers, records, len(checkpoints))
 
@@ -210,34 +210,36 @@ class _HomeCopy:
         if busy := [run for run in unfinished if self._source.run_under_way(run)]:
             raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy when it has ended.")
         for table in HOME_TABLES:
-            theirs = self._marks(self._target, table)
+            theirs = self._fingerprints(self._target, table)
             if theirs:
-                self._require_known(table.name, theirs, self._marks(self._source, table))
+                self._require_known(table.name, theirs, self._fingerprints(self._source, table))
 
     def table(self, table: HomeTable) -> int:
         """Copy the rows of a table and compare them; returns how many there are."""
-        there = self._marks(self._target, table)
+        there = self._fingerprints(self._target, table)
         records = self._target.records()
         copied = 0
         rows = self._source.records().rows(table)
-        for batch in _row_batches(row for row, key, mark in _marked(table, rows) if there.get(key) != mark):
+        for batch in _row_batches(
+            row for row, key, fingerprint in _with_fingerprints(table, rows) if there.get(key) != fingerprint
+        ):
             records.put(table, batch)
             copied += len(batch)
         if copied:
             self._on_progress(f"copied {table.name}: {copied}")
-        mine, theirs = self._marks(self._source, table), self._marks(self._target, table)
+        mine, theirs = self._fingerprints(self._source, table), self._fingerprints(self._target, table)
         if mine != theirs:
             self._require_known(table.name, theirs, mine)
             raise self.changed()
         return len(theirs)
 
-    async def checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Marks:
-        """Copy the checkpoints and compare them; returns a mark of each."""
-        wanted, there = await _checkpoint_marks(mine), await _checkpoint_marks(theirs)
+    async def checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Fingerprints:
+        """Copy the checkpoints and compare them; returns a fingerprint of each."""
+        wanted, there = await _checkpoint_fingerprints(mine), await _checkpoint_fingerprints(theirs)
         self._require_known("checkpoints", there, wanted)
-        for place in sorted(place for place, mark in wanted.items() if there.get(place) != mark):
+        for place in sorted(place for place, fingerprint in wanted.items() if there.get(place) != fingerprint):
             await _copy_checkpoint(_saver(mine), _saver(theirs), place)
-        if await _checkpoint_marks(theirs) != wanted:
+        if await _checkpoint_fingerprints(theirs) != wanted:
             raise self.changed()
         return wanted
 
@@ -245,7 +247,7 @@ class _HomeCopy:
         """The error for a source that was written to meanwhile."""
         return CopyError(f"{self._names[0]}: changed during the copy.", help="Run the same command again.")
 
-    def _require_known(self, what: str, theirs: Marks, mine: Marks) -> None:
+    def _require_known(self, what: str, theirs: Fingerprints, mine: Fingerprints) -> None:
         if foreign := [key for key in theirs if key not in mine]:
             shown = some(":".join(map(str, key)) for key in foreign)
             raise CopyError(
@@ -253,11 +255,13 @@ class _HomeCopy:
                 help="Copy into an empty home, or only the papers (--papers-only).",
             )
 
-    def _marks(self, backend: Backend, table: HomeTable) -> Marks:
-        return {key: mark for _, key, mark in _marked(table, backend.records().rows(table))}
+    def _fingerprints(self, backend: Backend, table: HomeTable) -> Fingerprints:
+        return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, backend.records().rows(table))}
 
 
-def _marked(table: HomeTable, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
+def _with_fingerprints(
+    table: HomeTable, rows: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
     """Each row with its key and a hash of all of it, the same on every backend."""
     for row in rows:
         comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
@@ -281,17 +285,19 @@ def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
     return cast("BaseCheckpointSaver[str]", checkpoints)
 
 
-async def _checkpoint_marks(checkpoints: Checkpoints) -> Marks:
+async def _checkpoint_fingerprints(checkpoints: Checkpoints) -> Fingerprints:
     """A hash of each checkpoint, by thread, namespace and id; pending writes are in a table of their own."""
     saver = _saver(checkpoints)
     named = [found.config["configurable"] async for found in saver.alist(None)]
-    marks: dict[tuple[str, str, str], bytes] = {}
+    fingerprints: dict[tuple[str, str, str], bytes] = {}
     for name in named:
         place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
         found = await saver.aget_tuple(_config(*place))
         content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
-        marks[place] = hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
-    return marks
+        fingerprints[place] = hashlib.blake2b(
+            repr(_sort_keys(content)).encode("utf-8", "replace"), digest_size=16
+        ).digest()
+    return fingerprints
 
 
 async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
@@ -308,10 +314,10 @@ def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConf
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
 
 
-def _ordered(value: Any) -> Any:
+def _sort_keys(value: Any) -> Any:
     """The value with its dictionaries in order: PostgreSQL stores parts of a checkpoint as JSON, in its own order."""
     if isinstance(value, Mapping):
-        return sorted((str(key), _ordered(item)) for key, item in value.items())
+        return sorted((str(key), _sort_keys(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return [_ordered(item) for item in value]
+        return [_sort_keys(item) for item in value]
     return value

@@ -73,11 +73,11 @@ class Indexing:
         except BaseExceptionGroup as failed:
             failure = failed
         if failure is not None:
-            raise _first(failure) from failure
+            raise _first_error(failure) from failure
 
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
-            plans = await asyncio.gather(*(self._illustrated(plan) for plan in group))
+            plans = await asyncio.gather(*(self._with_images(plan) for plan in group))
             if self._summarize is not None:
                 plans = [
                     plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
@@ -101,7 +101,7 @@ class Indexing:
             if change is not None:
                 change = await queue.get()
 
-    async def _illustrated(self, plan: PaperPlan) -> PaperPlan:
+    async def _with_images(self, plan: PaperPlan) -> PaperPlan:
         """The plan with the images of its figures, read again from its file; descriptions of equal images are kept."""
         async with self._readers:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
@@ -159,7 +159,7 @@ async def run_to_end(function: Callable[..., Result], *arguments: object) -> Res
         raise
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error in a possibly nested group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):

@@ -71,7 +71,7 @@ def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> 
     Choose the uploads before: one whose job ends in between has its papers by then.
     """
     stored = uploads.files(among)
-    owned = _owned(library, uploads, stored)
+    owned = _owned_names(library, uploads, stored)
     found = {
         upload: {name: size for name, size in files.items() if name not in owned[upload]}
         for upload, files in stored.items()
@@ -90,7 +90,7 @@ def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -
     return orphans
 
 
-def _owned(library: Library, uploads: Uploads, stored: Files) -> defaultdict[str, set[str]]:
+def _owned_names(library: Library, uploads: Uploads, stored: Files) -> defaultdict[str, set[str]]:
     """The names of the files of each upload that are papers, or notes on these."""
     owned: defaultdict[str, set[str]] = defaultdict(set)
     for key, record in library.records().items():

@@ -20,7 +20,7 @@ from .indexing import run_to_end
 from .langchain_documents import SourcePaper
 from .plan import metadata_hash
 from .reading import printable, read_text
-from .sources import Sources, leads_out, refused_link
+from .sources import Sources, leads_out, refuse_link
 
 
 def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
@@ -42,12 +42,12 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
             if known is not None:
                 if known.source != paper.source:
                     warnings.append(f"{source.path}: is {known.key} under a new name; it keeps its key and metadata.")
-                source = replace(source, paper=_moved(known, paper))
+                source = replace(source, paper=_move_to(known, paper))
         found.append(source)
     return replace(sources, found=tuple(found), warnings=(*sources.warnings, *warnings))
 
 
-def _moved(known: Paper, read: Paper) -> Paper:
+def _move_to(known: Paper, read: Paper) -> Paper:
     """The known paper at its new path, with content from the file if that was edited."""
     if known.content_hash == read.content_hash:
         return replace(known, source=read.source)
@@ -64,8 +64,8 @@ def attach_notes(sources: Sources) -> Sources:
     To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
     A source keeps the note that it came with if there is no file for it.
     """
-    names = _notes_beside(source.folder for source in sources.found if source.folder is not None)
-    of_paper = _owners(sources.found, names)
+    names = _find_notes(source.folder for source in sources.found if source.folder is not None)
+    of_paper = _match_notes(sources.found, names)
     found: list[SourcePaper] = []
     refused = list(sources.refused)
     for source in sources.found:
@@ -90,11 +90,11 @@ def _text(file: Path, sources: Sources) -> str:
     """A note's text, empty if it is blank; raises `FileRefusedError`."""
     target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
     if target is not None:
-        raise FileRefusedError(refused_link(file, target).reason)
+        raise FileRefusedError(refuse_link(file, target).reason)
     return read_text(file, blank=True)
 
 
-def _notes_beside(folders: Iterable[Path]) -> Names:
+def _find_notes(folders: Iterable[Path]) -> Names:
     """The notes in these folders, by folder and the stem that each is named after."""
     names: Names = {}
     for folder in dict.fromkeys(folders):
@@ -109,7 +109,7 @@ def _notes_beside(folders: Iterable[Path]) -> Names:
     return names
 
 
-def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
+def _match_notes(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
     """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
     owners: dict[str, Path] = {}
     unmatched = dict(names)

@@ -14,7 +14,8 @@ import numpy as np
 from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal
 from ..documents.chunking import CHUNKING_VERSION
-from ..documents.figures import FIGURES_VERSION, FoundFigure, PaperFigure, find_figures
+from ..documents.figure_search import FoundFigure, find_figures
+from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
 from ..documents.notes import make_note
 from ..documents.paper_metadata import extractive_summary, has_own_entry

@@ -34,12 +34,12 @@ LOCAL: Final = "local"
 AUTO: Final = "auto"
 _TEMPORARY: Final = Path("/tmp")
 _ADDRESS: Final = re.compile(r"(?:ray://)?(?P<host>[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):(?P<port>\d{1,5})")
-_STORE: Final = 200_000_000  # bytes of the object store of a Ray started here
-_ANSWERS: Final = 10.0  # seconds for a connection to the address
-_JOINED: Final = 60.0  # seconds until Ray has started or joined
-_STOPPED: Final = 5.0  # seconds until threads have noticed that the ingest is over
-_LEFT: Final = 20.0  # seconds until Ray has stopped
-_PROBED: Final = 30.0  # seconds for the nodes to report their versions
+_STORE_BYTES: Final = 200_000_000  # bytes of the object store of a Ray started here
+_CONNECT_TIMEOUT: Final = 10.0  # seconds for a connection to the address
+_JOIN_TIMEOUT: Final = 60.0  # seconds until Ray has started or joined
+_STOP_TIMEOUT: Final = 5.0  # seconds until threads have noticed that the ingest is over
+_LEAVE_TIMEOUT: Final = 20.0  # seconds until Ray has stopped
+_PROBE_TIMEOUT: Final = 30.0  # seconds for the nodes to report their versions
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
 # By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a Ray on this
 # computer for calls that find their cluster gone.
@@ -79,7 +79,7 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     Raises `InputError` if Ray is not installed, the address does not answer or fit, or the cluster has no CPUs or
     other versions than this computer.
     """
-    ray = _imported()
+    ray = _import_ray()
     own = not ray.is_initialized()
     if not own and request.address not in (LOCAL, AUTO):
         message = f"{request.address}: this program is connected to a Ray cluster already."
@@ -89,27 +89,29 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
     try:
         if own:
-            await _connected(thread, ray, request, folder)
+            await _connect_within_limit(thread, ray, request, folder)
         jobs = RayJobs(ray, await asyncio.to_thread(_tasks_at_once, ray, request))
         try:
-            await asyncio.to_thread(jobs.require_same_versions, _PROBED)
+            await asyncio.to_thread(jobs.require_same_versions, _PROBE_TIMEOUT)
             yield jobs
         finally:
-            await asyncio.to_thread(jobs.stop, _STOPPED)
+            await asyncio.to_thread(jobs.stop, _STOP_TIMEOUT)
     finally:
         left = asyncio.wrap_future(thread.call(lambda: _leave(ray, folder, own=own)))
         thread.end()
-        await asyncio.wait([left], timeout=_LEFT)
+        await asyncio.wait([left], timeout=_LEAVE_TIMEOUT)
 
 
-async def _connected(thread: _DaemonThread, ray: Any, request: RayRequest, folder: Path) -> None:
+async def _connect_within_limit(thread: _DaemonThread, ray: Any, request: RayRequest, folder: Path) -> None:
     """Connect on the thread; raises `InputError` in one line."""
     connecting = asyncio.wrap_future(thread.call(lambda: _connect(ray, request, folder)))
     try:
-        async with asyncio.timeout(_JOINED):
+        async with asyncio.timeout(_JOIN_TIMEOUT):
             await connecting
     except TimeoutError:
-        raise InputError(f"Ray ({request.address}) did not answer within {_JOINED:g} seconds.", help=_CHECK) from None
+        raise InputError(
+            f"Ray ({request.address}) did not answer within {_JOIN_TIMEOUT:g} seconds.", help=_CHECK
+        ) from None
     except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
         if isinstance(error, InputError):
             raise
@@ -122,14 +124,18 @@ def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
         _require_answer(request.address, found["host"].strip("[]"), int(found["port"]))
     options: dict[str, Any] = {"namespace": "citeloom", "log_to_driver": False, "logging_level": logging.CRITICAL}
     if request.address == LOCAL:
-        options |= {"num_cpus": request.workers or cores(), "object_store_memory": _STORE, "include_dashboard": False}
+        options |= {
+            "num_cpus": request.workers or cores(),
+            "object_store_memory": _STORE_BYTES,
+            "include_dashboard": False,
+        }
         options |= {"_temp_dir": str(folder / "ray")}
     if not request.address.startswith("ray://"):
         # Otherwise workers would import modules from the folder that we were started in.
         empty = folder / "empty"
         empty.mkdir()
         options["runtime_env"] = {"working_dir": str(empty)}
-    with _environment(), _discreet(), warnings.catch_warnings():
+    with _environment(), _hide_habits(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.init(address=request.address, **options)
 
@@ -154,7 +160,7 @@ def _tasks_at_once(ray: Any, request: RayRequest) -> int:
 
 def _require_answer(address: str, host: str, port: int) -> None:
     try:
-        socket.create_connection((host, port), timeout=_ANSWERS).close()
+        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT).close()
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error) or "no answer"
         raise InputError(f"{address}: no Ray cluster answers there ({reason}).", help=_CHECK) from error
@@ -176,7 +182,7 @@ def _environment() -> Iterator[None]:
 
 
 @contextmanager
-def _discreet() -> Iterator[None]:
+def _hide_habits() -> Iterator[None]:
     """Connect without two habits of Ray that no option turns off.
 
     It shows our command line, which may hold a password, in the list of jobs, and prints messages of its nodes
@@ -193,7 +199,7 @@ def _discreet() -> Iterator[None]:
         utils.get_entrypoint_name, worker.listen_error_messages = shown, printed
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     """The package ray; raises `InputError` if it is not installed."""
     try:
         with _environment():

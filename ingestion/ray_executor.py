@@ -26,7 +26,7 @@ from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
 from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_paper
 from .ray_cluster import RayRequest, ray_jobs
-from .ray_jobs import LOST, TRIES, Job, RayJobs
+from .ray_jobs import LOST, TRIES, RayJob, RayJobs
 from .reading import MARKDOWN, PDF, ConvertedFiles, PdfReading, parse_file, printable
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here
@@ -63,14 +63,14 @@ def _parse(
             digests[number] = hashlib.sha256(data).hexdigest()
         return data, str(files[number]), pdf
 
-    def unparsed() -> Iterator[Job]:
+    def unparsed() -> Iterator[RayJob]:
         for number, file in enumerate(files):
             here = _parse_here(file, kept, pdf)
             if here is not None:
                 parsed[number] = here
                 continue
             size = file.stat().st_size if file.is_file() else 0  # it may have vanished meanwhile
-            yield Job(number, "parse", partial(load, number), size)
+            yield RayJob(number, "parse", partial(load, number), size)
 
     for job, result in jobs.run(unparsed()):
         file, digest = files[job.number], digests[job.number]
@@ -102,7 +102,7 @@ def _split(
 ) -> list[tuple[Chunk, ...] | str]:
     """Split papers on the cluster."""
     unsplit = (
-        Job(number, "split", partial(tuple, (key, parsed, chunking)), 2 * len(parsed.text))
+        RayJob(number, "split", partial(tuple, (key, parsed, chunking)), 2 * len(parsed.text))
         for number, (key, parsed) in enumerate(papers)
     )
     done = {job.number: LOST if chunks is None else chunks for job, chunks in jobs.run(unsplit)}
@@ -122,7 +122,7 @@ def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) ->
         names = [name for name in texts if name not in vectors]
         batches = [names[start : start + size] for start in range(0, len(names), size)]
         unembedded = (
-            Job(number, "embed", partial(tuple, ([texts[name] for name in batch],)), tries=tries)
+            RayJob(number, "embed", partial(tuple, ([texts[name] for name in batch],)), tries=tries)
             for number, batch in enumerate(batches)
         )
         for job, rows in jobs.run(unembedded):

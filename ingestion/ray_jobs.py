@@ -19,9 +19,9 @@ from .reading import READING_VERSION
 
 TRIES: Final = 6  # of a job whose worker ends: most end for another reason, and a job repeated in vain costs only time
 LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
-_MOST_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
-_PAUSE: Final = 1.0  # seconds between looking for Ctrl-C
-_WITHOUT_CPU: Final = 30.0  # seconds
+_MAX_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
+_POLL_INTERVAL: Final = 1.0  # seconds between looking for Ctrl-C
+_NO_CPU_TIMEOUT: Final = 30.0  # seconds
 # They decide what is read from a paper and what its vectors are.
 _PACKAGES: Final = ("citeloom", "pdf-oxide", "pypandoc_binary", "onnxruntime", "tokenizers", "numpy")
 _INSTALL: Final = "Install the same version on every node of the cluster."
@@ -34,7 +34,7 @@ class RayStoppedError(PausedError):
 
 
 @dataclass(slots=True)
-class Job:
+class RayJob:
     """One call of a function of `ray_executor`; `load` makes its arguments each time it is sent, `size` is in bytes.
 
     It is given up when `tries` workers have ended with it.
@@ -69,7 +69,7 @@ class RayJobs:
 
         So is a node that Ray still lists though it is gone.
         """
-        with self._pausing():
+        with self._pause_on_errors():
             probes = self._probes()
             answered, silent = self._ray.wait(probes, num_returns=len(probes), timeout=seconds)
             for probe in silent:
@@ -87,22 +87,22 @@ class RayJobs:
             if node["Alive"] and node["Resources"].get("CPU")
         ]
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Any]]:
+    def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
         """The jobs as they are done, each with its result; None for a job that was given up.
 
         A job whose worker was lost is sent again after all others, when what ended the worker may be over.
         Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
         The jobs that still run are then cancelled.
         """
-        waiting, again = iter(jobs), deque[Job]()
-        running: dict[Any, Job] = {}
+        waiting, again = iter(jobs), deque[RayJob]()
+        running: dict[Any, RayJob] = {}
         try:
-            with self._pausing():
+            with self._pause_on_errors():
                 while True:
                     self._send(waiting, again, running)
                     if not running:
                         return
-                    for ref in self._finished(list(running)):
+                    for ref in self._wait_for_one(list(running)):
                         job = running.pop(ref)
                         self._free.release()
                         try:
@@ -117,7 +117,7 @@ class RayJobs:
             self._cancel(list(running))
 
     @contextmanager
-    def _pausing(self) -> Iterator[None]:
+    def _pause_on_errors(self) -> Iterator[None]:
         """Raise `RayStoppedError` for an error of the cluster, which is of any class once the connection is lost."""
         try:
             yield
@@ -130,11 +130,11 @@ class RayJobs:
                 raise RayStoppedError(f"Ray stopped: {one_line(error)}.") from error
             raise
 
-    def _send(self, waiting: Iterator[Job], again: deque[Job], running: dict[Any, Job]) -> None:
+    def _send(self, waiting: Iterator[RayJob], again: deque[RayJob], running: dict[Any, RayJob]) -> None:
         """Send jobs while there is room; waits for it if none runs."""
-        while sum(job.size for job in running.values()) < _MOST_BYTES:
+        while sum(job.size for job in running.values()) < _MAX_BYTES:
             raise_if_stopped()
-            if not self._free.acquire(timeout=0 if running else _PAUSE):
+            if not self._free.acquire(timeout=0 if running else _POLL_INTERVAL):
                 if running:
                     return
                 continue
@@ -150,17 +150,17 @@ class RayJobs:
                 if ref is None:
                     self._free.release()
 
-    def _finished(self, refs: list[Any]) -> list[Any]:
+    def _wait_for_one(self, refs: list[Any]) -> list[Any]:
         """Wait until one of the tasks is done; raises `RayStoppedError` if the cluster has had no CPU for long."""
         since = time.monotonic()
         while True:
             raise_if_stopped()
-            done, _ = self._ray.wait(refs, num_returns=1, timeout=_PAUSE)
+            done, _ = self._ray.wait(refs, num_returns=1, timeout=_POLL_INTERVAL)
             if done:
                 return list(done)
             if self._ray.cluster_resources().get("CPU", 0) >= 1:
                 since = time.monotonic()
-            elif time.monotonic() - since > _WITHOUT_CPU:
+            elif time.monotonic() - since > _NO_CPU_TIMEOUT:
                 raise RayStoppedError("Ray stopped: its nodes with CPUs are gone.")
 
     def _result(self, ref: Any) -> Any:
@@ -176,7 +176,7 @@ class RayJobs:
                 raise InputError(f"A Ray worker lacks a package: {one_line(error.cause)}.", help=_INSTALL) from error
             raise
         if other:
-            raise InputError(_difference(node, other), help=_INSTALL)
+            raise InputError(_describe_difference(node, other), help=_INSTALL)
         return result
 
     def stop(self, seconds: float) -> None:
@@ -209,7 +209,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _difference(node: str, other: dict[str, str]) -> str:
+def _describe_difference(node: str, other: dict[str, str]) -> str:
     """What a node has other than this computer, in one line."""
     own = versions()
     package = next(name for name in own if name in ("citeloom", *own) and other.get(name, "") != own[name])

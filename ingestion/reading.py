@@ -47,7 +47,7 @@ class ConvertedFiles:
 
     def get(self, file: Path) -> dict[str, Any] | None:
         """The cached content of the file; raises OSError if the file is unreadable."""
-        stamp = _stamp(file)
+        stamp = _make_stamp(file)
         try:
             entry = json.loads(self.entry(file).read_bytes())
         except (OSError, ValueError):
@@ -64,7 +64,7 @@ class ConvertedFiles:
         temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": _stamp(file, digest), "read": read}), encoding="utf-8")
+            temporary.write_text(json.dumps({"stamp": _make_stamp(file, digest), "read": read}), encoding="utf-8")
             temporary.replace(entry)
         except OSError:
             with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ class ConvertedFiles:
         return self._folder / f"{hashlib.sha256(path).hexdigest()[:32]}.json"
 
 
-def _stamp(file: Path, digest: str = "") -> str:
+def _make_stamp(file: Path, digest: str = "") -> str:
     if digest:
         return f"{READING_VERSION}:{digest}"
     with file.open("rb") as opened:
@@ -109,15 +109,15 @@ BUILT_IN = PdfReading()
 
 
 def read_pdf_apart(
-    path: Path, kept: ConvertedFiles | None = None, *, how: PdfReading = BUILT_IN, seconds: float = SECONDS
+    path: Path, kept: ConvertedFiles | None = None, *, pdf: PdfReading = BUILT_IN, seconds: float = SECONDS
 ) -> ParsedPaper:
     """Read the paper in a PDF; raises `PdfRefusedError` with the reason, also if the reader crashes or times out.
 
     A refused PDF is read again the next time; one that was read is cached until it changes.
     """
     read = kept.get(path) if kept is not None else None
-    if read is None or _wants_ocr(read, how.ocr):
-        read = _read(path, how.ocr, seconds)
+    if read is None or _wants_ocr(read, pdf.ocr):
+        read = _read(path, pdf.ocr, seconds)
         if kept is not None:
             kept.put(path, read)
     return parsed_pdf(PdfText.from_dict(read))
@@ -178,16 +178,16 @@ def _parse(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPa
         # Checked before anything is read, even to compare it with the cache.
         require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
         if ending == PDF:
-            return read_pdf_apart(file, kept, how=pdf)
+            return read_pdf_apart(file, kept, pdf=pdf)
         if ending in FORMATS:
-            return parse_markdown(_converted(file, kept))
+            return parse_markdown(_convert(file, kept))
     except OSError as error:
         raise FileRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     hint = "; give it with --bib" if ending == ".bib" else ""
     raise FileRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
 
 
-def _converted(file: Path, kept: ConvertedFiles | None) -> str:
+def _convert(file: Path, kept: ConvertedFiles | None) -> str:
     """The file converted to markdown, from the cache if possible; raises `FileRefusedError`."""
     read = kept.get(file) if kept is not None else None
     if read is None:

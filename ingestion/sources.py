@@ -75,7 +75,7 @@ def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = 
                 continue
             # Links of notes are checked later, when their paper is known.
             elif not follow_links and note_stem(file) is None and (target := leads_out(file, paths)) is not None:
-                refused[file] = refused_link(file, target)
+                refused[file] = refuse_link(file, target)
             else:
                 (bibliographies if ending == ".bib" else files)[file] = None
     return Walked(tuple(files), tuple(bibliographies), tuple(refused.values()), passed_over)
@@ -107,7 +107,7 @@ def leads_out(file: Path, within: Sequence[Path]) -> Path | None:
     return None if inside else target
 
 
-def refused_link(file: Path, target: Path) -> Refusal:
+def refuse_link(file: Path, target: Path) -> Refusal:
     """The refusal of a link, naming the option that follows it."""
     reason = f"is a link out of the folder, to {printable(str(target))}; use --follow-links to ingest its target"
     return Refusal(printable(str(file)), reason)
@@ -223,7 +223,7 @@ def read_sources(
     parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, pdf), strict=True)
     with_pages: dict[Path, ParsedPaper | Refusal] = {file: one for file, (_, one) in zip(pdfs, parsed, strict=False)}
     of_files = (
-        (str(file), _described(file, _paged(file, one, with_pages.get(file), warnings), bibliography))
+        (str(file), _describe(file, _take_pages(file, one, with_pages.get(file), warnings), bibliography))
         for file, one in parsed
     )
     of_documents = ((one.name, _read_documents(one, bibliography)) for one in given)
@@ -292,7 +292,7 @@ def _is_pdf(file: Path) -> bool:
     return file.suffix.lower() == PDF
 
 
-def _paged(
+def _take_pages(
     file: Path, parsed: ParsedPaper | Refusal, pdf: ParsedPaper | Refusal | None, warnings: list[str]
 ) -> ParsedPaper | Refusal:
     """The paper with the pages of the PDF next to it, if there is one; `warnings` gets why it has none of it."""
@@ -323,7 +323,7 @@ def _rank(file: Path) -> int:
     return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
 
 
-def _described(
+def _describe(
     file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography
 ) -> tuple[SourcePaper, list[str]] | Refusal:
     """The paper with its metadata and warnings, or the reason why it is refused."""
@@ -364,5 +364,5 @@ def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> 
     own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
     parsed, beside = parse_file(file, kept, pdf), file.with_suffix(PDF)
     if not _is_pdf(file) and beside.is_file():
-        parsed = _paged(file, parsed, parse_file(beside, kept, pdf), [])
-    return _described(file, parsed, own_entry)
+        parsed = _take_pages(file, parsed, parse_file(beside, kept, pdf), [])
+    return _describe(file, parsed, own_entry)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import Notice, Version
-from ..text.normalize import unescape_html
+from ..text.words import unescape_html
 
 _MOST_NAMES: Final = 1000
 _MOST_CHARACTERS: Final = 20_000  # of an abstract; a long one has 5,000

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEAST_SIZE: Final = 2_048  # below this, the instructions alone leave no room for a source
 WHOLE: Final = 10**9  # for a part of a prompt that is only shortened if the size is known
 _MOST_SIZE: Final = 100_000_000
-_PATIENCE: Final = 3.0  # seconds to wait for a server's list of models
+_LIST_TIMEOUT: Final = 3.0  # seconds to wait for a server's list of models
 _CHARACTERS: Final = 4  # per token, roughly: hence the margin
 _MARGIN: Final = 0.15
 _SHORT_TEXT: Final = 400  # characters, covered by the margin
@@ -175,9 +175,9 @@ async def request_context_size(url: str, key: SecretStr | None, model: str) -> i
     """Query the endpoint for the context size of `model`; None if it does not answer in time."""
     from .http.client import openai_client
 
-    client = openai_client(url, key, _PATIENCE)
+    client = openai_client(url, key, _LIST_TIMEOUT)
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_LIST_TIMEOUT):
             answer = await client.models.with_raw_response.list()
         return find_stated_size(answer.http_response.json(), model)
     except Exception as error:

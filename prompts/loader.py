@@ -16,10 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import yaml
-
 from ..errors import WRONG_INPUT, CiteloomError, ExitCode
-from ..experiment import SECTION_KINDS
+from ..section_kinds import SECTION_KINDS
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent
 
@@ -129,8 +127,10 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
     match = _HEAD.match(raw)
     if match is None:
         raise error(f"Prompt {path}: expected a head between two lines '---' that declares variables.")
+    import yaml  # most commands read no prompt
+
     try:
-        head = _yaml(match["head"])
+        head = _read_yaml(match["head"])
     except (yaml.YAMLError, ValueError, RecursionError) as problem:  # a number of 5,000 digits, lists 1,000 deep
         raise error(f"Prompt {path}: the head is not YAML ({' '.join(str(problem).split())}).") from problem
     try:
@@ -143,7 +143,9 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
 
 
 @lru_cache(256)  # a server reads the same forty heads for each request
-def _yaml(text: str) -> Any:
+def _read_yaml(text: str) -> Any:
+    import yaml
+
     return yaml.safe_load(text)
 
 
@@ -176,37 +178,41 @@ def _check_body(body: str, declared: frozenset[str]) -> None:
 
 
 class PromptLibrary(Mapping[str, Prompt]):
-    """All prompts by name, loaded and checked when made.
+    """All prompts by name; a shipped one is read when it is first used, the user's own are checked at once.
 
     Args:
         folder: the user's own prompts; each file there replaces the shipped one of the same name and must
             take the same variables. A name that is not a prompt's is an error: it is most likely misspelt.
 
     Raises:
-        PromptError: a shipped file is missing or malformed.
+        PromptError: from a look-up, if a shipped file is missing or malformed.
         PromptOverrideError: a file in `folder` cannot be used; names the file.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._prompts = {name: load_prompt(name) for name in PROMPT_NAMES}
+        self._prompts: dict[str, Prompt] = {}
         if folder is not None:
-            self._prompts |= _overrides(folder, self._prompts)
+            self._prompts |= _overrides(folder, self)
 
     def __getitem__(self, name: str) -> Prompt:
+        if name not in self._prompts:
+            if name not in PROMPT_NAMES:
+                raise KeyError(name)
+            self._prompts[name] = load_prompt(name)
         return self._prompts[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._prompts)
+        return iter(PROMPT_NAMES)
 
     def __len__(self) -> int:
-        return len(self._prompts)
+        return len(PROMPT_NAMES)
 
     def fingerprint(self) -> str:
         """A sha256 over all bodies: it changes when a run with these prompts may give another text.
 
         Descriptions of figures are part of the library, whose version changes with them.
         """
-        used = sorted(item for item in self._prompts.items() if not item[0].startswith("describer_"))
+        used = sorted(item for item in self.items() if not item[0].startswith("describer_"))
         bodies = "\0".join(f"{name}\0{prompt.body}" for name, prompt in used)
         return hashlib.sha256(bodies.encode("utf-8")).hexdigest()
 

@@ -18,7 +18,7 @@ from ..graph.session import Session
 from ..stores.backends import Checkpoints, backend_of
 from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
-from ..tools.questions.validation import plain_question
+from ..tools.scope import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .publication_notices import with_notices
 from .result_record import StoredRecord, UsageRecord, provenance, stored

@@ -386,7 +386,8 @@ def _without_captions(body: str, result: Mapping[str, Any]) -> str:
     for figure in result.get("figures", ()):
         image, _, caption = figure_lines([figure]).partition("\n\n")
         body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
-        body = body.replace(caption, "") if caption else body
+        if caption:  # a paragraph of its own: "shown in Figure 1." ends like the caption of a plot without one
+            body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
     return body
 
 

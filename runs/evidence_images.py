@@ -14,7 +14,7 @@ from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
 from ..plurals import counted
 from ..stores.library import Library, UnknownPaperError
-from ..tools.cited_figures import cited_figures
+from ..tools.paper_records import find_cited_figures
 
 _WIDTH: Final = 800  # pixels
 _MOST_BYTES: Final = 16_000_000  # of all images, so that a mail server still takes the report
@@ -88,7 +88,7 @@ def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, Rep
     }
     left = _MOST_FIGURE_BYTES
     shown: dict[str, ReportFigure] = {}
-    for identifier, figure in cited_figures(library, evidence.values()).items():
+    for identifier, figure in find_cited_figures(library, evidence.values()).items():
         content = library.figure_image(figure) or b""
         if len(content) > min(_LARGEST_FIGURE, left // times[identifier]):
             content = b""

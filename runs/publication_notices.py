@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..graph.session import Session
-from ..ingestion.doctor import DoctorFinding, Level
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .result_record import StoredRecord, stored
+
+if TYPE_CHECKING:
+    from ..ingestion.doctor import DoctorFinding, Level
 
 _TOPIC: Final = "retractions"
 _SHOWN: Final = 60
@@ -81,6 +83,8 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
 
     Of several runs of the same request only the latest counts. If citing is `allowed`, such a text is no problem.
     """
+    from ..ingestion.doctor import DoctorFinding  # with the readers of papers, which a run does without
+
     store = library.metadata
     found = [
         DoctorFinding(

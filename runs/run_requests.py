@@ -21,10 +21,9 @@ from ..settings.config import EXTRACTIVE, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
 from ..stores.run_register import RunRecord
-from ..text.normalize import is_latin
+from ..text.words import is_latin
 from ..tools.paper_search import year_range
-from ..tools.questions.validation import plain_question
-from ..tools.scope import Scope
+from ..tools.scope import Scope, plain_question
 
 # One section, or a whole paper.
 RunKind = SectionKind | Literal["paper"]

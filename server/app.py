@@ -33,9 +33,8 @@ from .routes import (
     status,
     writing,
 )
-from .server_options import ServerOptions
+from .server_options import ServerOptions, Tokens
 from .server_state import ServerState, open_state
-from .tokens import Tokens
 
 OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]
 _THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else

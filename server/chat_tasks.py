@@ -13,7 +13,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from ..api.questions import subject_of
+from ..api.questions import find_subject
 
 _HEAD: Final = 800  # characters in which an instruction stands
 _WORDS: Final = 8  # of a title
@@ -72,6 +72,6 @@ def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
 
 def _title(question: str) -> str:
     asked = question[:_HEAD].encode(errors="replace").decode()  # without halves of surrogate pairs
-    words = (subject_of(asked).phrase or asked).split()[:_WORDS]
+    words = (find_subject(asked).phrase or asked).split()[:_WORDS]
     title = " ".join(words).strip(" .?!:;,\"'")
     return f"{title[:1].upper()}{title[1:]}" or "Questions to the library"

@@ -21,9 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..errors import CiteloomError
 from .orders import connection
 from .problems import ServerError, error_response, problem_response, to_problem
-from .server_options import ServerOptions
+from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
-from .tokens import Tokens, session_cookie
 
 SIGN_IN: Final = "/sign-in"
 _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})

@@ -19,7 +19,7 @@ from .job import Emit, Job, Work
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import find_bibliography, refusal, require_space, require_upload, without_folder
+from .uploaded_files import find_bibliography, refusal, require_space, require_upload, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -115,7 +115,7 @@ class IngestJobs:
                 )
             except Exception as error:
                 if isinstance(error, CiteloomError):
-                    error.message = without_folder(error.message, folder)
+                    error.message = strip_folder(error.message, folder)
                 if not lost_connection(error):
                     await self.tidy(ended=[upload_id])
                 raise
@@ -139,18 +139,18 @@ class IngestJobs:
                 on_event=_emitter(emit),
                 on_report=reports.append,
                 on_notice=lambda text: emit("notice", {"text": text}),
-                on_record=lambda record: emit("paper", {"kind": "paper", **_without_path(record)}),
+                on_record=lambda record: emit("paper", {"kind": "paper", **_strip_path(record)}),
             )
             identifiers = parse_identifiers(request["identifiers"])
             records = [
-                _without_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)
+                _strip_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)
             ]
             result = {
                 "added": [record["key"] for record in records if record["outcome"] in _ADDED],
                 "updated": [],
                 "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
                 "refused": [
-                    refusal(item["identifier"], _reason(item)) for item in records if item["outcome"] in _REFUSED
+                    refusal(item["identifier"], _lookup_reason(item)) for item in records if item["outcome"] in _REFUSED
                 ],
                 "warnings": [warning for report in reports for warning in report["warnings"]],
                 "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
@@ -195,23 +195,23 @@ def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
 
 def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
     """The report with keys, and with the names of files instead of paths."""
-    later = [refusal(without_folder(item.path, folder), without_folder(item.reason, folder)) for item in report.refused]
+    later = [refusal(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
     return {
         "added": list(report.added),
         "updated": list(report.updated),
         "unchanged": list(report.unchanged),
         "refused": [*refused, *later],
-        "warnings": [without_folder(line, folder) for line in report.warnings],
+        "warnings": [strip_folder(line, folder) for line in report.warnings],
         "chunks_embedded": report.chunks_embedded,
         "seconds": round(report.seconds, 3),
     }
 
 
-def _without_path(record: Mapping[str, Any]) -> dict[str, Any]:
+def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with the name of its file instead of its path on the server."""
     return {**record, "file": str(record["file"]).replace("\\", "/").rsplit("/", 1)[-1]}
 
 
-def _reason(record: Mapping[str, Any]) -> str:
+def _lookup_reason(record: Mapping[str, Any]) -> str:
     nothing = "there is nothing to index: no abstract, and no free PDF was fetched"
     return str(record["why"] or nothing).replace("--anyway adds", "'anyway' adds")

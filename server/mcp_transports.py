@@ -86,7 +86,7 @@ class McpSessions:
         client = (scope.get("client") or ("unknown",))[0]
         self._opening[client] += 1
 
-        async def noting(message: Message) -> None:
+        async def note_session(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 name = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
                 if name is not None:
@@ -95,7 +95,7 @@ class McpSessions:
 
         try:
             await self._make_room(client)
-            await self._manager.handle_request(scope, receive, noting)
+            await self._manager.handle_request(scope, receive, note_session)
         finally:
             self._opening[client] -= 1
             self._opening += Counter()  # drops clients without any

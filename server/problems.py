@@ -18,7 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from ..api.arguments import ReadOnlyLibraryError
-from ..api.library_papers import MissingFigureError, MissingPdfError
+from ..api.library_papers import MissingFigureError
+from ..api.paper_pdfs import MissingPdfError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError

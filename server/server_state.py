@@ -25,9 +25,8 @@ from .metrics import RequestCounts
 from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
-from .server_options import ServerOptions
-from .tokens import BrowserSessions, Tokens
-from .uploaded_plots import tidy_plots
+from .server_options import BrowserSessions, ServerOptions, Tokens
+from .uploaded_files import tidy_plots
 
 _RENDERERS: Final = 2  # of page images at once
 _HOUR: Final = 3600

@@ -78,7 +78,7 @@ class DescribedFigures:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return _merged(found, self._within(near, TextScope(keys, categories)), k)
+        return _merge(found, self._within(near, TextScope(keys, categories)), k)
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of a description of its figure if that is nearer."""
@@ -94,7 +94,7 @@ class DescribedFigures:
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
             return found
-        return _merged(found, self._within(self._bm25(held, wanted), scope), k)
+        return _merge(found, self._within(self._bm25(held, wanted), scope), k)
 
     def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
         """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
@@ -145,12 +145,14 @@ class DescribedFigures:
                 if index is not None and index < counts.get(key, 0) and figure.vector:
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        return _described(figures, analyze)
+        return _build_descriptions(figures, analyze)
 
 
-def _described(figures: Mapping[str, tuple[PaperFigure, ...]], analyze: Callable[[str], list[str]]) -> _Descriptions:
+def _build_descriptions(
+    figures: Mapping[str, tuple[PaperFigure, ...]], analyze: Callable[[str], list[str]]
+) -> _Descriptions:
     pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
-    vectors = [vector_of(figure.vector) for _, figure in pairs]
+    vectors = [decode_vector(figure.vector) for _, figure in pairs]
     size = max((len(vector) for vector in vectors), default=0)
     kept = [(pair, vector) for pair, vector in zip(pairs, vectors, strict=True) if len(vector) == size and size]
     if not kept:
@@ -174,7 +176,7 @@ def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str,
     return best
 
 
-def _merged(found: Scored, more: Mapping[str, float], k: int) -> Scored:
+def _merge(found: Scored, more: Mapping[str, float], k: int) -> Scored:
     """The best `k` of both, each with its better score."""
     best = dict(found)
     for name, score in more.items():
@@ -182,12 +184,12 @@ def _merged(found: Scored, more: Mapping[str, float], k: int) -> Scored:
     return ordered(best.items())[:k] if more else found
 
 
-def written_vector(vector: Vector) -> str:
+def encode_vector(vector: Vector) -> str:
     """A vector as text."""
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def vector_of(written: str) -> Vector:
+def decode_vector(written: str) -> Vector:
     """A vector from text; empty if it is none."""
     try:
         return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)

@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
-from .described_figures import TableChunks
 from .home import Home
 from .paper_change import Change, PaperRecord
 from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
@@ -27,7 +26,7 @@ from .store_protocols import LibraryStores, VectorSearch
 from .text_analysis import FULLTEXT_VERSION, analyze
 
 if TYPE_CHECKING:
-    from .described_figures import DescribedFigures
+    from .described_figures import DescribedFigures, TableChunks
 
 
 class UnknownPaperError(InputError):
@@ -46,11 +45,17 @@ class Library:
         self.fulltext = stores.words
         self.metadata = stores.metadata
         self.records = CurrentRecords(stores)
-        self.tables = TableChunks(stores.catalog.figures, self.records)
 
     @functools.cached_property
     def _nearest(self) -> VectorSearch:
         return self._stores.search(self.records)
+
+    @functools.cached_property
+    def tables(self) -> TableChunks:
+        """Which chunks have rows of tables."""
+        from .described_figures import TableChunks  # with numpy
+
+        return TableChunks(self.catalog.figures, self.records)
 
     @functools.cached_property
     def described(self) -> DescribedFigures:

@@ -95,7 +95,7 @@ def removal(key: str) -> Change:
     return Change(key, None, (), (), _zeros(0, 0), _zeros(0))
 
 
-def as_row(change: Change) -> tuple[str, str, bytes]:
+def serialize_change(change: Change) -> tuple[str, str, bytes]:
     """Serialize a change as key, JSON and the bytes of its vectors."""
     import numpy as np
 
@@ -111,8 +111,8 @@ def as_row(change: Change) -> tuple[str, str, bytes]:
     return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
 
-def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
-    """Deserialize a change that `as_row` wrote; raises `WrongValueError` for vectors that do not fit it."""
+def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
+    """Deserialize a change that `serialize_change` wrote; raises `WrongValueError` for vectors that do not fit it."""
     import numpy as np
 
     record = body.record
@@ -131,7 +131,7 @@ def from_row(key: str, body: StagedChange, numbers: bytes) -> Change:
     )
 
 
-def record_of(row: Sequence[Any]) -> PaperRecord:
+def build_record(row: Sequence[Any]) -> PaperRecord:
     """A record from a catalog's row, its key first; raises `WrongValueError` for the paper of another row."""
     key, paper, *rest = row
     if paper.key != key:

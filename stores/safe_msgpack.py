@@ -107,10 +107,10 @@ class PlainSaver(AsyncSqliteSaver):
     def _decode_blobs(self, table: TypedTable, names: list[str], rows: list[Any]) -> None:
         blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
         for row in rows:
-            decode = partial(self._decoded, row[kind], checkpoint=table is CHECKPOINTS)
+            decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
             replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
 
-    def _decoded(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
+    def _decode_value(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
         try:
             value = self.serde.loads_typed((kind, content))
         except DamagedFileError as error:
@@ -144,7 +144,7 @@ def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     return found
 
 
-def _damaged(path: object, what: str) -> DamagedFileError:
+def _damage_error(path: object, what: str) -> DamagedFileError:
     return DamagedFileError(f"{path}: {what}.", help=CHECKPOINTS_REMEDY)
 
 
@@ -195,7 +195,7 @@ class PlainSerializer(JsonPlusSerializer):
         ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
         if foreign:
             name = foreign[0][:80]
-            raise _damaged(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")
+            raise _damage_error(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")
 
 
 NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .words import STOP_WORDS, is_generic, is_stop, words_of
+from .words import STOP_WORDS, is_generic, is_stop, split_words
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
@@ -61,11 +61,11 @@ class Subject:
     other: str = ""
 
 
-def subject_of(question: str) -> Subject:
+def find_subject(question: str) -> Subject:
     """The subject of a self-contained question; its phrase is empty if none is recognised."""
     words = _WHAT_ABOUT.sub("", question.strip()).rstrip(_END).split()
     if words and len(words) < len(question.split()) - 1:
-        return Subject(_trimmed(words))
+        return Subject(_trim(words))
     lowered = [word.lower().strip(",;:()") for word in words]
     if not words:
         return Subject("")
@@ -81,7 +81,7 @@ def subject_of(question: str) -> Subject:
     end = _end_of_subject(lowered, start, passive=passive)
     if lowered[place] in _DO and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
         return Subject("")  # it has a verb that is not known, so it is not known where its subject ends
-    phrase = _trimmed(words[start:end])
+    phrase = _trim(words[start:end])
     return Subject(
         f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)
     )
@@ -92,14 +92,14 @@ def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -
     drift?" about drift."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
     if verb == 1 and lowered[0] == "what" and place != 2:  # "what limits do ..." asks for limits
-        return _trimmed(words[2:])
+        return _trim(words[2:])
     if place is not None and lowered[place] in AUXILIARIES - BE and lowered[0] in ("which", "what"):
         # "Which node types does Hetionet have?" is about Hetionet.
-        return _trimmed(words[place + 1 : _end_of_subject(lowered, place + 1, passive=False)])
+        return _trim(words[place + 1 : _end_of_subject(lowered, place + 1, passive=False)])
     split = place if place is not None else verb
     if split is None or split < 2:
-        return _trimmed(words[1:])
-    head = _trimmed(words[1:split])
+        return _trim(words[1:])
+    head = _trim(words[1:split])
     return f"{head if head.lower().startswith('the ') else f'the {head}'} that {' '.join(words[split:])}"
 
 
@@ -108,7 +108,7 @@ def _after_verb(words: list[str], lowered: list[str]) -> str:
     start = 1 if is_verb(lowered[0]) or lowered[0] in STOP_WORDS else 0
     while start < len(words) and (lowered[start] in STOP_WORDS - {"the"}):
         start += 1
-    return _trimmed(words[start:])
+    return _trim(words[start:])
 
 
 def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
@@ -128,13 +128,13 @@ def _place(words: list[str], lowered: list[str], end: int) -> str:
     """The place or purpose of a passive clause: "in mice" for "estimated in mice"."""
     first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
     last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
-    return _trimmed(words[first:last]) if last - first <= _SHORT else ""
+    return _trim(words[first:last]) if last - first <= _SHORT else ""
 
 
 def subject_words(feedback: str) -> str:
     """The subject words of feedback, in order: the last two of "say more about node degree", none of "shorter,
     please"."""
-    subject_like = [word for word in words_of(feedback) if not is_stop(word) and not is_generic(word.form)]
+    subject_like = [word for word in split_words(feedback) if not is_stop(word) and not is_generic(word.form)]
     own = [word.surface for word in subject_like if not is_verb(word.surface.lower())]
     return " ".join(word for word in own if word.lower() not in _OF_FORM)
 
@@ -152,11 +152,11 @@ def is_participle(word: str) -> bool:
 def _compared(words: list[str], lowered: list[str], end: int) -> str:
     for index in range(end, len(words) - 1):
         if lowered[index] in ("with", "than", "from", "to", "against"):
-            return _trimmed(words[index + 1 :])
+            return _trim(words[index + 1 :])
     return ""
 
 
-def _trimmed(words: list[str]) -> str:
+def _trim(words: list[str]) -> str:
     """The words without a leading quantifier and final punctuation."""
     kept = words[1:] if words and words[0].lower() in ("there", "of") else words
     return " ".join(kept).strip(_END)

@@ -205,6 +205,6 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     return (start, end) if start < end else None
 
 
-def leans_back(sentence: str) -> bool:
+def is_context_dependent(sentence: str) -> bool:
     """Whether a sentence depends on the previous one: "This", "However, it", "The latter" ..."""
     return _LEANS.match(sentence) is not None

@@ -1,12 +1,52 @@
-"""Splits a text into words, and identifies stop words and generic words."""
+"""Splits a text into words, knows stop words and generic words, and normalises wording."""
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
-import snowballstemmer
+if TYPE_CHECKING:
+    import snowballstemmer
+
+
+_DASHES: Final = re.compile("[\u2010-\u2015]")
+# Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
+_MARKS: Final = re.compile(r"[.,:](?![0-9])|[;!?\"“”„«»‘’'`()\[\]{}…]|(?<=[^\W\d])-(?=[^\W\d])")
+_NO_CODE_POINT: Final = re.compile(r"&#0*+[1-9]\d{7,}+;?")
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space folded to a space."""
+    return " ".join(text.split())
+
+
+def unescape_html(text: str) -> str:
+    """`text` with HTML entities decoded; U+FFFD for a number of any length that names no character."""
+    return html.unescape(_NO_CODE_POINT.sub("\ufffd", text))
+
+
+def plain_wording(query: str) -> str:
+    """`query` in lower case, with single spaces and without punctuation.
+
+    A query of punctuation alone is returned unchanged, so that it equals only itself.
+    """
+    text = _DASHES.sub("-", unicodedata.normalize("NFKC", query)).casefold()
+    return " ".join(_MARKS.sub(" ", text.replace("'s", "s").replace("’s", "s")).split()) or query
+
+
+_MOSTLY = 0.7
+
+
+def is_latin(text: str) -> bool:
+    """Whether most letters of a text are Latin; true for a text without letters."""
+    letters = [character for character in text if character.isalpha()]
+    latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    return latin >= _MOSTLY * len(letters)
+
 
 STOP_WORDS = frozenset(
     """
@@ -90,6 +130,8 @@ class Word:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> snowballstemmer.stemmer:
+    import snowballstemmer  # with the stemmers of thirty languages, which lists do without
+
     return snowballstemmer.stemmer("english")
 
 
@@ -102,7 +144,7 @@ def stem(word: str) -> str:
     return str(_stemmer().stemWord(lowered))
 
 
-def form_of(word: str) -> str:
+def theme_form(word: str) -> str:
     """The form for comparing themes: the stem, except for nouns in -ity and -ness.
 
     Their stems coincide with adjectives of another meaning: "essential" is not about gene essentiality.
@@ -120,14 +162,14 @@ def _generic_stems() -> frozenset[str]:
     return frozenset(stem(word) for word in GENERIC_WORDS)
 
 
-def words_of(text: str) -> list[Word]:
+def split_words(text: str) -> list[Word]:
     """All words of a text in order; numbers and punctuation separate words."""
     found: list[Word] = []
     end_before = -1
     for match in _WORD.finditer(text):
         joined = end_before >= 0 and text[end_before : match.start()].isspace()
         surface = match.group()
-        found.append(Word(form_of(surface), surface, match.start(), match.end(), joined))
+        found.append(Word(theme_form(surface), surface, match.start(), match.end(), joined))
         end_before = match.end()
     return found
 

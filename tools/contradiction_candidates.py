@@ -23,7 +23,7 @@ from ..roles.protocols import Statement
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
 from .paper_search import NO_PROSE
-from .retrieval import USUAL, Retrieval, retrieve
+from .retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from .scope import Scope
 
 _CHUNKS: Final = 48  # whose sentences are embedded: about 400 sentences, 10 s with the bundled model
@@ -64,14 +64,14 @@ class _Sentence:
 
 
 async def statement_pairs(
-    library: Library, topic: str, scope: Scope, most: int, how: Retrieval = USUAL
+    library: Library, topic: str, scope: Scope, most: int, options: Retrieval = DEFAULT_OPTIONS
 ) -> list[StatementPair]:
     """At most `most` pairs of statements of different papers of the scope, most similar first.
 
     With a topic they are about it; without one they are from the papers' abstracts and conclusions. Raises `InputError`
     when there are too many papers to compare without a topic, and whatever search and embedding raise.
     """
-    chunks = await (_on_topic(library, topic, scope, how) if topic else _main_statements(library, scope))
+    chunks = await (_on_topic(library, topic, scope, options) if topic else _main_statements(library, scope))
     sentences = list(_sentences(chunks))
     if len({sentence.chunk.key for sentence in sentences}) < 2:
         return []
@@ -84,12 +84,12 @@ async def statement_pairs(
     ]
 
 
-async def _on_topic(library: Library, topic: str, scope: Scope, how: Retrieval) -> list[Chunk]:
+async def _on_topic(library: Library, topic: str, scope: Scope, options: Retrieval) -> list[Chunk]:
     own = tuple(category for category in Category if category is not Category.RELATED_WORK)
     limits = Scope(scope.papers, scope.categories or own, scope.years, scope.venue)
     of_paper: Counter[str] = Counter()
     taken: list[Chunk] = []
-    for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, how):
+    for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, options):
         chunk = hit.candidate.chunk
         of_paper[chunk.key] += 1
         if of_paper[chunk.key] <= _OF_ONE and len(taken) < _CHUNKS:

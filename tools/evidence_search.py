@@ -13,8 +13,7 @@ from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import EvidenceReader, Findings, Need, Purpose
 from ..stores.library import Library
-from .found_evidence import EvidenceLimits, FoundEvidence, Searched, kept
-from .need_coverage import STRONG
+from .found_evidence import STRONG, EvidenceLimits, FoundEvidence, SearchResult, limit_findings
 from .scope import Scope
 from .window_search import propose_windows
 
@@ -30,19 +29,19 @@ async def search_evidence(
     limits: EvidenceLimits,
     *,
     known: Sequence[str] = (),
-) -> Searched:
+) -> SearchResult:
     """Search for needs by their queries, and read the best windows of chunks that are not `known`, in one wave."""
     proposed = limits.windows(limits.search_tokens, len(needs))
     windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
     found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
-    return _searched(found, windows, windows, unreadable)
+    return _build_result(found, windows, windows, unreadable)
 
 
-def _searched(
+def _build_result(
     found: Sequence[FoundEvidence], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
-) -> Searched:
+) -> SearchResult:
     lost = sum(not unreadable.isdisjoint(chunk.id for chunk in window.chunks) for window in shown)
-    return Searched(tuple(found), chunk_ids(shown), len(proposed), len(shown), lost)
+    return SearchResult(tuple(found), chunk_ids(shown), len(proposed), len(shown), lost)
 
 
 async def search_each(
@@ -53,7 +52,7 @@ async def search_each(
     limits: EvidenceLimits,
     *,
     known: Sequence[str] = (),
-) -> list[Searched]:
+) -> list[SearchResult]:
     """The searches of one turn, read together; a window read for one search is not read again for a later one."""
     read = list(known)
     proposed: list[list[Window]] = []
@@ -64,11 +63,11 @@ async def search_each(
     everything = [window for windows in proposed for window in windows]
     all_of_it = replace(limits, top_k_final=None, per_paper=None)
     found, unreadable = await read_windows(reader, purpose, everything, all_of_it, [])
-    searched: list[Searched] = []
+    searched: list[SearchResult] = []
     for (need, _), windows in zip(searches, proposed, strict=True):
         own = frozenset(chunk_ids(windows))
         mine = [replace(item, query=need.search) for item in found if item.finding.spans[0][0].id in own]
-        searched.append(_searched(kept(mine, limits), windows, windows, unreadable))
+        searched.append(_build_result(limit_findings(mine, limits), windows, windows, unreadable))
     return searched
 
 
@@ -78,7 +77,7 @@ async def read_in_waves(
     windows: Sequence[Window],
     limits: EvidenceLimits,
     library: Library | None = None,
-) -> Searched:
+) -> SearchResult:
     """Read windows best first, skipping those whose needs are met or exhausted.
 
     With a `library`, the abstracts of the papers that helped most are read with the last wave, unless they are among
@@ -89,14 +88,14 @@ async def read_in_waves(
     unreadable: frozenset[str] = frozenset()
     waves = list(_waves(windows, limits.waves))
     for number, wave in enumerate(waves, 1):
-        open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found, limits)
+        open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
         if library is not None and number == len(waves) > 1:
             abstracts = await asyncio.to_thread(_abstracts, library, found, [*read, *wanted], limits)
             wanted, windows = [*wanted, *abstracts], [*windows, *abstracts]
         new, lost = await read_windows(reader, purpose, wanted, limits, purpose.needs)
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
-    return _searched(kept(found, limits), windows, read, unreadable)
+    return _build_result(limit_findings(found, limits), windows, read, unreadable)
 
 
 def _abstracts(
@@ -127,7 +126,7 @@ async def read_windows(
     Neighbouring papers share a call. A finding is assigned to the search for its need among those `searched_for`, or to
     the first of them.
     """
-    readings = await gather_all(reader.read(purpose, group) for group in grouped(windows, limits.call_tokens))
+    readings = await gather_all(reader.read(purpose, group) for group in group_windows(windows, limits.call_tokens))
     searches = {need.id: need.search for need in searched_for}
     first = searched_for[0].search if searched_for else ""
     found = [
@@ -141,10 +140,10 @@ async def read_windows(
         if finding.score >= limits.score_threshold
     ]
     lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
-    return kept(found, limits), frozenset(name for names in lost for name in names)
+    return limit_findings(found, limits), frozenset(name for names in lost for name in names)
 
 
-def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
+def group_windows(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
     """Windows in calls of about `tokens`, as few as first-fit decreasing gives; each call in the order of its papers.
 
     A paper's windows share a call if they fit into one: its findings are then weighed against each other.
@@ -152,14 +151,13 @@ def grouped(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
     papers: dict[str, list[Window]] = {}
     for window in windows:
         papers.setdefault(window.paper.key, []).append(window)
-    pieces = [piece for key in sorted(papers) for piece in _filled([[window] for window in papers[key]], tokens)]
+    pieces = [piece for key in sorted(papers) for piece in _pack([[window] for window in papers[key]], tokens)]
     return [
-        sorted(group, key=lambda window: (window.paper.key, window.chunks[0].index))
-        for group in _filled(pieces, tokens)
+        sorted(group, key=lambda window: (window.paper.key, window.chunks[0].index)) for group in _pack(pieces, tokens)
     ]
 
 
-def _filled(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
+def _pack(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
     """Bins of up to `tokens`: pieces are placed largest first, each into the first bin it fits."""
     groups: list[list[Window]] = []
     rooms: list[int] = []
@@ -179,7 +177,7 @@ def chunk_ids(windows: Sequence[Window]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chunk.id for window in windows for chunk in window.chunks))
 
 
-async def best_fitting(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
+async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Sequence[str], k: int) -> list[str]:
     """The `k` chunks nearest to any of the queries, best first; chunks that are gone are left out."""
     if not chunk_ids:
         return []
@@ -200,7 +198,7 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
     yield from (rest[start : start + size] for start in range(0, len(rest), size))
 
 
-def _settled(
+def _settled_needs(
     purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
 ) -> set[str]:
     """The needs for which further reading is not worth its calls."""

@@ -1,16 +1,15 @@
-"""What a search for evidence may read and keep, and what it found."""
+"""What a search for evidence may read and keep, what it found, and how far that covers each need."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from ..documents import Evidence, EvidenceSpan
-from ..roles.protocols import PassageFinding
+from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
-from .duplicate_findings import Words, first_same
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 
@@ -94,7 +93,7 @@ class FoundEvidence:
     def joined(self, other: FoundEvidence) -> FoundEvidence:
         """Merged with `other`, which rests on the same words: serves the needs of both, with the longer words."""
         also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
-        longer = Words.of_finding(other.finding).length > Words.of_finding(self.finding).length
+        longer = FindingWords.of_finding(other.finding).length > FindingWords.of_finding(self.finding).length
         spans = other.finding.spans if longer else self.finding.spans
         score = max(self.finding.score, other.finding.score)
         return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
@@ -119,7 +118,7 @@ class FoundEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchResult:
     """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
     `proposed` counts the passages found, `shown` those shown to the reader, and `unreadable` those of them for which it
@@ -133,21 +132,21 @@ class Searched:
     unreadable: int = 0
 
 
-def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
+def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
     """The findings to keep, best first, within the limits per need and per paper.
 
     Findings on the same words are merged into one, which serves the needs of all.
     """
     best: list[FoundEvidence] = []
-    words: list[Words] = []
+    words: list[FindingWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
     for item in sorted(found, key=_order):
         need, key = item.finding.need, item.finding.paper.key
-        own = Words.of_finding(item.finding)
-        if (place := first_same(own, words)) is not None:
+        own = FindingWords.of_finding(item.finding)
+        if (place := find_same(own, words)) is not None:
             best[place] = best[place].joined(item)
-            words[place] = Words.of_finding(best[place].finding)
+            words[place] = FindingWords.of_finding(best[place].finding)
             continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
             continue
@@ -163,3 +162,98 @@ def kept(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEv
 def _order(item: FoundEvidence) -> tuple[float, str, int]:
     chunk, start, _ = item.finding.spans[0]
     return (-item.combined_score, chunk.id, start)
+
+
+_FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place
+
+
+@dataclass(frozen=True, slots=True)
+class FindingWords:
+    """The words that a finding rests on: the paper's key, and for each run its chunk id and its text on one line."""
+
+    key: str
+    runs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of_finding(cls, finding: PassageFinding) -> FindingWords:
+        """The words of a finding."""
+        runs = ((chunk.id, chunk.text[start:end]) for chunk, start, end in finding.spans)
+        return cls(finding.paper.key, tuple((name, " ".join(text.split())) for name, text in runs))
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> FindingWords:
+        """The words of an evidence record of the state."""
+        runs = [(record["chunk_id"], record["quote"])]
+        runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
+        return cls(record["key"], tuple((name, " ".join(text.split())) for name, text in runs))
+
+    @property
+    def length(self) -> int:
+        """The number of characters of all runs."""
+        return sum(len(text) for _, text in self.runs)
+
+    def same_as(self, other: FindingWords) -> bool:
+        """True when both are the same words, or one contains the other and they are from different chunks.
+
+        Within one chunk, a part of the words is another finding: a reader returned both.
+        """
+        if self.key != other.key:
+            return False
+        if {text for _, text in self.runs} == {text for _, text in other.runs}:
+            return True
+        less, more = sorted((self, other), key=lambda words: words.length)
+        return less.length >= _FEWEST_SHARED and all(
+            any(name != holder and text in whole for holder, whole in more.runs) for name, text in less.runs
+        )
+
+
+def find_same(words: FindingWords, among: Sequence[FindingWords]) -> int | None:
+    """The index of the first entry with the same words."""
+    return next((place for place, other in enumerate(among) if words.same_as(other)), None)
+
+
+STRONG: Final = 0.6  # from this score on a finding helps with its need, rather than being background
+_WHOLE: Final = 0.9  # from this score on a finding meets its need alone
+_SEVERAL: Final = 2
+TRIES: Final = 2  # fruitless searches after which a need counts as searched for in vain
+
+
+def coverage(
+    needs: Sequence[Need], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
+) -> list[NeedCoverage]:
+    """The coverage of each need; `evidence` and `queries` are the records of a run's state.
+
+    A need is met by one finding that meets it alone, or by two that help; it was searched for in vain when two searches
+    found neither. Of two records with one id the later one counts.
+    """
+    planned = {need.id for need in needs}
+    evidence = list({record["id"]: record for record in evidence}.values())
+    return [_cover_need(need, planned, evidence, queries) for need in needs]
+
+
+def _cover_need(
+    need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
+) -> NeedCoverage:
+    searches = [record for record in queries if need.id in record.get("needs", ())]
+    # Evidence first found by an earlier section of a paper names a need of that section.
+    again = {name for record in searches for name in record["evidence_ids"]}
+    serving = sorted(
+        (
+            record
+            for record in evidence
+            if need.id in (record.get("need"), *record.get("also", ()))
+            or (record["id"] in again and record.get("need") not in planned)
+        ),
+        key=lambda record: -record["llm_score"],
+    )
+    strong = [record for record in serving if record["llm_score"] >= STRONG]
+    met = len(strong) >= _SEVERAL or any(record["llm_score"] >= _WHOLE for record in strong)
+    status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
+    return NeedCoverage(
+        need=need,
+        evidence=tuple(record["id"] for record in serving),
+        papers=len({record["key"] for record in strong}),
+        searches=len(searches),
+        tried=tuple(record["query"] for record in searches if record["origin"] == "custom"),
+        status=status,
+    )

@@ -135,9 +135,9 @@ def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
         return
     aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
     outcomes = [text for text in sentences if text != aim and _OUTCOME.search(text)]
-    yield _shortened(aim, _SENTENCE)
+    yield _shorten(aim, _SENTENCE)
     if outcome := (outcomes[-1:] or [text for text in sentences[-1:] if text != aim]):
-        yield _shortened(outcome[0], _SENTENCE)
+        yield _shorten(outcome[0], _SENTENCE)
 
 
 def _scope(library: Library, key: str) -> list[str]:
@@ -149,10 +149,10 @@ def _scope(library: Library, key: str) -> list[str]:
         if section.category not in _NO_SCOPE and not _STANDARD.fullmatch(section.title.strip(" .:0123456789"))
     ]
     top = sorted({section.level for section in named})[:2]
-    titles = [_shortened(plain_text(section.title), _SECTION) for section in named if section.level in top]
+    titles = [_shorten(plain_text(section.title), _SECTION) for section in named if section.level in top]
     return list(dict.fromkeys(titles))[:_SECTIONS]
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[:most].rsplit(' ', 1)[0]} ..."

@@ -1,25 +1,23 @@
-"""Papers as plain records, for `papers list`, `papers show` and the server."""
+"""Papers as plain records: lists, details, outlines, texts, figures and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from ..documents import Paper
-from ..documents.paper_names import NO_LINK, zotero_link
-from ..metadata.enriching import stored_metadata
+from ..documents import Category, Chunk, Paper, Section
+from ..documents.figures import PaperFigure
+from ..plurals import counted
 from ..stores.library import Library
-from .context_windows import Passage
-from .figure_records import listed_figures
-from .outline import OutlinedSection, indexed_text, outline
-from .paper_search import statuses_of
+from .paper_search import publication_statuses
 
 
-def listed_papers(library: Library) -> list[dict[str, Any]]:
+def load_paper_records(library: Library) -> list[dict[str, Any]]:
     """All papers with their number of chunks and publication status, as in `papers list`; blocks."""
     papers = library.papers()
-    statuses = statuses_of(library, papers)
+    statuses = publication_statuses(library, papers)
     return [
         {
             "key": paper.key,
@@ -37,11 +35,13 @@ def listed_papers(library: Library) -> list[dict[str, Any]]:
 
 def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str, Any]:
     """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
+    from ..metadata.enriching import stored_metadata  # with the clients of services, which lists do without
+
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
-    passages = indexed_text(library, key) if text else None
+    passages = read_indexed_text(library, key) if text else None
     known = stored_metadata(library.metadata, paper)
     record = _paper_record(paper, summary, note, outline(library, key), passages)
-    return {**record, "figures": listed_figures(library, key), "metadata": known.as_dict()}
+    return {**record, "figures": load_figure_records(library, key), "metadata": known.as_dict()}
 
 
 def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
@@ -55,6 +55,8 @@ def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
 def _paper_record(
     paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
 ) -> dict[str, Any]:
+    from ..documents.paper_names import NO_LINK, zotero_link  # with a reader of YAML, which lists do without
+
     record = {
         **asdict(paper),
         **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
@@ -77,3 +79,188 @@ def _paper_record(
     if passages is not None:
         record["text"] = text_records(passages)
     return record
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Neighbouring chunks of one section as one text, from `start` to `end` in the paper.
+
+    `found` are the ids of the chunks that a search found; a passage without any is background. Where the section has
+    something other than text between two chunks, an empty line takes its place.
+    """
+
+    text: str
+    section: str
+    category: Category
+    page: int | None
+    start: int
+    end: int
+    chunk_ids: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
+    """Passages of chunks of one paper, given in reading order; `found` are the ids that a search found."""
+    return [_merge_run(run, found) for run in _runs(chunks)]
+
+
+def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Runs of consecutive chunks of one section."""
+    run: list[Chunk] = []
+    for chunk in chunks:
+        # When chunks are short, this one may share words even with the last but one.
+        if run and not (
+            same_section(run[-1], chunk) and (chunk.index == run[-1].index + 1 or chunk.start < run[-1].end)
+        ):
+            yield run
+            run = []
+        run.append(chunk)
+    if run:
+        yield run
+
+
+def same_section(one: Chunk, other: Chunk) -> bool:
+    """Whether two chunks of a paper are from one section."""
+    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
+
+
+def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
+    first = run[0]
+    text, end = first.text, first.end
+    for chunk in run[1:]:
+        text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
+        end = max(end, chunk.end)
+    ids = tuple(chunk.id for chunk in run)
+    return Passage(
+        text=text,
+        section=first.section,
+        category=first.category,
+        page=first.page,
+        start=first.start,
+        end=end,
+        chunk_ids=ids,
+        found=tuple(identifier for identifier in ids if identifier in found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinedSection:
+    """A section with the first and last index of its own chunks, and their first and last page; None without."""
+
+    section: Section
+    chunks: tuple[int, int] | None
+    pages: tuple[int, int] | None
+
+    @property
+    def chunk_count(self) -> int:
+        """The number of the section's own chunks, not counting its subsections."""
+        return self.chunks[1] - self.chunks[0] + 1 if self.chunks else 0
+
+
+def outline(library: Library, key: str) -> list[OutlinedSection]:
+    """The sections of a paper in reading order; raises `UnknownPaperError`. Blocks."""
+    sections = library.sections(key)
+    starts = [section.start for section in sections]
+    held: dict[int, list[Chunk]] = {}
+    for chunk in library.paper_chunks(key):
+        # Of sections that start at the same offset, all but the last are empty.
+        held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
+    return [_outline_section(section, held.get(place, [])) for place, section in enumerate(sections)]
+
+
+def _outline_section(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
+    indices = [chunk.index for chunk in chunks]
+    pages = [chunk.page for chunk in chunks if chunk.page is not None]
+    return OutlinedSection(
+        section,
+        (min(indices), max(indices)) if indices else None,
+        (min(pages), max(pages)) if pages else None,
+    )
+
+
+def read_indexed_text(library: Library, key: str) -> list[Passage]:
+    """The searchable text of a paper, in reading order and without repeated words; raises `UnknownPaperError`. Blocks.
+
+    Sections that are not searched, such as reference lists, are not stored in the library and so not included.
+    """
+    return merge_chunks(library.paper_chunks(key))
+
+
+_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
+
+
+def load_figure_records(library: Library, key: str) -> list[dict[str, Any]]:
+    """The figures and tables of a paper, as in `papers figures --json`; raises `UnknownPaperError`. Blocks."""
+    return [figure_record(figure) for figure in library.figures(key)]
+
+
+def figure_record(figure: PaperFigure) -> dict[str, Any]:
+    """A figure as plain data; its description is that of the model `described_by`, never the paper's words."""
+    fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
+    return {
+        "name": figure.name,
+        **fields,
+        "no_image": "" if figure.image_hash else figure.no_image or _explain_missing_image(figure),
+    }
+
+
+def _explain_missing_image(figure: PaperFigure) -> str:
+    """Why there was no image to be read, by where the figure stands."""
+    if figure.page is not None and figure.start is None:
+        return "has no caption by which it could be found on its page"
+    return "is kept as the rows in the text" if figure.body else "names no image file"
+
+
+def count_kinds(kinds: Sequence[str]) -> str:
+    """ "3 figures and 1 table"; empty if there are none."""
+    tables = kinds.count("table")
+    counts = [(len(kinds) - tables, "figure"), (tables, "table")]
+    return " and ".join(counted(count, name) for count, name in counts if count)
+
+
+def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> dict[str, Any] | None:
+    """The figure or table that a passage is part of, or that the sentence shown from it is about; None if neither."""
+    for figure in figures:
+        if figure.span is None or not (chunk.start < figure.span[1] and figure.span[0] < chunk.end):
+            continue
+        start, end = figure.span
+        shown = " ".join(chunk.text[max(0, start - chunk.start) : max(0, end - chunk.start)].split())
+        if (start <= chunk.start and chunk.end <= end) or chunk.text.strip() in shown or sentence in shown:
+            return {"number": figure.number, "kind": figure.kind, "name": figure.name}
+    return None
+
+
+def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:
+    """The figure that each piece of evidence stands in, by the id of the evidence; blocks.
+
+    `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence of a paper that has
+    changed since, or left the library, has none.
+    """
+    found: dict[str, PaperFigure] = {}
+    known = library.records()
+    of_paper: dict[str, tuple[PaperFigure, ...]] = {}
+    wanted = [record for record in evidence if record["key"] in known]
+    for key in {record["key"] for record in wanted}:
+        of_paper[key] = library.catalog.figures.of(key)
+    wanted = [record for record in wanted if of_paper[record["key"]]]
+    chunks = {chunk.id: chunk for chunk in library.chunks([record["chunk_id"] for record in wanted])}
+    for record in wanted:
+        chunk = chunks.get(record["chunk_id"])
+        if chunk is None or chunk.text[record["start"] : record["end"]] != record["quote"]:
+            continue
+        start, end = chunk.start + record["start"], chunk.start + record["end"]
+        if (figure := _at(of_paper[record["key"]], start, end)) is not None:
+            found[record["id"]] = figure
+    return found
+
+
+def _at(figures: Iterable[PaperFigure], start: int, end: int) -> PaperFigure | None:
+    """The figure with most of the characters in its caption and rows, if that is at least half of them."""
+    held = [(_overlap(figure, start, end), -figure.number, figure) for figure in figures]
+    most, _, figure = max(held, key=lambda item: item[:2])
+    return figure if 2 * most >= end - start > 0 else None
+
+
+def _overlap(figure: PaperFigure, start: int, end: int) -> int:
+    caption = None if figure.start is None or figure.end is None else (figure.start, figure.end)
+    return sum(max(0, min(end, span[1]) - max(start, span[0])) for span in (caption, figure.body) if span)

@@ -118,7 +118,7 @@ def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
 
 
-def statuses_of(library: Library, papers: Sequence[Paper]) -> dict[str, PublicationStatus]:
+def publication_statuses(library: Library, papers: Sequence[Paper]) -> dict[str, PublicationStatus]:
     """The publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
     known = library.metadata.statuses(papers)
     return {paper.key: known.get(paper.key, PublicationStatus()) for paper in papers}
@@ -137,7 +137,7 @@ async def papers_by_summary(
         if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
     ]
     shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    statuses = await asyncio.to_thread(statuses_of, library, [item.paper for item in shown])
+    statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in shown])
     return {
         "papers": [
             {
@@ -161,7 +161,7 @@ def papers_by_text(
 ) -> dict[str, Any]:
     """The papers whose text contains the words, as in `find --fulltext`; blocks, raises like `search_papers`."""
     answer = search_papers(library, query, from_year, to_year, page)
-    statuses = statuses_of(library, [hit.paper for hit in answer.hits])
+    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
     return {
         "papers": [
             {

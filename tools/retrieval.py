@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
-from ..documents import Chunk
+import numpy as np
+from numpy.typing import NDArray
+
 from ..documents.figures import PaperFigure
 from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import Vector
@@ -19,9 +21,8 @@ from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
-from .figure_records import figure_of
-from .paper_search import matching_sentence, statuses_of
-from .reranking import PairScorer, pool_of, reranked
+from .paper_records import find_figure
+from .paper_search import matching_sentence, publication_statuses
 from .scope import Scope
 
 Fusion = Literal["score", "rank"]
@@ -51,9 +52,9 @@ class Retrieval:
     rerank: float = 0.0
 
 
-EVERYTHING: Final = Scope()
-USUAL: Final = Retrieval()
-BUNDLED: Final = Reranker()  # loads its model on first use
+ALL_PAPERS: Final = Scope()
+DEFAULT_OPTIONS: Final = Retrieval()
+BUNDLED_RERANKER: Final = Reranker()  # loads its model on first use
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +69,47 @@ async def retrieve(
     library: Library,
     query: str,
     k: int,
-    scope: Scope = EVERYTHING,
-    how: Retrieval = USUAL,
-    scorer: PairScorer = BUNDLED,
+    scope: Scope = ALL_PAPERS,
+    options: Retrieval = DEFAULT_OPTIONS,
+    scorer: PairScorer = BUNDLED_RERANKER,
 ) -> list[Hit]:
     """The `k` chunks of the scope that fit the query best, best first; ties are ordered by chunk id.
 
-    `scorer` re-ranks when `how` says so. Raises `FullTextError` when words are searched and there is no full-text
+    `scorer` re-ranks when `options` say so. Raises `FullTextError` when words are searched and there is no full-text
     index, and whatever the embedding raises.
     """
-    return await asyncio.to_thread(_hits, library, *await rank(library, query, k, scope, how, scorer))
+    return await asyncio.to_thread(_load_hits, library, *await rank(library, query, k, scope, options, scorer))
 
 
 async def rank(
     library: Library,
     query: str,
     k: int,
-    scope: Scope = EVERYTHING,
-    how: Retrieval = USUAL,
-    scorer: PairScorer = BUNDLED,
+    scope: Scope = ALL_PAPERS,
+    options: Retrieval = DEFAULT_OPTIONS,
+    scorer: PairScorer = BUNDLED_RERANKER,
 ) -> tuple[Ranking, Mapping[str, float]]:
     """The ids that `retrieve` finds, best first with their scores, and their cosines; no text is read."""
-    terms = [] if how.mode == "dense" else await asyncio.to_thread(analyze, query)
-    plain = how.mode == "dense" and how.mmr is None and how.min_cosine is None and not how.rerank
+    terms = [] if options.mode == "dense" else await asyncio.to_thread(analyze, query)
+    plain = options.mode == "dense" and options.mmr is None and options.min_cosine is None and not options.rerank
     pool = k if plain else max(_LEAST_POOL, _POOL * k)
     # The indexes release the interpreter lock while they search, so independent searches run concurrently.
     (vector, dense), words = await asyncio.gather(
-        _nearest(library, query, 0 if how.mode == "bm25" else pool, scope),
+        _nearest(library, query, 0 if options.mode == "bm25" else pool, scope),
         asyncio.to_thread(_matching, library, terms, pool, **scope.limits()),
     )
-    cosines, scores = await _both_scores(library, terms if how.fusion == "score" else [], vector, dense, words)
-    if how.mode == "dense":
+    cosines, scores = await _both_scores(library, terms if options.fusion == "score" else [], vector, dense, words)
+    if options.mode == "dense":
         ranking = dense
-    elif how.mode == "bm25":
+    elif options.mode == "bm25":
         ranking = words
-    elif how.fusion == "rank":
-        ranking = by_rank([dense, words])
+    elif options.fusion == "rank":
+        ranking = reciprocal_rank_fusion([dense, words])
     else:
-        ranking = by_score(cosines, scores, how.bm25_weight, await asyncio.to_thread(library.tables.among, scores))
-    return await asyncio.to_thread(_chosen, library, query, ranking, cosines, k, how, scorer), cosines
+        ranking = weighted_fusion(
+            cosines, scores, options.bm25_weight, await asyncio.to_thread(library.tables.among, scores)
+        )
+    return await asyncio.to_thread(_choose, library, query, ranking, cosines, k, options, scorer), cosines
 
 
 async def _nearest(library: Library, query: str, k: int, scope: Scope) -> tuple[Vector, Ranking]:
@@ -130,33 +133,32 @@ def _matching(library: Library, terms: Sequence[str], k: int, **limits: Any) -> 
     return library.matching(terms, k, **limits) if terms and k else []
 
 
-def _chosen(
+def _choose(
     library: Library,
     query: str,
     ranking: Ranking,
     cosines: Mapping[str, float],
     k: int,
-    how: Retrieval,
+    options: Retrieval,
     scorer: PairScorer,
 ) -> Ranking:
-    if how.min_cosine is not None:
-        ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= how.min_cosine]
-    if how.rerank:
-        best = ranking[: pool_of(k)]
-        texts = {chunk.id: _with_descriptions(library, chunk) for chunk in library.chunks([name for name, _ in best])}
-        ranking = reranked(best, texts, query, how.rerank, scorer)
-    if how.mmr is not None and len(ranking) > 1:
+    if options.min_cosine is not None:
+        ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= options.min_cosine]
+    if options.rerank:
+        best = ranking[: rerank_pool(k)]
+        # Descriptions of its figures may be why a chunk was found.
+        texts = {
+            chunk.id: "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
+            for chunk in library.chunks([name for name, _ in best])
+        }
+        ranking = rerank_ranking(best, texts, query, options.rerank, scorer)
+    if options.mmr is not None and len(ranking) > 1:
         vectors = library.store.get_vectors([name for name, _ in ranking])
-        ranking = varied([item for item in ranking if item[0] in vectors], vectors, k, how.mmr)
+        ranking = maximal_marginal_relevance([item for item in ranking if item[0] in vectors], vectors, k, options.mmr)
     return ranking[:k]
 
 
-def _with_descriptions(library: Library, chunk: Chunk) -> str:
-    """The text of a chunk, and descriptions of its figures, which may be why it was found."""
-    return "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
-
-
-def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
+def _load_hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> list[Hit]:
     scores = dict(ranking)
     chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
     records = library.records()  # without papers that another process is changing
@@ -167,11 +169,11 @@ def _hits(library: Library, ranking: Ranking, cosines: Mapping[str, float]) -> l
     ]
 
 
-def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+def hit_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """The hits as plain data, best first: the JSON of `search --json`; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
-    statuses = statuses_of(library, [hit.candidate.paper for hit in hits])
+    statuses = publication_statuses(library, [hit.candidate.paper for hit in hits])
     for hit in hits:
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
@@ -189,7 +191,7 @@ def as_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[s
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
-            "figure": figure_of(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
+            "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
             **statuses[hit.candidate.paper.key].as_dict(),
@@ -207,7 +209,7 @@ def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
     ]
 
 
-def by_score(
+def weighted_fusion(
     cosines: Mapping[str, float], words: Mapping[str, float], weight: float, tables: Collection[str] = ()
 ) -> Ranking:
     """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words, twice that in `tables`.
@@ -222,29 +224,25 @@ def by_score(
         + (weights[name] * (words.get(name, 0.0) / most) if most else 0.0)
         for name, cosine in cosines.items()
     }
-    return _ordered({name: score / (1 + max(weights.values(), default=weight)) for name, score in fused.items()})
+    return _sort_by_score({name: score / (1 + max(weights.values(), default=weight)) for name, score in fused.items()})
 
 
-def by_rank(rankings: Sequence[Ranking]) -> Ranking:
+def reciprocal_rank_fusion(rankings: Sequence[Ranking]) -> Ranking:
     """Reciprocal rank fusion: items that rank high in any ranking, higher when in several."""
     fused: dict[str, float] = {}
     for ranking in rankings:
         for place, (name, _) in enumerate(ranking, start=1):
             fused[name] = fused.get(name, 0.0) + 1 / (_RANK_DAMPING + place)
-    return _ordered(fused)
+    return _sort_by_score(fused)
 
 
-def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
+def maximal_marginal_relevance(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: float) -> Ranking:
     """Maximal marginal relevance: `k` items of the ranking, each good and unlike those before it.
 
     `relevance` weights a score, scaled to 0-1, against the cosine to the most similar item already chosen.
     """
     names = [name for name, _ in ranking]
-    import numpy as np
-
-    raw = np.array([score for _, score in ranking], dtype=np.float64)
-    spread = float(raw.max() - raw.min())
-    scaled = (raw - raw.min()) / spread if spread else np.ones(len(raw))
+    scaled = _scale([score for _, score in ranking])
     matrix = np.stack([vectors[name] for name in names]).astype(np.float64)
     likeness = np.zeros(len(names))
     left = np.ones(len(names), dtype=bool)
@@ -258,5 +256,46 @@ def varied(ranking: Ranking, vectors: Mapping[str, Vector], k: int, relevance: f
     return [ranking[place] for place in chosen]
 
 
-def _ordered(scores: Mapping[str, float]) -> Ranking:
+def _sort_by_score(scores: Mapping[str, float]) -> Ranking:
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+# How many results of the search are re-ranked for each one requested, and the minimum in total.
+_RERANKED: Final = 2
+_LEAST_RERANKED: Final = 20
+_SURE: Final = 1e-6  # scores are clipped to this distance from 0 and 1
+
+
+class PairScorer(Protocol):
+    """Scores texts for a query, 0-1, [n] in their order; blocks."""
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+def rerank_pool(k: int) -> int:
+    """How many results are re-ranked when `k` are requested."""
+    return max(_LEAST_RERANKED, _RERANKED * k)
+
+
+def rerank_ranking(
+    ranking: Sequence[tuple[str, float]], texts: Mapping[str, str], query: str, part: float, scorer: PairScorer
+) -> list[tuple[str, float]]:
+    """The results with a text, by the scores of search and scorer, each scaled to 0-1, the latter weighted by `part`.
+
+    With a part of 1 the scorer alone decides. Ties are ordered by name.
+    """
+    known = [(name, score) for name, score in ranking if name in texts]
+    if not known:
+        return []
+    judged = np.clip(scorer.score(query, [texts[name] for name, _ in known]).astype(np.float64), _SURE, 1 - _SURE)
+    # Log-odds: most scores of a search are within a hundredth of 0, and their differences matter.
+    fused = (1 - part) * _scale([score for _, score in known]) + part * _scale(np.log(judged / (1 - judged)))
+    scored = [(name, float(score)) for (name, _), score in zip(known, fused, strict=True)]
+    return sorted(scored, key=lambda item: (-item[1], item[0]))
+
+
+def _scale(scores: Any) -> NDArray[np.float64]:
+    """The scores scaled to 0-1; all 1 when they are equal."""
+    raw = np.asarray(scores, dtype=np.float64)
+    spread = float(np.ptp(raw))
+    return (raw - raw.min()) / spread if spread else np.ones(len(raw))

@@ -1,11 +1,12 @@
-"""The part of the library that a search covers."""
+"""What a user asks for: the part of the library that a search covers, and a question that can be asked."""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..documents import Category, Paper
 from ..documents.categories import standard_section
@@ -21,7 +22,7 @@ def require_words(query: str) -> None:
         raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
 
-def category_named(name: str) -> Category:
+def parse_category(name: str) -> Category:
     """The category of a name, in any case and with - or _, or of a heading such as "results".
 
     Raises `InputError` with the list of categories.
@@ -62,7 +63,7 @@ class Scope:
             library.paper(key)
         if venue:
             _require_venue(library, venue)
-        return cls(tuple(papers), tuple(category_named(name) for name in categories), years, venue)
+        return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
         """The limits as arguments of the library's searches."""
@@ -110,3 +111,32 @@ def _require_venue(library: Library, venue: str) -> None:
     near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
     hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
     raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
+
+
+MOST_WORDS: Final = 400
+_MOST_CHARACTERS: Final = 4000  # also for scripts without spaces between words
+
+
+class QuestionError(InputError):
+    """The question is not valid."""
+
+    default_help = "Ask in a sentence or two."
+
+
+def plain_question(text: object) -> str:
+    """The question on one line with white space folded; raises `QuestionError`.
+
+    A control character is rejected rather than dropped: whoever pasted it should see what is asked.
+    """
+    if not isinstance(text, str):
+        raise QuestionError(f"The question must be text, not {type(text).__name__}.")
+    question = " ".join(text.split())
+    odd = next((character for character in question if unicodedata.category(character) in ("Cc", "Cs")), None)
+    if odd is not None:
+        raise QuestionError(f"The question contains the control character U+{ord(odd):04X}.", help="Type it again.")
+    require_words(question)
+    if len(question.split()) > MOST_WORDS or len(question) > _MOST_CHARACTERS:
+        raise QuestionError(
+            f"The question has {len(question.split()):,} words; at most {MOST_WORDS} can be asked at once."
+        )
+    return question

@@ -1,16 +1,22 @@
 """The schemas of the agent's five tools: tool calls are validated before anything is done.
 
 Models send strings for lists and years for pairs; that is normalised here and nowhere deeper. Other mistakes are
-answered to the model in words, never raised to the user. The docstring of a tool is its description for the model.
-"""
+answered to the model in words, never raised to the user. The docstring of a tool is its description for the model."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ..documents import Category
+from ..documents import Category, Paper
+from ..documents.publication_status import PublicationStatus
+from ..errors import InputError
+from ..plurals import counted
+from ..stores.library import Library
+from .paper_search import publication_statuses, search_papers
 from .scope import Scope
 
 CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
@@ -35,11 +41,11 @@ def as_years(value: Any) -> Any:
     return [years[0], years[0]] if len(years) == 1 else years
 
 
-class _Request(BaseModel):
+class _ToolArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SearchEvidence(_Request):
+class SearchEvidence(_ToolArguments):
     """Search the papers for passages not read yet, and read them; what they say becomes evidence that can be cited.
 
     Counts against the search budget.
@@ -68,14 +74,14 @@ class SearchEvidence(_Request):
         )
 
 
-class ContextWindow(_Request):
+class ContextWindow(_ToolArguments):
     """Read the passages before and after one, to understand it; it adds no evidence."""
 
     chunk_id: str = Field(min_length=1, max_length=500, description="Id of the passage, as search_evidence gave it.")
-    window: int = Field(1, ge=1, le=3, description="Passages on either side.")
+    window: int = Field(1, ge=1, le=3, description="ToolAnswer on either side.")
 
 
-class SearchSummaries(_Request):
+class SearchSummaries(_ToolArguments):
     """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence.
 
     Counts against the search budget.
@@ -84,7 +90,7 @@ class SearchSummaries(_Request):
     query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
 
 
-class SearchPapers(_Request):
+class SearchPapers(_ToolArguments):
     """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence.
 
     Counts against the search budget.
@@ -96,7 +102,7 @@ class SearchPapers(_Request):
     page: int = Field(1, ge=1, le=1000, description="Page of the answer; ask for the next one to see more.")
 
 
-class PaperIntroduction(_Request):
+class PaperIntroduction(_ToolArguments):
     """Read how a paper introduces itself; it adds no evidence."""
 
     key: str = Field(min_length=1, max_length=500, description="Citation key of the paper.")
@@ -142,3 +148,78 @@ def parse_request(name: str, arguments: Any) -> ToolRequest:
             f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}" for item in error.errors()
         )
         raise ToolRequestError(f"{name} was not carried out: {problems}.") from error
+
+
+SUMMARIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """A line for the model and the chunks whose texts belong under it."""
+
+    lead: str
+    chunk_ids: tuple[str, ...] = ()
+
+
+def read_window(library: Library, chunk_id: str, size: int) -> ToolAnswer:
+    """The chunks around one; an unknown chunk is reported to the model."""
+    try:
+        chunks = library.window(chunk_id, size)
+    except (InputError, ValueError):
+        chunks = []
+    if not chunks:
+        return ToolAnswer(f"There is no chunk {chunk_id!r} in the library.")
+    return ToolAnswer(f"The passages around {chunk_id}:", tuple(chunk.id for chunk in chunks))
+
+
+def read_introduction(library: Library, key: str) -> ToolAnswer:
+    """The first passages of a paper's introduction; an unknown key is reported to the model."""
+    try:
+        paper = library.paper(key)
+    except InputError:
+        return ToolAnswer(f"There is no paper with the key {key!r} in the library.")
+    chunks = library.introduction(key)
+    if not chunks:
+        return ToolAnswer(f"{key} ({paper.title}) has no introduction.")
+    return ToolAnswer(f"The introduction of {key} ({paper.title}):", tuple(chunk.id for chunk in chunks))
+
+
+async def read_summaries(library: Library, query: str) -> ToolAnswer:
+    """The papers nearest to a query by summary and the user's notes, which are part of the answer itself."""
+    vector = await library.embedding.embed_query(query)
+    near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
+    if not near:
+        return ToolAnswer("The library has no summaries.")
+    statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in near])
+    lines: list[str] = []
+    for item in near:
+        named = _name_paper(item.paper, statuses[item.paper.key])
+        lines.append(f"- {named}: {' '.join(item.summary.split())}")
+        if item.note:
+            lines.append(f"  The user's own note on it, which is no words of the paper: {' '.join(item.note.split())}")
+    return ToolAnswer("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
+
+
+def read_papers(library: Library, query: str, min_year: int | None, max_year: int | None, page: int) -> ToolAnswer:
+    """One page of the papers whose text contains the words of a query; bad arguments are reported to the model."""
+    try:
+        answer = search_papers(library, query, min_year, max_year, page)
+    except InputError as error:
+        return ToolAnswer(error.message)
+    if not answer.hits:
+        return ToolAnswer("No paper has these words." if page == 1 else f"There is no page {page}.")
+    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
+    lines = [
+        f"- {_name_paper(hit.paper, statuses[hit.paper.key])}; chunk {hit.chunk.id}: {hit.sentence}"
+        for hit in answer.hits
+    ]
+    more = [f"There are more on page {answer.next_page}."] if answer.next_page else []
+    return ToolAnswer(
+        "\n".join([f"Page {page} of {counted(answer.total, 'paper')} with words of the query:", *lines, *more])
+    )
+
+
+def _name_paper(paper: Paper, status: PublicationStatus) -> str:
+    """Key, year and title, with RETRACTED and the like."""
+    mark = f" [{status.label.upper()}]" if status.label else ""
+    return f"{paper.key} ({paper.year or 'no year'}), {paper.title}{mark}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import MappingProxyType
@@ -21,7 +21,8 @@ from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
-from .retrieval import EVERYTHING, USUAL, Retrieval, by_rank, rank
+from .paper_records import same_section
+from .retrieval import ALL_PAPERS, DEFAULT_OPTIONS, Retrieval, rank, reciprocal_rank_fusion
 from .scope import Scope
 
 _HITS: Final = 40  # per search
@@ -62,9 +63,9 @@ class _Hit:
 async def propose_windows(
     library: Library,
     needs: Sequence[Need],
-    scope: Scope = EVERYTHING,
+    scope: Scope = ALL_PAPERS,
     limits: WindowLimits | None = None,
-    how: Retrieval = USUAL,
+    options: Retrieval = DEFAULT_OPTIONS,
     *,
     known: Collection[str] = (),
     asked: str = "",
@@ -77,46 +78,48 @@ async def propose_windows(
     the stores raise.
     """
     limits = limits or WindowLimits()
-    found = await gather_all(_ranked(library, need, scope, how, candidates.get(need.id, ())) for need in needs)
-    hits = _interleaved([need.id for need in needs], found)
+    found = await gather_all(
+        _rank_for_need(library, need, scope, options, candidates.get(need.id, ())) for need in needs
+    )
+    hits = _interleave([need.id for need in needs], found)
     if asked:
         vector = await library.embedding.embed_query(asked)
         cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
         hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
     if not scope.papers:
-        hits = _of_near_papers(hits, limits.paper_margin, {key for keys in candidates.values() for key in keys})
+        hits = _drop_far_papers(hits, limits.paper_margin, {key for keys in candidates.values() for key in keys})
     hits = _spread(hits, limits.spread)
     return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
 
 
-async def _ranked(
-    library: Library, need: Need, scope: Scope, how: Retrieval, candidates: Sequence[str]
+async def _rank_for_need(
+    library: Library, need: Need, scope: Scope, options: Retrieval, candidates: Sequence[str]
 ) -> list[tuple[str, float]]:
     """The chunks that the need's searches found, best first, with their best cosine."""
     scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
     searches = await gather_all(
-        _search(library, query, within, how)
+        _search(library, query, within, options)
         for query, of_query in zip(need.queries, scopes, strict=True)
         for within in of_query
     )
     if candidates:
-        each = await _search_candidates(library, need, replace(scope, papers=tuple(candidates), categories=()), how)
+        each = await _search_candidates(library, need, replace(scope, papers=tuple(candidates), categories=()), options)
         searches = [*searches, *[each] * len(searches)]  # counts as much as all searches of the whole scope
     cosines: dict[str, float] = {}
     for search in searches:
         for name, cosine in search:
             cosines[name] = max(cosine, cosines.get(name, 0.0))
-    return [(name, cosines[name]) for name, _ in by_rank(searches)]
+    return [(name, cosines[name]) for name, _ in reciprocal_rank_fusion(searches)]
 
 
-async def _search_candidates(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+async def _search_candidates(library: Library, need: Need, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
     """The best chunk of each paper in scope, then the second of each ..., the papers in the order of their best."""
     most = min(_MOST_CANDIDATE_HITS, _CANDIDATE_HITS * len(scope.papers))
-    searches = await gather_all(_search(library, query, scope, how, most) for query in need.queries)
+    searches = await gather_all(_search(library, query, scope, options, most) for query in need.queries)
     cosines = {name: cosine for search in searches for name, cosine in search}
     earlier: Counter[str] = Counter()
     placed: list[tuple[int, str]] = []
-    for name, _ in by_rank(searches):
+    for name, _ in reciprocal_rank_fusion(searches):
         key = split_chunk_id(name)[0]
         placed.append((earlier[key], name))
         earlier[key] += 1
@@ -135,20 +138,20 @@ async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
     if 1 < len(scope.papers) <= _PAPERS:
         return [replace(scope, papers=(key,)) for key in scope.papers]
     vector = await library.embedding.embed_query(query)
-    looked_at = _PAPERS if scope == EVERYTHING else len(library.papers())
+    looked_at = _PAPERS if scope == ALL_PAPERS else len(library.papers())
     near = await asyncio.to_thread(library.nearest_papers, vector, looked_at)
     keys = [item.paper.key for item in near if scope.holds(item.paper)][:_PAPERS]
     return [scope, replace(scope, papers=tuple(keys))] if keys else [scope]
 
 
 async def _search(
-    library: Library, query: str, scope: Scope, how: Retrieval, most: int = _HITS
+    library: Library, query: str, scope: Scope, options: Retrieval, most: int = _HITS
 ) -> list[tuple[str, float]]:
-    ranking, cosines = await rank(library, query, most, scope, how)
+    ranking, cosines = await rank(library, query, most, scope, options)
     return [(name, min(1.0, max(0.0, cosines[name]))) for name, _ in ranking if name in cosines]
 
 
-def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
+def _interleave(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
     """All hits, the best of each need first, then the second of each; a hit of several needs keeps its best rank."""
     needs: dict[str, list[str]] = {}
     cosines: dict[str, float] = {}
@@ -160,7 +163,7 @@ def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]
     return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
 
 
-def _of_near_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()) -> list[_Hit]:
+def _drop_far_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()) -> list[_Hit]:
     """The hits without those of papers that are far from the needs compared with the nearest paper, unless `kept`."""
     best: dict[str, float] = {}
     for hit in hits:
@@ -202,7 +205,13 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         if held >= limits.hits:
             break
         if hit.id in taken:
-            windows[taken[hit.id]] = _joined(windows[taken[hit.id]], hit)
+            window = windows[taken[hit.id]]
+            windows[taken[hit.id]] = replace(
+                window,
+                hits=(*window.hits, hit.id),
+                cosines=(*window.cosines, hit.cosine),
+                needs=tuple(dict.fromkeys([*window.needs, *hit.needs])),
+            )
             held += 1
             continue
         key, index = split_chunk_id(hit.id)
@@ -225,11 +234,6 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         held += 1
         windows.append(window)
     return windows
-
-
-def _joined(window: Window, hit: _Hit) -> Window:
-    needs = tuple(dict.fromkeys([*window.needs, *hit.needs]))
-    return replace(window, hits=(*window.hits, hit.id), cosines=(*window.cosines, hit.cosine), needs=needs)
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:
@@ -256,9 +260,10 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
     chunk = near[at]
     run = [chunk]
     spent = chunk.tokens
-    for index in _outward(at, _reach(chunk, tokens)):
+    # Outward, the following chunk first, since an argument runs forward.
+    for index in (at + side * step for step in range(1, _reach(chunk, tokens) + 1) for side in (1, -1)):
         neighbour = near.get(index)
-        joins = neighbour is not None and neighbour.id not in taken and _same_section(neighbour, chunk)
+        joins = neighbour is not None and neighbour.id not in taken and same_section(neighbour, chunk)
         if neighbour is None or not joins or index not in (run[0].index - 1, run[-1].index + 1):
             continue
         fresh = neighbour.tokens * _fresh_share(neighbour, run)
@@ -269,17 +274,7 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
     return tuple(run)
 
 
-def _outward(index: int, reach: int) -> Iterator[int]:
-    """The indices around one, the following first, since an argument runs forward."""
-    for distance in range(1, reach + 1):
-        yield from (index + distance, index - distance)
-
-
 def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
     """The part of a neighbour's text that the run does not contain yet."""
     shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
     return 1 - max(0, shared) / max(1, chunk.end - chunk.start)
-
-
-def _same_section(one: Chunk, other: Chunk) -> bool:
-    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)

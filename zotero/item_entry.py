@@ -11,7 +11,7 @@ from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..metadata.bib_entry import VENUE_FIELD, escape_separators, normalize_pages
 from ..metadata.citation_keys import KeyFields
-from ..text.normalize import unescape_html
+from ..text.words import unescape_html
 from .zotero_records import Annotation, Creator, ItemNote, ZoteroItem, ZoteroLibrary
 
 _TYPES: Final = {

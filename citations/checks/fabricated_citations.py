@@ -17,9 +17,8 @@ from itertools import accumulate
 from typing import Final, Literal
 
 from ...documents.marker_escaping import as_written
-from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
-from ...text.words import is_stop, words_of
+from ...text.words import is_stop, one_line, split_words
 from ..markers import MARKER, CitedSentence, SpanSet, sentences
 from .author_year_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
 from .unicode_folding import Folded, fold
@@ -370,7 +369,7 @@ class UserText:
         around = self._around(item)
         begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
         before = self._draft[begins : item.start]
-        words = words_of(before)
+        words = split_words(before)
         if len(words) < _FEWEST_WORDS:
             return False
         content_words = [word for word in words if not is_stop(word)]

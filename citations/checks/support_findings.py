@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
-from ...text.words import is_generic, is_stop, stem, words_of
+from ...text.words import is_generic, is_stop, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
@@ -129,7 +129,7 @@ def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
 def _subject_stems(text: str) -> frozenset[str]:
     """The stems of the content words that name a subject."""
     return frozenset(
-        form for word in words_of(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
+        form for word in split_words(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
     )
 
 

@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound
 from markupsafe import Markup
 
 from ...plurals import counted
 from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
 from .report_model import DOUBTFUL, ReportView, finding_place, report_view
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +145,12 @@ def _packaged(name: str) -> str:
     return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-class _Packaged(BaseLoader):
-    """Loads templates from the package."""
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
-        try:
-            return _packaged(template), None, None
-        except FileNotFoundError as error:
-            raise TemplateNotFound(template) from error
-
-
 @lru_cache(maxsize=1)
 def _template() -> Template:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # an answer without a report does without it
+
     environment = Environment(
-        loader=_Packaged(),
+        loader=FunctionLoader(_packaged),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

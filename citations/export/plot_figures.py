@@ -141,6 +141,10 @@ def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
     return re.sub(rf"(?<!\s)\s*+{_REFERENCE[0]}(\d+){_REFERENCE[1]}", r"~\\ref{fig:\1}", latex)
 
 
+# Without any text pandoc makes no figure, and a mention would refer to a label that is not there.
+NO_CAPTION: Final = "\\ "
+
+
 def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, bytes] | None) -> str:
     """An image with its caption as pandoc reads it; LaTeX numbers it itself."""
     if not _shows(target, figure["file"]):
@@ -148,7 +152,7 @@ def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, byte
     caption = _caption(figure)
     title = caption if target == "tex" else f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
     address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
-    return f"![{title or ' '}]({address})"
+    return f"![{title or NO_CAPTION}]({address})"
 
 
 def _caption(figure: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...api.messages import command, counted
 from ..output import notice
-from ..search_view import matching_line, place_of, plain_sentence
+from ..searching import matching_line, place_of, plain_sentence
 from . import display
 from .input import on_terminal
 from .shell import Shell

@@ -158,10 +158,10 @@ def _rows(cells: Sequence[Cell]) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.bottom / _CLOSE), cell.left)):
         last = rows[-1][-1] if rows else None
-        beside = last and _same(last.top, cell.top) and _same(last.bottom, cell.bottom)
-        if last and beside and _same(last.left, cell.left):
+        beside = last and _is_same(last.top, cell.top) and _is_same(last.bottom, cell.bottom)
+        if last and beside and _is_same(last.left, cell.left):
             continue
-        if last and beside and _same(last.right, cell.left):
+        if last and beside and _is_same(last.right, cell.left):
             rows[-1].append(cell)
         else:
             rows.append([cell])
@@ -172,7 +172,7 @@ def _grids(rows: Sequence[list[Cell]]) -> list[Grid]:
     """Rows below each other with the same edges."""
     tables: list[list[list[Cell]]] = []
     for row in rows:
-        above = next((table for table in reversed(tables) if _below(table[-1], row)), None)
+        above = next((table for table in reversed(tables) if _continues_grid(table[-1], row)), None)
         if above is not None:
             above.append(row)
         else:
@@ -180,12 +180,12 @@ def _grids(rows: Sequence[list[Cell]]) -> list[Grid]:
     return [tuple(map(tuple, table)) for table in tables if len(table) >= LEAST_ROWS]
 
 
-def _below(above: Sequence[Cell], row: Sequence[Cell]) -> bool:
-    touches = _same(above[0].bottom, row[0].top) and len(above) == len(row)
-    return touches and all(_same(one.left, other.left) for one, other in zip(above, row, strict=True))
+def _continues_grid(above: Sequence[Cell], row: Sequence[Cell]) -> bool:
+    touches = _is_same(above[0].bottom, row[0].top) and len(above) == len(row)
+    return touches and all(_is_same(one.left, other.left) for one, other in zip(above, row, strict=True))
 
 
-def _same(one: float, other: float) -> bool:
+def _is_same(one: float, other: float) -> bool:
     return abs(one - other) <= _CLOSE
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...text.normalize import unescape_html
+from ...text.words import unescape_html
 from ..front_matter import find_doi
 from ..safe_files import FileRefusedError
 from .dehyphenation import lacks_ligatures, plain

@@ -91,8 +91,8 @@ def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[
     begun: Piece | None = None
     behind: list[Piece] = []
     for piece in pieces:
-        if begun is not None and _unfinished(begun, body):
-            if _aside(piece, body):
+        if begun is not None and _is_unfinished(begun, body):
+            if _is_aside(piece, body):
                 if piece.page == begun.page:
                     yield piece
                 else:
@@ -112,7 +112,7 @@ def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[
     yield from behind
 
 
-def _aside(piece: Piece, body: float) -> bool:
+def _is_aside(piece: Piece, body: float) -> bool:
     return (
         piece.level == 0
         and not piece.table
@@ -121,14 +121,14 @@ def _aside(piece: Piece, body: float) -> bool:
     )
 
 
-def _unfinished(piece: Piece, body: float) -> bool:
-    if piece.level or piece.table or piece.code or _aside(piece, body) or len(piece.text) < 40:
+def _is_unfinished(piece: Piece, body: float) -> bool:
+    if piece.level or piece.table or piece.code or _is_aside(piece, body) or len(piece.text) < 40:
         return False
     return not ENDS.search(piece.text)
 
 
 def _goes_on(piece: Piece, body: float) -> bool:
-    return not (piece.level or piece.table or piece.code or _aside(piece, body)) and (
+    return not (piece.level or piece.table or piece.code or _is_aside(piece, body)) and (
         piece.text[:1].islower() or piece.text[:1].isdigit() or piece.text[:1] in '([“"'
     )
 

@@ -15,9 +15,7 @@ from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import coverage_lines, fence, first_words, show_passages
 from ...tools.evidence_search import search_each
-from ...tools.found_evidence import Searched
-from ...tools.library_tools import Passages, read_introduction, read_papers, read_summaries, read_window
-from ...tools.need_coverage import coverage
+from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     COUNTED,
@@ -26,9 +24,14 @@ from ...tools.tool_schemas import (
     Reading,
     SearchEvidence,
     SearchPapers,
+    ToolAnswer,
     ToolRequest,
     ToolRequestError,
     parse_request,
+    read_introduction,
+    read_papers,
+    read_summaries,
+    read_window,
 )
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, is_answerable, limits_of
@@ -207,7 +210,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 async def _search(
     requests: Sequence[ToolRequest], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
-) -> Sequence[Searched]:
+) -> Sequence[SearchResult]:
     """The results of new searches, in their order."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
@@ -223,13 +226,13 @@ async def _search(
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
 
-async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, Passages]:
+async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, ToolAnswer]:
     """What the other requests read, by index of the request."""
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     return dict(zip(reading, await gather_all(_read(item, session) for item in reading.values()), strict=True))
 
 
-async def _read(request: Reading, session: Session) -> Passages:
+async def _read(request: Reading, session: Session) -> ToolAnswer:
     if isinstance(request, ContextWindow):
         return await asyncio.to_thread(read_window, session.library, request.chunk_id, request.window)
     if isinstance(request, PaperIntroduction):
@@ -242,7 +245,7 @@ async def _read(request: Reading, session: Session) -> Passages:
 
 def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
     """Repeated searches of a paper's earlier sections, as this section's own; their passages were counted there."""
-    nothing = passages_of(Searched((), ()))
+    nothing = passages_of(SearchResult((), ()))
     taken = {
         record["query"]: cast(QueryRecord, {**record, **nothing})
         for record in repeated

@@ -18,12 +18,10 @@ from ...plurals import counted
 from ...roles.protocols import Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
-from ...tools.found_evidence import EvidenceLimits
-from ...tools.need_coverage import coverage
+from ...tools.found_evidence import EvidenceLimits, coverage
 from ...tools.paper_cards import screen_papers
-from ...tools.questions.routing import Route, question_kind, route_in
-from ...tools.questions.validation import plain_question
-from ...tools.scope import Scope
+from ...tools.question_routing import Route, question_kind, route_in
+from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
 from ..conversation_state import PastTurn
 from ..input_check import require_given

@@ -14,7 +14,7 @@ from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_exp
 from ...plurals import counted
 from ...roles.extractive.statement_needs import section_needs
 from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
-from ...tools.evidence_search import best_fitting, read_in_waves
+from ...tools.evidence_search import nearest_chunks, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..input_check import require_given
@@ -120,7 +120,7 @@ async def _offered(state: SectionState, found: Update, purpose: Purpose, session
         if record["id"] not in own:
             ids.setdefault(record["chunk_id"], []).append(record["id"])
     queries = [query for need in purpose.needs for query in need.queries]
-    best = await best_fitting(session.library, queries, list(ids), OFFERED)
+    best = await nearest_chunks(session.library, queries, list(ids), OFFERED)
     return [identifier for name in best for identifier in ids[name]][:OFFERED]
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, WHOLE, Room
-from ...text.normalize import plain_wording
+from ...text.words import plain_wording
 from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
 from .prompt_format import (

@@ -20,7 +20,7 @@ from ...documents.chunking import Window, WindowSentence
 from ...documents.figures import PaperFigure
 from ...models.concurrency import gather_all
 from ...models.context_size import WHOLE
-from ...text.normalize import plain_wording
+from ...text.words import plain_wording
 from ..protocols import Findings, PassageFinding, Purpose
 from .prompt_format import (
     described_figures,

@@ -25,8 +25,8 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.normalize import one_line as one_line
 from ...text.sentences import sentence_spans
+from ...text.words import one_line as one_line
 from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the

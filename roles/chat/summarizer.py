@@ -13,7 +13,7 @@ from langchain_core.messages.content import create_image_block
 from ...documents import Paper
 from ...documents.figures import PaperFigure
 from ...documents.plain_text import plain_text
-from ...text.normalize import one_line
+from ...text.words import one_line
 from .clean_output import prose, was_cut_off
 from .prompt_format import PAPER_TOKENS, fence, first_words, present_paper, shorten
 from .structured_output import ChatRole

@@ -21,8 +21,7 @@ from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from ...text.normalize import is_latin
-from ...text.words import is_stop, stem, words_of
+from ...text.words import is_latin, is_stop, split_words, stem
 from ..protocols import Need, PassageFinding, Purpose
 from .quotable_sentences import QuotablePassage, quotable_passages
 
@@ -121,7 +120,7 @@ def rank_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word.surface) for word in words_of(text) if not is_stop(word))
+    return frozenset(stem(word.surface) for word in split_words(text) if not is_stop(word))
 
 
 def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:

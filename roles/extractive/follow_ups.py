@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text.question_subject import AUXILIARIES, Subject, is_participle, is_verb, subject_of
-from ...text.words import is_generic, is_stop, words_of
+from ...text.question_subject import AUXILIARIES, Subject, find_subject, is_participle, is_verb
+from ...text.words import is_generic, is_stop, split_words
 from ..protocols import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
@@ -108,7 +108,7 @@ def _said_before(head: str) -> bool:
     if not breaks:
         return False
     clause = head[: breaks[-1].start()]
-    return sum(not is_stop(word) and not is_generic(word.form) for word in words_of(clause)) >= 1
+    return sum(not is_stop(word) and not is_generic(word.form) for word in split_words(clause)) >= 1
 
 
 def _points_back(asked: str) -> bool:
@@ -121,7 +121,7 @@ def _points_back(asked: str) -> bool:
 
 def _complete(bare: str) -> bool:
     """True when the words form a question: a specific subject, and something said about it."""
-    telling = [word for word in words_of(bare) if not is_stop(word)]
+    telling = [word for word in split_words(bare) if not is_stop(word)]
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
     own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
     the_thing = _THE_THING.search(bare)
@@ -138,16 +138,16 @@ def _commands(bare: str) -> bool:
 
 
 def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
-    subject = subject_of(last)
+    subject = find_subject(last)
     phrase = _phrase_for(pronoun.group().lower(), subject)
     if not phrase:
         return _joined(last, asked)
     start, end = pronoun.span()
     if pronoun.group().lower() in ("these", "those", "such"):
         noun = re.match(r"\s+(\w+)", asked[end:])
-        word = words_of(noun.group(1)) if noun else []
+        word = split_words(noun.group(1)) if noun else []
         if noun and word and not is_stop(word[0]) and not is_participle(noun.group(1)):
-            if not (is_generic(word[0].form) or word[0].form in {other.form for other in words_of(phrase)}):
+            if not (is_generic(word[0].form) or word[0].form in {other.form for other in split_words(phrase)}):
                 return _joined(last, asked)
             end += noun.end()
     owned = re.match(r"\s+(\w+)", asked[end:]) if pronoun.group().lower() in ("its", "their") else None
@@ -171,7 +171,7 @@ def _continued(fragment: str, last: str) -> str:
     preposition = _PREPOSITION.match(part)
     if preposition and not _ASKS.search(part) and not re.search(rf"\b{preposition.group(1)}\b", body, re.IGNORECASE):
         return f"{body} {part}?"
-    first = words_of(part)[:1]
+    first = split_words(part)[:1]
     lowered = part[:1].lower() + part[1:] if first and is_stop(first[0]) else part
     return f"{body}, and {lowered}?"
 

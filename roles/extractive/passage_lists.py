@@ -15,8 +15,8 @@ from typing import Final
 from ...documents.marker_escaping import as_text
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
-from ...text.normalize import one_line
 from ...text.sentences import sentence_spans
+from ...text.words import one_line
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
 from .extractive_readers import SentenceVectors
 from .section_outlines import outline, used_and_left_out

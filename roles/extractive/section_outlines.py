@@ -16,7 +16,7 @@ from ...documents.blocks import field_blocks
 from ...documents.marker_escaping import as_text
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
-from ...text.normalize import one_line
+from ...text.words import one_line
 
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 _CLOSED = re.compile(r"[.?!:\u2026][\"'\u201d\u2019)\]*_`]*$")
@@ -208,10 +208,18 @@ class MetricsTable:
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> MetricsTable:
-    """Every value of `metrics`: single values in a table of two columns, each nested dict in one of its own."""
+    """Every value of `metrics`: single values in a table of two columns, nested dicts in tables of their own.
+
+    Dicts of values with the same names, such as two scores of three models, are the rows of one table.
+    """
     plain = {name: value for name, value in metrics.items() if not _nested(value)}
     found = [_table(("Metric", "Value"), [(_named(name), _shown(value)) for name, value in plain.items()])]
-    found += [_nested_table(name, value) for name, value in metrics.items() if _nested(value)]
+    groups: dict[str | tuple[str, ...], dict[str, Any]] = {}
+    for name, value in metrics.items():
+        if _nested(value):
+            groups.setdefault(name if any(map(_nested, value.values())) else tuple(value), {})[name] = value
+    for group in groups.values():
+        found.append(_nested_table("Metric", group) if len(group) > 1 else _nested_table(*next(iter(group.items()))))
     used = [path for name, value in metrics.items() for path in _paths(value, name)]
     return MetricsTable(tuple(filter(None, found)), tuple(used))
 

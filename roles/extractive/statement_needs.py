@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
-from ...text.words import is_stop, words_of
+from ...text.words import is_stop, split_words
 from ..protocols import AnswerBrief, Brief, Need, SectionBrief
 from .section_outlines import outline
 
@@ -122,4 +122,4 @@ def split_question(question: str) -> list[str]:
 
 
 def _telling(text: str) -> list[str]:
-    return list(dict.fromkeys(word.surface for word in words_of(text) if not is_stop(word)))
+    return list(dict.fromkeys(word.surface for word in split_words(text) if not is_stop(word)))

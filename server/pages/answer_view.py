@@ -19,7 +19,7 @@ from ...api.result_views import (
     Link,
     ReportView,
     SearchHit,
-    cited_figures,
+    find_cited_figures,
     links_of,
     report_view,
     section_html,
@@ -118,7 +118,7 @@ def _unknown(kind: str, which: str) -> ServerError:
 
 def _images(library: Library, hits: list[SearchHit]) -> dict[str, Any]:
     """What is shown with evidence: the page of its PDF, and the figure that it is the caption of."""
-    return {"pages": _pages(library, hits), "figures": cited_figures(library, [hit.record for hit in hits])}
+    return {"pages": _pages(library, hits), "figures": find_cited_figures(library, [hit.record for hit in hits])}
 
 
 def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, Any]]:

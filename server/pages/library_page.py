@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...api.library_papers import PaperOrder, acitations_of, afigure, afigures, apaper, asection_text
+from ...api.library_papers import PaperOrder, afigure, afigures, afind_citing, apaper, asection_text
 from ...api.library_upkeep import alibrary_counts
 from ...api.uploading import PAPER_SUFFIXES
 from ..problems import ServerError
@@ -105,7 +105,7 @@ async def paper(
         "passages": [(passage, markdown(passage.text[: 4 * _MAX_TEXT])) for passage in text.passages],
         "services": state.session.settings.metadata_services,
         "figures": record["figures"],
-        **await acitations_of(state.session, key),
+        **await afind_citing(state.session, key),
     }
     return page(request, "paper.html", content)
 

@@ -9,8 +9,8 @@ from fastapi.responses import RedirectResponse
 
 from ...api.serving import MAX_AGE
 from ..guard import SIGN_IN
+from ..server_options import COOKIE
 from ..server_state import StateOf
-from ..tokens import COOKIE
 from .html import page
 
 router = APIRouter(include_in_schema=False)

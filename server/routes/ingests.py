@@ -21,7 +21,7 @@ from ..problems import ServerError
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import reason_to_refuse, refusal, require_space, safe_name, store_file
+from ..uploaded_files import refusal, refusal_reason, require_space, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -121,7 +121,7 @@ async def _store_files(files: Files, upload_id: str, state: ServerState) -> tupl
     refused: list[dict[str, Any]] = []
     for file in files:
         name = safe_name(file.filename or "")
-        reason = reason_to_refuse(name, stored)
+        reason = refusal_reason(name, stored)
         if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
             reason = "is empty"
         if reason:

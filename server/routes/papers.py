@@ -12,22 +12,19 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
-    MAX_WORDS,
-    FileRefusedError,
     MissingFigureError,
     PaperOrder,
     acorrect_entry,
     afigure,
     afigure_image,
     afigures,
-    apage_image,
     apaper_details,
-    apaper_pdf,
     apaper_text,
     aremove_papers,
     aselect_papers,
 )
 from ...api.library_search import afind_papers, asearch, year_range
+from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
@@ -100,7 +97,7 @@ async def list_papers(
     found, in_text = await aselect_papers(
         state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
-    papers = [_without_path(paper) for paper in found[offset : offset + limit]]
+    papers = [_strip_path(paper) for paper in found[offset : offset + limit]]
     return PaperList(papers=papers, total=len(found), in_text=in_text)
 
 
@@ -170,7 +167,7 @@ async def get_paper(key: str, state: StateOf) -> PaperDetails:
     """A paper with its metadata, summary, note and section tree."""
     record = await apaper_details(state.session, key)
     added_here = state.uploads.place_of(record["source"]) is not None
-    return PaperDetails.model_validate({**_without_path(record), "added_here": added_here})
+    return PaperDetails.model_validate({**_strip_path(record), "added_here": added_here})
 
 
 @router.put("/{key:path}/entry", responses=problems(404))
@@ -190,7 +187,7 @@ async def delete_paper(key: str, state: StateOf) -> None:
         await state.orders.end(removed)
 
 
-def _without_path(record: dict[str, Any]) -> dict[str, Any]:
+def _strip_path(record: dict[str, Any]) -> dict[str, Any]:
     """The record with the name of its file instead of its path."""
     source = str(record["source"])
     return {**record, "source": source.replace("\\", "/").rsplit("/", 1)[-1]}

@@ -27,7 +27,7 @@ from ..job_requests import JobCall
 from ..request_models import ExperimentBody, ResearchBody, WritingBody
 from ..response_models import ExperimentReport, PlotUpload, job_answers, problems
 from ..server_state import StateOf
-from ..uploaded_plots import store_plots, with_uploaded_plots
+from ..uploaded_files import store_plots, with_uploaded_plots
 
 Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
 Base = Annotated[

@@ -29,9 +29,9 @@ from ..paper_change import (
     Change,
     ChunkRow,
     PaperRecord,
-    as_row,
-    from_row,
-    record_of,
+    build_record,
+    deserialize_change,
+    serialize_change,
 )
 from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
 from .catalog_contents import TABLES as CONTENTS
@@ -191,7 +191,7 @@ class Catalog:
             " WHERE state IS NOT 'indexing' ORDER BY key"
         )
         with naming_damage(self._path, _REMEDY):
-            found = [record_of(row[1:]) for row in self._read(PAPERS, query)]
+            found = [build_record(row[1:]) for row in self._read(PAPERS, query)]
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:
@@ -258,7 +258,7 @@ class Catalog:
             db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
 
     def stage(self, changes: Iterable[Change]) -> None:
-        rows = [(change, as_row(change)) for change in changes]
+        rows = [(change, serialize_change(change)) for change in changes]
         self.figures.put(change for change, _ in rows)
         with self._transaction() as db:
             for change, row in rows:
@@ -277,7 +277,7 @@ class Catalog:
         if not rows:
             raise KeyError(key)
         with naming_damage(self._path, _REMEDY):
-            return from_row(*rows[0])
+            return deserialize_change(*rows[0])
 
     def indexed_count(self, key: str) -> int:
         """How many chunks of a paper the catalog lists, ready or not."""

@@ -60,7 +60,7 @@ class CatalogContents:
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
             (dump_json(places),),
         )
-        return {stored.chunk.id: stored for stored in map(_stored, rows)}
+        return {stored.chunk.id: stored for stored in map(_build_chunk, rows)}
 
     def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a collection, by id."""
@@ -125,7 +125,7 @@ def _place(collection: Collection, name: str) -> tuple[str, int]:
         return name, -1
 
 
-def _stored(row: tuple[Any, ...]) -> StoredChunk:
+def _build_chunk(row: tuple[Any, ...]) -> StoredChunk:
     key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row
     chunk = Chunk(
         id=chunk_id(key, index),

@@ -58,8 +58,8 @@ class CatalogFigures:
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
-            for stored in _stored(db, key):
-                written = _written(carry_descriptions(stored, figures))
+            for stored in _read_figures(db, key):
+                written = _dump_figures(carry_descriptions(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
@@ -86,15 +86,15 @@ class CatalogFigures:
         return {key for key, name in wanted if name not in sound}
 
     def stray_images(self) -> set[str]:
-        return self._files.names() - self._needed()
+        return self._files.names() - self._referenced_images()
 
     def drop(self, names: Iterable[str]) -> None:
         """Delete those of the images that no paper needs."""
         names = set(names)
         if names:
-            self._files.delete(names - self._needed())
+            self._files.delete(names - self._referenced_images())
 
-    def _needed(self) -> set[str]:
+    def _referenced_images(self) -> set[str]:
         return {name for _, name in self._images()}
 
     def _images(self) -> list[tuple[str, str]]:
@@ -106,12 +106,12 @@ class CatalogFigures:
 
 def delete_figures(db: sqlite3.Connection, key: str) -> set[str]:
     """Delete the figures of a paper; returns the names of their images."""
-    stored = _stored(db, key)
+    stored = _read_figures(db, key)
     db.execute("DELETE FROM figures WHERE key = ?", (key,))
     return {figure.image_hash for figures in stored for figure in figures if figure.image_hash}
 
 
-def _stored(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
+def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
     rows = _FIGURES.read(db.execute("SELECT key, figures FROM figures WHERE key = ?", (key,)))
     return [figures for _, figures in rows]
 
@@ -119,11 +119,11 @@ def _stored(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
 def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     """Store the figures of a paper if they were read."""
     if record.figures_version:
-        values = (change.key, record.figures_version, _written(change.figures))
+        values = (change.key, record.figures_version, _dump_figures(change.figures))
         db.execute("INSERT INTO figures VALUES (?, ?, ?)", values)
 
 
-def _written(figures: Iterable[PaperFigure]) -> str:
+def _dump_figures(figures: Iterable[PaperFigure]) -> str:
     return dump_json(figure_records(list(figures)))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ...models.concurrency import LoopLocal
 from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
 from ...table_columns import text_or_bytes
-from ..safe_msgpack import NEWEST, continue_after
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
@@ -49,7 +48,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
         with naming_damage(path, CHECKPOINTS_REMEDY):
             async with shared.opening:
                 if shared.saver is None:
-                    shared.saver = await _opened(path, shared.stack)
+                    shared.saver = await _open_saver(path, shared.stack)
             yield shared.saver
     finally:
         try:
@@ -63,14 +62,14 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
                 await shared.stack.aclose()
 
 
-async def _opened(path: Path, stack: AsyncExitStack) -> PlainSaver:
+async def _open_saver(path: Path, stack: AsyncExitStack) -> PlainSaver:
     import aiosqlite
 
     from ..safe_msgpack import PlainSaver
 
     await asyncio.to_thread(_prepare, path)
     connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
-    stack.push_async_callback(connection._execute, _rolled_back_and_closed, connection._conn)
+    stack.push_async_callback(connection._execute, _roll_back_and_close, connection._conn)
     connection.text_factory = text_or_bytes
     await connection.execute("PRAGMA synchronous=FULL")
     saver = PlainSaver(connection, path)
@@ -88,7 +87,7 @@ async def _end_transaction(saver: PlainSaver) -> None:
         await saver.conn.rollback()
 
 
-def _rolled_back_and_closed(connection: sqlite3.Connection) -> None:
+def _roll_back_and_close(connection: sqlite3.Connection) -> None:
     """Close the connection for good, in one step of its thread.
 
     A write that was cancelled before its commit would otherwise keep the file locked until Python deletes the cursor,
@@ -106,6 +105,8 @@ def _prepare(path: Path) -> None:
 
 async def continue_ids(connection: Connection) -> None:
     """Make this process generate checkpoint ids higher than any in the file of `connection`."""
+    from ..safe_msgpack import NEWEST, continue_after  # with LangGraph, which lists do without
+
     async with connection.execute(NEWEST) as cursor:
         found = await cursor.fetchone()
     continue_after(found[0] if found else None)

@@ -115,7 +115,7 @@ class Nearest(ScopedSearch):
         whole, total = self._whole(records)
         chosen = whole if scope.keys is None else _Scope(scope.keys, records)
         if scope.categories is not None:
-            chosen = _Scope(chosen.keys, records, bytes(scope.categories), self._categories_of(records))
+            chosen = _Scope(chosen.keys, records, bytes(scope.categories), self._read_categories(records))
         limited = chosen is not whole
         size = chosen.size() if limited else total
         if not size:
@@ -143,7 +143,7 @@ class Nearest(ScopedSearch):
         passages = _Passages(records)
         return self._passages.search(vector, k, passages, k, records, passages)
 
-    def _categories_of(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
+    def _read_categories(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
         with self._lock:
             if self._read_for is not records:
                 kinds = self._catalog.categories()

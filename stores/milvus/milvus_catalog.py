@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..paper_change import STAGED, Change, as_row, from_row
+from ..paper_change import STAGED, Change, deserialize_change, serialize_change
 from ..postgres.database import revise
 from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
 from ..postgres.postgres_figures import drop_images, staged_images, write_images
@@ -42,12 +42,12 @@ class MilvusCatalog(PostgresCatalog):
     def staged(self, key: str) -> Change:
         for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = %s", (key,)):
             with self._database.named_errors():
-                return from_row(*row)
+                return deserialize_change(*row)
         raise KeyError(key)
 
     def stage(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
-        rows = [as_row(change) for change in changes]
+        rows = [serialize_change(change) for change in changes]
         keys = [row[0] for row in rows]
         with self._connection() as connection, connection.transaction():
             for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:

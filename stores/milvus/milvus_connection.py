@@ -67,7 +67,7 @@ class MilvusConnection:
         """The connected client; raises `MilvusUnavailableError`, `MilvusError` and `ConfigurationError`."""
         with self._lock:
             if self._client is None or self._process != os.getpid():
-                self._client = self._connected()
+                self._client = self._connect()
                 self._process = os.getpid()
             return self._client
 
@@ -88,9 +88,9 @@ class MilvusConnection:
         try:
             yield
         except (MilvusException, RpcError) as error:
-            raise self._named(error) from None
+            raise self._translate_error(error) from None
 
-    def _named(self, error: Exception) -> InputError | PausedError:
+    def _translate_error(self, error: Exception) -> InputError | PausedError:
         message = f"{self.url}: {self._reason(error)}."
         # The client gives the status of gRPC, or says in words that no server has answered.
         lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
@@ -105,7 +105,7 @@ class MilvusConnection:
             shown = shown.replace(secret, "***")
         return shown
 
-    def _connected(self) -> MilvusClient:
+    def _connect(self) -> MilvusClient:
         _require_extra()
         if self.url.file is not None:
             return self._open_file(str(self.url.file))

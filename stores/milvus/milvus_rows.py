@@ -226,9 +226,9 @@ class MilvusRows:
         """
         self._load()
         for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
-            yield from self._stored(kind, scope)
+            yield from self._read_stored(kind, scope)
 
-    def _stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
+    def _read_stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
         client = self._connection.client()
         fields = ["id", "hash"] if kind == CHUNKS else ["id"]
         with self._connection.named_errors():

@@ -105,11 +105,11 @@ def best(
     digits: int,
 ) -> Scored:
     """The `k` best named results of all filters, their scores rounded to `digits`; ties by name."""
-    found = [result for scope in filters for result in _best_of(search, k, scope, name, digits)]
+    found = [result for scope in filters for result in _best_in_scope(search, k, scope, name, digits)]
     return ordered(found)[:k]
 
 
-def _best_of(
+def _best_in_scope(
     search: Callable[[int, str], Sequence[Found]], k: int, scope: str, name: Callable[[Found], str | None], digits: int
 ) -> Scored:
     limit = min(k + _MARGIN, MOST_RESULTS)

@@ -82,12 +82,12 @@ class MilvusStores:
         except CiteloomError as error:
             return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
         found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
-        found += [(False, "Milvus", message) for message in [*wrong, *self._drifted(), *lost.messages()]]
+        found += [(False, "Milvus", message) for message in [*wrong, *self._check_drift(), *lost.messages()]]
         if len(found) == 1:
             found.append((True, "rows", f"Milvus has {counted(lost.rows, 'row')}, those of the database"))
         return [*database, *found]
 
-    def _drifted(self) -> list[str]:
+    def _check_drift(self) -> list[str]:
         sums = self.catalog.sums()
         if sums[TEXT].chunks < _LEAST_WEIGHED:
             return []
@@ -99,7 +99,7 @@ class MilvusStores:
     def restore(self) -> list[str]:
         rows = self._rows()
         records = self.catalog.records()
-        if rows.missing() or self._drifted():
+        if rows.missing() or self._check_drift():
             self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
             self.words.create()
             self.words.put_papers(list(records))

@@ -47,7 +47,7 @@ def dimension(term: str, field: int) -> int:
     return zlib.crc32(f"{field}{term}".encode()) % _DIMENSIONS
 
 
-def fields_of(chunk: Chunk) -> dict[int, str]:
+def field_texts(chunk: Chunk) -> dict[int, str]:
     """The texts of a chunk that are searched, by field."""
     return {TEXT: chunk.text, SECTION: f"{chunk.parent} {chunk.section}"}
 
@@ -142,18 +142,22 @@ def stored_papers(
     summaries = vectors.summary_vectors(list(keys))
     return [
         IndexedPaper(
-            key, versions[key], _chunks_of(key, records[key], vectors), summary, _notes_of(key, records[key], vectors)
+            key,
+            versions[key],
+            _load_chunks(key, records[key], vectors),
+            summary,
+            _load_note_vectors(key, records[key], vectors),
         )
         for key, summary in sorted(summaries.items())
     ]
 
 
-def _chunks_of(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[tuple[Chunk, str, Vector]]:
+def _load_chunks(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[tuple[Chunk, str, Vector]]:
     stored = vectors.get_chunks([chunk_id(key, index) for index in range(record.chunk_count)], vectors=True)
     return [(each.chunk, each.text_hash, each.vector) for _, each in sorted(stored.items()) if each.vector is not None]
 
 
-def _notes_of(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[Vector]:
+def _load_note_vectors(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[Vector]:
     places = range(len(record.note.spans)) if record.note else ()
     return [row for _, row in sorted(vectors.note_vectors([chunk_id(key, place) for place in places]).items())]
 
@@ -166,7 +170,7 @@ def write_papers(
     """Write the rows of papers, replacing equal ones, and count their words; `means_of` gives the usual lengths."""
     words = WordCounts()
     analyzed = [
-        [{field: Counter(analyze(text)) for field, text in fields_of(chunk).items()} for chunk, _, _ in paper.chunks]
+        [{field: Counter(analyze(text)) for field, text in field_texts(chunk).items()} for chunk, _, _ in paper.chunks]
         for paper in papers
     ]
     for paper, terms in zip(papers, analyzed, strict=True):

@@ -48,7 +48,7 @@ class DatabaseWriterLock:
     def holder(self) -> int | None:
         with self._database.transaction() as connection:
             row = connection.execute(_HOLDER, (_WRITER,)).fetchone()
-        return None if row is None else _process_of(str(row[0]))
+        return None if row is None else _parse_process(str(row[0]))
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
@@ -67,12 +67,12 @@ class DatabaseWriterLock:
             if on_wait is not None:
                 on_wait(await asyncio.to_thread(self.holder) or None)
 
-        async with _held(self._database, _WRITER, tell):
+        async with _hold(self._database, _WRITER, tell):
             yield
 
 
 @contextlib.asynccontextmanager
-async def _held(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
+async def _hold(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
     connection = await database.connect_async()
     try:
         waited = False
@@ -111,18 +111,18 @@ async def database_run_lock(
         if on_wait is not None:
             on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
 
-    async with _held(Database(url), f"run:{thread_id}", tell):
+    async with _hold(Database(url), f"run:{thread_id}", tell):
         yield
 
 
-def held_elsewhere(url: DatabaseUrl, thread_id: str) -> bool:
+def is_run_locked(url: DatabaseUrl, thread_id: str) -> bool:
     """Whether a process currently holds the lock of a run."""
     database = Database(url)
     with database.transaction() as connection:
         return connection.execute(_HOLDER, (f"run:{thread_id}",)).fetchone() is not None
 
 
-def _process_of(application: str) -> int:
+def _parse_process(application: str) -> int:
     """The process that a connection names, 0 on another computer."""
     own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
     here = application_name().split(" ")[2]

@@ -79,7 +79,7 @@ class _Papers:
         chunks = max(1, len(self.categories))
         self.means = {_TEXT: sum(row[4] for row in held) / chunks, _SECTION: sum(row[5] for row in held) / chunks}
 
-    def ids_of(self, chunks: NDArray[np.int64]) -> list[str]:
+    def chunk_ids(self, chunks: NDArray[np.int64]) -> list[str]:
         """The ids of chunks."""
         papers = np.searchsorted(self._firsts, chunks, side="right") - 1
         places = chunks - self._firsts[papers]
@@ -142,7 +142,7 @@ class PostgresWords(PooledTables):
         wanted = sorted(set(terms))
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
-            numbers = _numbers_of(scope, papers)
+            numbers = _paper_numbers(scope, papers)
             rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
             self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
@@ -151,7 +151,7 @@ class PostgresWords(PooledTables):
         else:
             raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
         try:
-            scores = _scored([row for row in rows if row[3]], papers)
+            scores = _score_chunks([row for row in rows if row[3]], papers)
         except (IndexError, TypeError, ValueError):
             raise DatabaseError(
                 f"{self._database.url}: table postings, column entries, row term={' or '.join(wanted)!r:.200}:"
@@ -177,7 +177,7 @@ class PostgresWords(PooledTables):
         return {term: 1 - min(most, found.get(term, 0)) / (most + 1) for term in terms}
 
 
-def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
+def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
     """The papers in scope; None for all."""
     keys = None if scope.keys is None else set(scope.keys)
     if scope.ids is not None:
@@ -186,7 +186,7 @@ def _numbers_of(scope: TextScope, papers: _Papers) -> list[int] | None:
     return None if keys is None else [papers.numbers[key] for key in sorted(papers.numbers.keys() & keys)]
 
 
-def _scored(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
+def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
     """The BM25 of every chunk of the library, 0 where it holds no term.
 
     Calculated in place: 20,000 entries take as long as their transfer from the server.
@@ -216,7 +216,7 @@ def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> N
         chunks = chunks[np.isin(papers.categories[chunks], wanted)]
     if scope.ids is not None:
         ids = set(scope.ids)
-        inside = (identifier in ids for identifier in papers.ids_of(chunks))
+        inside = (identifier in ids for identifier in papers.chunk_ids(chunks))
         chunks = chunks[np.fromiter(inside, np.bool_, len(chunks))]
     return chunks
 
@@ -229,18 +229,18 @@ def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Paper
         chunks, found = chunks[among], found[among]
     rounded = np.round(found, _DIGITS)
     best = np.lexsort((chunks, -rounded))[:k]
-    return list(zip(papers.ids_of(chunks[best]), rounded[best].tolist(), strict=True))
+    return list(zip(papers.chunk_ids(chunks[best]), rounded[best].tolist(), strict=True))
 
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:
     """Write the words of papers that have none yet."""
-    copy_postings(cursor, [rows_of(key, chunks) for key, chunks in papers.items()])
+    copy_postings(cursor, [build_rows(key, chunks) for key, chunks in papers.items()])
 
 
 PostingRow = tuple[str, int, bytes]
 
 
-def rows_of(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
+def build_rows(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
     """What is stored of a paper's words: its row in `word_totals`, and its terms with field and entries."""
     lengths = {_TEXT: 0, _SECTION: 0}
     found = _postings(chunks, lengths)

@@ -89,7 +89,7 @@ class Database:
                 cursor = await connection.execute(_ALIVE, (self.url.server,))
                 if await cursor.fetchone() is None:
                     await connection.close()
-                    raise self._refused()
+                    raise self._lease_error()
         return connection
 
     @contextmanager
@@ -139,9 +139,9 @@ class Database:
             found = connection.execute(_ALIVE, (self.url.server,)).fetchone()
         if found is None:
             connection.close()
-            raise self._refused()
+            raise self._lease_error()
 
-    def _refused(self) -> LeaseLostError:
+    def _lease_error(self) -> LeaseLostError:
         return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
 
     def holds_library(self) -> bool:
@@ -232,10 +232,10 @@ def has_table(connection: Any, name: str) -> bool:
 
 def application_name(server: str = "") -> str:
     """How this process names its connections: by its id and host, and as a server by its mark at the end."""
-    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {mark_of(server)}" if server else "")
+    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {connection_suffix(server)}" if server else "")
 
 
-def mark_of(server: str) -> str:
+def connection_suffix(server: str) -> str:
     """How the names of all connections of a server end."""
     return f"#{server}"
 

@@ -39,8 +39,8 @@ def prepare(url: DatabaseUrl) -> None:
             return
         database = Database(url)
         with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
-            if _version_of(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
-                with _locked(connection, url):
+            if _read_version(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
+                with _lock_tables(connection, url):
                     _migrate(connection, url)
         _prepared.add(url)
 
@@ -51,7 +51,7 @@ def forget_prepared() -> None:
         _prepared.clear()
 
 
-def _version_of(connection: Any) -> int:
+def _read_version(connection: Any) -> int:
     """The version of the tables; 0 if there are none."""
     if not has_table(connection, "schema_versions"):
         return 0
@@ -61,7 +61,7 @@ def _version_of(connection: Any) -> int:
 
 def _migrate(connection: Any, url: DatabaseUrl) -> None:
     """Create all tables, or apply the migrations that are missing; the caller holds the lock."""
-    version = _version_of(connection)
+    version = _read_version(connection)
     if version > TABLES_VERSION:
         raise InputError(f"{url}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
     if version == 0:
@@ -117,7 +117,7 @@ def _prepare_checkpoints(connection: Any) -> None:
 
 
 @contextmanager
-def _locked(connection: Any, url: DatabaseUrl) -> Iterator[None]:
+def _lock_tables(connection: Any, url: DatabaseUrl) -> Iterator[None]:
     """Exclude other processes. Polled: a waiting statement would block LangGraph's CREATE INDEX CONCURRENTLY."""
     until = time.monotonic() + _LOCK_TIMEOUT
     while not taken(connection, _LOCK):

@@ -15,7 +15,7 @@ from ..search_records import PaperRecords
 from ..server_jobs import forget_job
 from ..store_protocols import LibraryStores
 from ..uploads import UPLOAD, PostgresUploads
-from .advisory_locks import DatabaseWriterLock, database_run_lock, held_elsewhere
+from .advisory_locks import DatabaseWriterLock, database_run_lock, is_run_locked
 from .bm25 import PostgresWords
 from .database import Database, DatabaseRecords, DatabaseTables, SeenRevision
 from .database_home import DatabaseHome
@@ -123,7 +123,7 @@ class PostgresBackend(RegisterBackend):
         return database_run_lock(self._url, thread_id, on_wait)
 
     def run_under_way(self, thread_id: str) -> bool:
-        return held_elsewhere(self._url, thread_id)
+        return is_run_locked(self._url, thread_id)
 
     def created_at(self) -> float:
         with Database(self._url).transaction() as connection:

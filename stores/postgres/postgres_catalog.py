@@ -13,7 +13,7 @@ from typing import Any, Final
 from ...documents import Chunk, Section, chunk_id, text_hash
 from ...errors import InputError
 from ...table_columns import TypedTable, dump_json, integer
-from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, record_of
+from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, build_record
 from .bm25 import write_postings
 from .database import Database, PooledTables, revise
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
@@ -63,7 +63,7 @@ class PostgresCatalog(PooledTables):
             " FROM papers ORDER BY key"
         )
         with self._database.named_errors():
-            found = [record_of(row) for row in self._read(PAPERS, query)]
+            found = [build_record(row) for row in self._read(PAPERS, query)]
         return {record.paper.key: record for record in found}
 
     def unfinished(self) -> list[str]:

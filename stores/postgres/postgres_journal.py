@@ -27,7 +27,7 @@ class LibraryJournalConnection:
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         if self._connection.closed:
-            self._connection = self._reconnected()
+            self._connection = self._reconnect()
         self._changed = not sql.startswith("BEGIN") and (self._changed or not sql.startswith("SELECT"))
         with self._database.named_errors():
             return self._connection.execute(sql.replace("?", "%s"), parameters or None)
@@ -71,7 +71,7 @@ class LibraryJournalConnection:
             time.sleep(_PAUSE)
         return False
 
-    def _reconnected(self) -> Any:
+    def _reconnect(self) -> Any:
         until = time.monotonic() + _RECONNECTING
         while True:
             try:

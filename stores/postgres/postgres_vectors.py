@@ -121,9 +121,9 @@ class PostgresVectors(PooledTables):
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the nearest chunks, each compared."""
-        return self._scored(self._rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
+        return self._score_rows(self._rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
 
-    def _scored(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
+    def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
         """Ids and cosines of the rows of a search, and the revision that it saw."""
         self._seen.update((rows or self._rows(f"SELECT {_REVISION}"))[0][0])
         return [(chunk_id(key, index), score) for _, key, index, score in rows]
@@ -143,7 +143,7 @@ class PostgresVectors(PooledTables):
                 wanted,
                 binary=True,
             ).fetchall()
-        return ordered(self._scored(found))[:k]
+        return ordered(self._score_rows(found))[:k]
 
     def near_summaries(self, vector: Vector, k: int) -> Scored:
         """Keys and cosines of the nearest summaries."""

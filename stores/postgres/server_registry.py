@@ -29,7 +29,7 @@ from ..server_sessions import RecentEndings, SignInSessions
 from ..tables import TableConnection
 from ..uploads import UPLOAD, PostgresUploads
 from .advisory_locks import DatabaseCallLocks
-from .database import Database, DatabaseTables, LeaseLostError, SharedSql, mark_of
+from .database import Database, DatabaseTables, LeaseLostError, SharedSql, connection_suffix
 from .database_home import DatabaseHome
 
 LEASE: Final = 15  # seconds
@@ -151,7 +151,7 @@ def _evict_server(connection: Any, server: str) -> None:
         return
     until = time.monotonic() + TERMINATION_TIMEOUT
     end_all = f"SELECT pg_terminate_backend(a.pid) {_ACTIVITY} %s"
-    while connection.execute(end_all, (f"%{mark_of(server)}",)).fetchall():
+    while connection.execute(end_all, (f"%{connection_suffix(server)}",)).fetchall():
         if time.monotonic() > until:
             _log.warning("Connections of a dead server do not end; its work is not resumed yet.")
             return

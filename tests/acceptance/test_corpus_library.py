@@ -11,7 +11,7 @@ from citeloom.documents.bibliography import parse_bibliography
 from citeloom.ingestion.doctor import examine
 from citeloom.roles.protocols import Need
 from citeloom.stores.library import Library
-from citeloom.tools.questions.routing import Route, route
+from citeloom.tools.question_routing import Route, route
 from citeloom.tools.window_search import propose_windows
 from tests.support.nearest import nearest
 

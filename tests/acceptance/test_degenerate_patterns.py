@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.collected_patterns import collect_patterns
+from tests.support.collected_patterns import ROOT, collect_patterns, source_files
 from tests.support.degenerate_texts import TEXTS, degenerate, repeated
 from tests.support.function_report import functions_that_grow
 from tests.support.pattern_texts import pattern_texts
@@ -46,13 +46,20 @@ def test_a_pattern_takes_time_in_proportion_to_its_text(share: int, shared: dict
 _ARTIFICIAL = ("documents/bibliography.py: _split on ",)  # a separator as long as the value
 
 
+_ROOMS = (
+    ("server", "zotero", "metadata", "api", "runs", "stores", "commands"),
+    ("citations", "drafts"),
+    ("documents", "text", "ingestion"),
+    ("graph", "tools", "roles", "models", "prompts"),
+)
+_OTHERS = {path.relative_to(ROOT).parts[0] for path in source_files()}.difference(*_ROOMS, {"cli.py"})
+
+
 @pytest.mark.parametrize(
     ("length", "rooms"),
     [
-        (25_000, ("server", "zotero", "metadata", "api", "runs", "stores", "commands")),
-        (25_000, ("citations",)),
-        (25_000, ("documents", "text", "ingestion", "key_trust.py", "experiment.py")),
-        (25_000, ("graph", "tools", "roles", "models", "prompts")),
+        *((25_000, rooms) for rooms in _ROOMS),
+        (25_000, tuple(sorted(_OTHERS))),
         (250_000, ("server", "zotero", "metadata")),
     ],
 )

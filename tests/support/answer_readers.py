@@ -12,10 +12,10 @@ from citeloom.citations.checks.findings import Finding
 from citeloom.citations.markers import sentences
 from citeloom.documents import chunking, paragraph_kinds, passages, plain_text
 from citeloom.drafts import sentence_edits
-from citeloom.models.http import response_body, response_validation, sse
+from citeloom.models.http import response_body, responses
 from citeloom.models.http.failures import BrokenAnswerError, ServerRefusalError
-from citeloom.roles.chat import judge, judge_output, prompt_format, reader
-from citeloom.roles.extractive import needs as section_needs
+from citeloom.roles.chat import chat_reader, judges, prompt_format
+from citeloom.roles.extractive import statement_needs
 from citeloom.roles.protocols import CitedClaim, Need, NeedCoverage
 from tests.support.reader_company import PIECE, PLAIN, SOURCES, chunk, paper, source
 
@@ -39,11 +39,11 @@ class _Response:
 
 def _streamed(body: str) -> None:
     async def all_of(response: Any) -> None:
-        async for _ in sse.answer_pieces(response, answer):
+        async for _ in responses.answer_pieces(response, answer):
             pass
         answer.whole()
 
-    answer = sse.StreamedResponse()
+    answer = responses.StreamedResponse()
     _refusable(lambda: asyncio.run(all_of(_Response(body.encode("utf-8", "replace"), {}))))
 
 
@@ -69,36 +69,34 @@ def _whole_answer(text: str) -> None:
     message = {"content": text, "refusal": text, "tool_calls": [call] * 3}
     usage = {"prompt_tokens": text, "completion_tokens": text}
     _refusable(
-        lambda: response_validation.read_answer(
-            {"choices": [{"message": message, "finish_reason": text}], "usage": usage}
-        )
+        lambda: responses.read_answer({"choices": [{"message": message, "finish_reason": text}], "usage": usage})
     )
 
 
 def _judged(text: str) -> None:
     """A claim formatted for the judge, and an answer about it."""
     claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
-    asked = judge._prepared(claims, judge._TOKENS_AT_ONCE)
-    letters = judge._letters(asked)
-    list(judge._lines(asked, letters))
+    asked = judges._prepared(claims, judges._TOKENS_AT_ONCE)
+    letters = judges._letters(asked)
+    list(judges._lines(asked, letters))
     for item in asked:
         for passage in item.passages.values():
             prompt_format.present_numbered(passage.source, passage.sentences, "passage A")
     said = {"does": text, "sentences": text}
-    judge._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
+    judges._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
 
 
 def _verdict(text: str) -> None:
-    passages = {"A": judge_output.JudgedPassage.of(source(text), 900)}
+    passages = {"A": judges.JudgedPassage.of(source(text), 900)}
     said = {"reason": text, f"passage {text}": {}, "verdict": "supported", "A": {"does": "supports", "sentences": text}}
-    _refusable(lambda: judge_output.verdicts_from(judge_output.verdict_model(("A",)).model_validate(said), passages))
+    _refusable(lambda: judges.to_verdicts(judges.verdict_model(("A",)).model_validate(said), passages))
 
 
 def _reading(text: str) -> None:
     finding = {"statement": text, "sentences": [text, 1], "need": text, "score": text}
-    _refusable(lambda: reader.PassageReading.model_validate({"findings": [finding]}))
-    _refusable(lambda: reader.PassageReading.model_validate({"findings": {text: finding}}))
-    reader.beginning(text, 60)
+    _refusable(lambda: chat_reader.PassageReading.model_validate({"findings": [finding]}))
+    _refusable(lambda: chat_reader.PassageReading.model_validate({"findings": {text: finding}}))
+    chat_reader.first_words(text, 60)
 
 
 def _presented(text: str) -> object:
@@ -152,12 +150,12 @@ ANSWERS: Final[Mapping[str, Reader]] = {
     "a stream, of a call": lambda text: _streamed(_events(text, _a_call)),
     "parse_json": lambda text: _refusable(lambda: response_body.parse_json(text.encode("utf-8", "replace"))),
     "read_answer": _whole_answer,
-    "token_count": response_validation.token_count,
+    "token_count": responses.token_count,
     "what a judge is shown": _judged,
     "verdicts_from": _verdict,
     "PassageReading": _reading,
-    "searchable": section_needs.searchable,
-    "section_needs": lambda text: section_needs.section_needs([text]),
+    "searchable": statement_needs.strip_own_results,
+    "section_needs": lambda text: statement_needs.section_needs([text]),
     "repairing, the same": _repaired(lambda text, sentence: sentence),
     "repairing, a piece for each": _repaired(lambda text, sentence: f"Yet {text[: len(sentence)]}."),
     "repairing, all taken out": _repaired(lambda text, sentence: ""),

@@ -44,7 +44,7 @@ from citeloom.citations.export import latex_output as latex_characters
 from citeloom.citations.export import pandoc_formats, report_html
 from citeloom.citations.export import section_files as files
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import search_view, terminal_text
+from citeloom.commands import searching, terminal_text
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -52,7 +52,7 @@ from citeloom.documents import (
     categories,
     chunking,
     exported_text,
-    figures,
+    figure_search,
     front_matter,
     markdown,
     notes,
@@ -81,16 +81,15 @@ from citeloom.roles.extractive import section_outlines as metrics_table
 from citeloom.roles.extractive import statement_needs as needs
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
-from citeloom.text import normalize, question_subject, sentences, words
-from citeloom.tools import contradiction_candidates, scope
-from citeloom.tools.questions import author_mentions, paper_mentions, routing, unique_terms, validation
+from citeloom.text import question_subject, sentences, words
+from citeloom.tools import contradiction_candidates, paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
 
 EDIT: Final = 4000  # longer sentences are rejected
 EDITED: Final = edited_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
-QUESTION: Final = validation._MOST_CHARACTERS  # longer questions are rejected
+QUESTION: Final = scope._MOST_CHARACTERS  # longer questions are rejected
 
 
 def _streamed(text: str) -> None:
@@ -258,7 +257,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
 DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_identifier": paper_names.parse_identifier,
     "parse_markdown": markdown.parse_markdown,
-    "find_figures": lambda text: figures.find_figures(markdown.parse_markdown(text)),
+    "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
@@ -285,8 +284,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "translate_heading": categories.translate_heading,
     "plain_heading": markdown.plain_heading,
     "find_unmarked_headings": lambda text: list(markdown.find_unmarked_headings(text.split("\n"))),
-    "is_latin": normalize.is_latin,
-    "plain_wording": normalize.plain_wording,
+    "is_latin": words.is_latin,
+    "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
     "lists_references": pdf_headings.lists_references,
     "begins_text": pdf_headings.begins_text,
@@ -297,7 +296,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "lacks_ligatures": lambda text: pdf_mending.lacks_ligatures([text]),
     "find_damaged_words": lambda text: pdf_mending.find_damaged_words([text]),
     "repair_words": lambda text: pdf_mending.repair_words(text, {"node": "mode"}),
-    "made of a document by pandoc": pandoc._without_boxes,
+    "made of a document by pandoc": pandoc._remove_boxes,
     "read_documents": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
@@ -305,7 +304,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 MODELS: Final[Mapping[str, Reader]] = {
     "prose": lambda text: clean_output.prose(AIMessage(text)),
     "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: stream_answer_filter.answer_alone(Draft(text)),
+    "answer_alone": lambda text: stream_answer_filter.extract_answer(Draft(text)),
     "StreamedProse": lambda text: _heard(stream_section_filter.StreamedProse(_Deaf()), text),
     "StreamedAnswer": lambda text: _heard(stream_answer_filter.AnswerFilter(_Deaf()), text),
     "json_objects": lambda text: list(structured_output.json_objects(text)),
@@ -323,34 +322,34 @@ MODELS: Final[Mapping[str, Reader]] = {
     "is_quotable": quotable_sentences.is_quotable,
     "format_quote": lambda text: plain_text.format_quote(text, len(text) // 3, len(text) // 2),
     "omit_pointers": plain_text.omit_pointers,
-    "words_of": words.words_of,
+    "words_of": words.split_words,
     "field_paragraphs": section_outlines.field_paragraphs,
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.blank_details,
     "_quoted, of a statement": writer._quoted,
     "queries_for": needs.queries_for,
-    "subject_of": lambda text: question_subject.subject_of(text[:QUESTION]),
+    "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
-    "stand_alone": lambda text: rewriter.stand_alone(text[:QUESTION], "How does node degree bias edges?"),
-    "stand_alone, after": lambda text: rewriter.stand_alone("Why does it?", text[:QUESTION]),
-    "parts_of": lambda text: needs.parts_of(text[:QUESTION]),
+    "stand_alone": lambda text: rewriter.complete_question(text[:QUESTION], "How does node degree bias edges?"),
+    "stand_alone, after": lambda text: rewriter.complete_question("Why does it?", text[:QUESTION]),
+    "parts_of": lambda text: needs.split_question(text[:QUESTION]),
 }
 
 TOOLS: Final[Mapping[str, Reader]] = {
     "named_papers": lambda text: paper_mentions.named_papers(text[:QUESTION], _papers("On degree")),
     "named_papers, of a library": lambda text: paper_mentions.named_papers("What does Lee (2020) say?", _papers(text)),
-    "papers_by_author": lambda text: author_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
-    "papers_by_author, of a library": lambda text: author_mentions.papers_by_author(
-        "What does Lee say?", _papers(text)
+    "papers_by_author": lambda text: paper_mentions.papers_by_author(text[:QUESTION], _papers("On degree")),
+    "papers_by_author, of a library": lambda text: paper_mentions.papers_by_author("What does Lee say?", _papers(text)),
+    "route": lambda text: question_routing.route(text[:QUESTION], _papers("On degree")),
+    "asked_categories": lambda text: question_routing.requested_categories(
+        text[:QUESTION], about_a_paper=True, alone=True
     ),
-    "route": lambda text: routing.route(text[:QUESTION], _papers("On degree")),
-    "asked_categories": lambda text: routing.asked_categories(text[:QUESTION], about_a_paper=True, alone=True),
-    "coined_names": lambda text: unique_terms.coined_names(text[:QUESTION]),
+    "coined_names": lambda text: question_routing.coined_names(text[:QUESTION]),
     "_can_claim": contradiction_candidates._can_claim,
-    "plain_question": lambda text: _said(validation.plain_question, text),
+    "plain_question": lambda text: _said(scope.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
-    "category_named": lambda text: _said(scope.category_named, text),
+    "category_named": lambda text: _said(scope.parse_category, text),
     "default_queries": lambda text: default_queries.default_queries(
         "discussion", experiment(text), lambda t: len(t) // 4
     ),
@@ -363,7 +362,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "printable.shown": terminal_text.printable,
     "printable.one_line": terminal_text.one_line,
     "inert": html_escaping.inert,
-    "search_view.plain_sentence": search_view.plain_sentence,
+    "searching.plain_sentence": searching.plain_sentence,
     "shell line": parser.parse,
 }
 

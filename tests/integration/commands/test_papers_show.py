@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from citeloom.commands.paper_view import section_lines
+from citeloom.commands.papers import section_lines
 from tests.integration.commands.conftest import Citeloom
 from tests.support.sample_library import SAMPLES, THREE
 

@@ -60,6 +60,7 @@ except SystemExit as ended:
     code = ended.code
 print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
+MODULES = LISTS.replace('{name.partition(".")[0] for name in sys.modules}', "sys.modules")
 
 
 @pytest.mark.parametrize("command", [["papers", "list"], ["runs", "list"], ["conversations", "list"]], ids=" ".join)
@@ -90,3 +91,47 @@ def test_what_only_reads_does_not_load_chroma(command: list[str], home: Path) ->
     code, loaded = json.loads(done.stdout.splitlines()[-1])
     assert code in (0, None), done.stderr
     assert {"langgraph", "openai", "chromadb"}.intersection(loaded) == set()
+
+
+def loaded_by(home: Path, *command: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES, json.dumps(["--home", str(home), *command])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code in (0, None), done.stderr
+    return set(loaded)
+
+
+def test_a_list_of_papers_loads_no_reader_of_texts_and_no_service(home: Path) -> None:
+    assert {"yaml", "markdown_it", "citeloom.metadata.services"}.intersection(
+        loaded_by(home, "papers", "list")
+    ) == set()
+
+
+def test_a_question_without_a_chat_model_loads_no_role_that_needs_one(home: Path) -> None:
+    loaded = loaded_by(home, "research", "How many seeds does an ensemble need?")
+    elsewhere = {"citeloom.roles.chat.chat_roles", "citeloom.ingestion.doctor", "jinja2"}
+    assert elsewhere.intersection(loaded) == set()
+
+
+@pytest.mark.parametrize("before", [[], ["--home", "papers"], ["--home=papers"]], ids=str)
+def test_only_the_given_command_is_made(before: list[str]) -> None:
+    script = f"""
+import json
+from citeloom.cli import _part_for
+part = _part_for({[*before, "search", "papers"]!r})
+print(json.dumps([[made.name for made in part.registered_commands], [made.name for made in part.registered_groups]]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [["search"], []]
+
+
+@pytest.mark.parametrize("given", [["serch", "x"], ["--help", "search"], ["--home", "search"], []], ids=str)
+def test_help_and_misspelt_commands_know_all_commands(given: list[str]) -> None:
+    script = f"from citeloom.cli import _part_for, app; print(_part_for({given!r}) is app)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

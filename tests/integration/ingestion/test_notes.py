@@ -13,7 +13,7 @@ from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.text_analysis import analyze
-from citeloom.tools.library_tools import read_summaries
+from citeloom.tools.tool_schemas import read_summaries
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support.nearest import nearest
 

@@ -158,7 +158,7 @@ def _enough(body: Json) -> Json:
 async def test_a_server_whose_list_of_models_is_no_good_is_asked_all_the_same(
     session: Opened, server: FakeOpenAI, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citeloom.models.context_size._PATIENCE", 0.3)
+    monkeypatch.setattr("citeloom.models.context_size._LIST_TIMEOUT", 0.3)
     server.behaviour, server.models_answer = None, answer
     opened = session()
     record = (await run_request(ResearchRequest(QUESTION, single_shot=True), opened)).record

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import awrite_paper, awrite_section, open_library, write_section
+from citeloom import awrite_paper, awrite_section, export, open_library, verify, write_section
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.settings.config import Settings
@@ -108,6 +108,25 @@ def test_a_plot_that_is_there_is_shown_and_no_other_is_spoken_of(home: Path, exp
     media = [name for name in zipfile.ZipFile(record["files"]["docx"]).namelist() if "media/" in name]
     assert len(media) == 1
     assert any("secret.png" in warning and "gone.png" in warning for warning in record["warnings"])
+
+
+def test_a_plot_without_a_caption_is_a_figure_with_its_label_and_its_mention_stays(
+    home: Path, exp: Path, tmp_path: Path
+) -> None:
+    given = json.loads(exp.read_text("utf-8"))
+    exp.write_text(json.dumps({**given, "plots": ["error.png"]}), encoding="utf-8")
+    with open_library(home) as library:
+        record = write_section(library, "results", exp, out=tmp_path / "out", formats=("tex",))
+        tex, md = Path(record["files"]["tex"]), Path(record["files"]["md"])
+        body = tex.read_text("utf-8").partition("\\begin{document}")[2]
+        assert "\\begin{figure}" in body and "\\label{fig:1}\n\\end{figure}" in body
+        assert "is shown in Figure~\\ref{fig:1}." in body
+        assert not verify(library, tex)["mismatches"]
+
+        md.write_text(md.read_text("utf-8").replace("# Results", "# Results\n\nAn added sentence."), "utf-8")
+        page = export(library, md, ["html"])["files"]["html"]
+    shown = " ".join(Path(page).read_text("utf-8").split())
+    assert "The outcome is shown in Figure 1." in shown and "An added sentence." in shown
 
 
 async def test_a_plot_that_the_writer_does_not_name_is_shown_and_noted(

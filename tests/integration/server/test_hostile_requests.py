@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from citeloom.ingestion import metadata_update
 from citeloom.ingestion.metadata_update import EntryError
 from citeloom.server.job import Emit
-from citeloom.server.tokens import COOKIE, Tokens
+from citeloom.server.server_options import COOKIE, Tokens
 from citeloom.stores.server_jobs import JobOrder
 from tests.support.served_app import Served, served_app
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from citeloom.server.tokens import COOKIE
+from citeloom.server.server_options import COOKIE
 from citeloom.stores.server_sessions import MAX_AGE
 from tests.support.served_app import Served, served_app
 

@@ -12,7 +12,7 @@ import pytest
 from citeloom.runs.evidence_images import report_figures
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.tools.cited_figures import cited_figures
+from citeloom.tools.paper_records import find_cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
 from tests.support.vision_answers import png
@@ -43,10 +43,10 @@ def cited(index: int, start: int, end: int, quote: str) -> dict[str, Any]:
 
 def test_a_cited_caption_has_its_figure(library: Library) -> None:
     caption, prose = cited(3, 0, 10, CAPTION), cited(0, 0, 5, "Looms")
-    found = cited_figures(library, [caption, prose])
+    found = find_cited_figures(library, [caption, prose])
     assert {name: figure.name for name, figure in found.items()} == {"E3": "Figure 1"}
     stale = {**caption, "quote": "Fig. 1: B."}
-    assert cited_figures(library, [stale, {**caption, "key": "gone2020"}]) == {}
+    assert find_cited_figures(library, [stale, {**caption, "key": "gone2020"}]) == {}
 
 
 def test_the_report_has_the_image_and_who_described_it(library: Library) -> None:

@@ -13,11 +13,11 @@ from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
-from citeloom.stores.described_figures import written_vector
+from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
-from citeloom.tools.retrieval import Retrieval, as_records, retrieve
+from citeloom.tools.retrieval import Retrieval, hit_records, retrieve
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 from tests.integration.stores.conformance.test_library_stores import LOOM, SEED, paper, put
@@ -45,7 +45,7 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
         figure.with_described_chunk(library.paper_chunks(key)),
         description=said,
         described_by="see-1",
-        vector=written_vector(WORDS.vector(said)),
+        vector=encode_vector(WORDS.vector(said)),
     )
     library.catalog.figures.describe(key, [described])
     return described
@@ -53,13 +53,13 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_what_only_the_description_says_is_found(library: Library, mode: RetrievalMode) -> None:
-    before = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    before = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert [hit.candidate.chunk.id for hit in before] != [CAPTION_CHUNK]
     describe(library)
-    (hit,) = await retrieve(library, QUERY, 1, how=Retrieval(mode))
+    (hit,) = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert hit.candidate.chunk.id == CAPTION_CHUNK
     assert hit.candidate.chunk.text == CAPTION
-    (record,) = as_records(library, QUERY, [hit])
+    (record,) = hit_records(library, QUERY, [hit])
     assert record["sentence"] == record["text"] == CAPTION
     assert record["described_figures"] == [{"figure": "Figure 1", "description": SAID, "described_by": "see-1"}]
 

@@ -52,7 +52,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     ids=["by score", "dense", "bm25", "by rank", "varied", "re-ranked"],
 )
 async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -> None:
-    hits = await retrieve(library, QUERY, 12, how=how)
+    hits = await retrieve(library, QUERY, 12, options=how)
     vector = await library.embedding.embed_query(QUERY)
     ids = [hit.candidate.chunk.id for hit in hits]
     vectors = library.store.get_vectors(ids)
@@ -62,12 +62,12 @@ async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -
     if how.mmr is None:
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert "okafor2022ensembles" in {hit.candidate.paper.key for hit in hits[:3]}
-    assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, how=how)]
+    assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, options=how)]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode: RetrievalMode) -> None:
-    usual = await retrieve(library, QUERY, 20, how=Retrieval(mode))
+    usual = await retrieve(library, QUERY, 20, options=Retrieval(mode))
     texts = [hit.candidate.chunk.text for hit in usual]
     backwards = dict(zip(texts, np.linspace(0.0, 1.0, len(texts)), strict=True))
 
@@ -79,7 +79,7 @@ async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode
             return np.array([backwards.get(text, 0.0) for text in given], dtype=np.float32)
 
     async def keys(part: float, k: int = 20) -> list[str]:
-        hits = await retrieve(library, QUERY, k, how=Retrieval(mode, rerank=part), scorer=Contrary())
+        hits = await retrieve(library, QUERY, k, options=Retrieval(mode, rerank=part), scorer=Contrary())
         return [hit.candidate.chunk.id for hit in hits]
 
     ids = [hit.candidate.chunk.id for hit in usual]
@@ -102,7 +102,7 @@ async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) ->
     places = {
         mode: [
             hit.candidate.paper.key
-            for hit in await retrieve(library, "Moran's I of soil moisture", 3, how=Retrieval(mode))
+            for hit in await retrieve(library, "Moran's I of soil moisture", 3, options=Retrieval(mode))
         ]
         for mode in ("bm25", "hybrid")
     }
@@ -146,18 +146,18 @@ async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mo
     limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7, window_tokens=1)  # type: ignore[arg-type]
     searched = await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
     assert searched.found == () and sorted(searched.read) == sorted(listener.given)
-    hits = await retrieve(library, QUERY, 7, how=Retrieval(mode))  # type: ignore[arg-type]
+    hits = await retrieve(library, QUERY, 7, options=Retrieval(mode))  # type: ignore[arg-type]
     assert hits[0].candidate.chunk.id in listener.given
-    others = await retrieve(library, QUERY, 7, how=Retrieval("dense" if mode == "bm25" else "bm25"))
+    others = await retrieve(library, QUERY, 7, options=Retrieval("dense" if mode == "bm25" else "bm25"))
     assert {hit.candidate.chunk.id for hit in others} != set(listener.given)
 
 
 async def test_cut_offs_and_variety(library: Library) -> None:
     plain = await retrieve(library, QUERY, 10)
     floor = sorted(hit.candidate.vector_score for hit in plain)[5]
-    near = await retrieve(library, QUERY, 10, how=Retrieval(min_cosine=floor))
+    near = await retrieve(library, QUERY, 10, options=Retrieval(min_cosine=floor))
     assert near and all(hit.candidate.vector_score >= floor - 1e-6 for hit in near)
-    varied = await retrieve(library, QUERY, 10, how=Retrieval(mmr=0.3))
+    varied = await retrieve(library, QUERY, 10, options=Retrieval(mmr=0.3))
 
     def likeness(ids: list[str]) -> float:
         vectors = np.stack(list(library.store.get_vectors(ids).values()))

@@ -16,7 +16,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.roles.protocols import Need
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.tools.evidence_search import grouped
+from citeloom.tools.evidence_search import group_windows
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import WindowLimits, propose_windows
 from tests.support.sample_library import THREE, index_samples
@@ -128,7 +128,7 @@ async def test_an_empty_library_gives_nothing(tmp_path: Path) -> None:
 
 async def test_a_call_holds_windows_within_its_size_those_of_a_paper_together_in_its_order(samples: Library) -> None:
     windows = await propose_windows(samples, [SCALING, SEEDS], limits=WindowLimits(tokens=6_000, window_tokens=300))
-    groups = grouped(windows, 700)
+    groups = group_windows(windows, 700)
     assert sorted(members([window for group in groups for window in group])) == sorted(members(windows))
     assert len(groups) < len(windows)
     for group in groups:

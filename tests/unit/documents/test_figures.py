@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.documents.figures import FoundFigure, find_figures, read_label
+from citeloom.documents.figure_search import FoundFigure, find_figures, read_label
 from citeloom.documents.markdown import parse_markdown
 
 TABLE = "| Loom | Speed |\n|---|---|\n| A | 12.5 |\n| B | 13 |\n"

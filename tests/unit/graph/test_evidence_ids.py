@@ -6,8 +6,7 @@ from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
 from citeloom.drafts.written_draft import passage_of
 from citeloom.graph.state_conversion import number_evidence
 from citeloom.roles.protocols import Need, PassageFinding
-from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, kept
-from citeloom.tools.need_coverage import coverage
+from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, coverage, limit_findings
 
 FIRST = "Networks were permuted a thousand times with XSwap."
 SHARED = "Degree alone predicted most of the edges of nineteen networks."
@@ -37,7 +36,7 @@ def found(holder: Chunk, words: str, need: str, score: float, statement: str = "
 
 def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:
     weak, strong = found(BEFORE, SHARED, "N1", 0.6, "weak"), found(AFTER, SHARED, "N2", 0.9, "strong")
-    (one,) = kept([weak, strong], LIMITS)
+    (one,) = limit_findings([weak, strong], LIMITS)
     record = one.as_evidence("E1").as_dict()
     assert (record["summary"], record["llm_score"], record["need"], record["also"]) == ("strong", 0.9, "N2", ["N1"])
     needs = [Need("N1", "a", ("a",)), Need("N2", "b", ("b",))]
@@ -46,14 +45,14 @@ def test_a_sentence_of_two_windows_is_one_finding_for_both_needs() -> None:
 
 
 def test_of_a_sentence_that_one_window_cuts_the_whole_is_kept() -> None:
-    (one,) = kept([found(CUT, SHARED[:-9], "N1", 0.9), found(AFTER, SHARED, "N1", 0.6)], LIMITS)
+    (one,) = limit_findings([found(CUT, SHARED[:-9], "N1", 0.9), found(AFTER, SHARED, "N1", 0.6)], LIMITS)
     assert one.as_evidence("E1").quote == SHARED and one.as_evidence("E1").also == ()
     assert one.finding.score == 0.9
 
 
 def test_findings_on_other_sentences_and_on_parts_of_one_chunk_stay() -> None:
     both = found(BEFORE, f"{FIRST} {SHARED}", "N1", 0.9)
-    assert len(kept([both, found(BEFORE, SHARED, "N1", 0.8), found(AFTER, LAST, "N1", 0.8)], LIMITS)) == 3
+    assert len(limit_findings([both, found(BEFORE, SHARED, "N1", 0.8), found(AFTER, LAST, "N1", 0.8)], LIMITS)) == 3
 
 
 def test_what_a_later_search_finds_again_in_the_next_chunk_gets_no_second_marker() -> None:

@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.types import Paper
 from citeloom.ingestion.langchain_documents import SourcePaper
-from citeloom.ingestion.sources import align_pages, leads_out, merge_text_with_pdf, refused_link, walk
+from citeloom.ingestion.sources import align_pages, leads_out, merge_text_with_pdf, refuse_link, walk
 
 FIRST = "Looms weave cloth from threads that run in two directions over the frame of the weaver."
 SECOND = "Every pattern that a weaver knows is written on cards which a machine can read and repeat."
@@ -65,7 +65,7 @@ def test_links_out_of_a_folder_are_followed_only_on_request(tmp_path: Path) -> N
 
     walked = walk([folder], (".md",))
     assert [file.name for file in walked.files] == ["inside.md", "same.md"]
-    assert walked.refused == (refused_link(folder / "out.md", outside),)
+    assert walked.refused == (refuse_link(folder / "out.md", outside),)
     assert "--follow-links" in walked.refused[0].reason
     assert [file.name for file in walk([folder], (".md",), follow_links=True).files] == [
         "inside.md",

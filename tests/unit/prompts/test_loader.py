@@ -106,5 +106,5 @@ def test_a_users_folder_that_is_missing_is_wrong_input(tmp_path: Path) -> None:
 def test_a_missing_shipped_file_is_our_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "PROMPT_NAMES", (*PROMPT_NAMES, "translator"))
     with pytest.raises(PromptError, match=r"translator\.md: no such file") as caught:
-        PromptLibrary()
+        PromptLibrary()["translator"]
     assert caught.value.exit_code == 1

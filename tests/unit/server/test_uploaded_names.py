@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.server.uploaded_files import reason_to_refuse, safe_name
+from citeloom.server.uploaded_files import refusal_reason, safe_name
 
 NAMES = [
     ("paper.pdf", "paper.pdf"),
@@ -32,6 +32,6 @@ def test_a_name_is_stored_without_what_could_be_misread(given: str, stored: str)
 
 
 def test_names_that_are_the_same_on_some_file_systems_are_refused() -> None:
-    assert reason_to_refuse("Paper.pdf", ["paper.pdf"]) == "has the same name as another file of this upload"
-    assert reason_to_refuse("b.bib", ["a.bib"]) == "is a second .bib file; send one"
-    assert reason_to_refuse("paper.pdf", ["other.pdf"]) == ""
+    assert refusal_reason("Paper.pdf", ["paper.pdf"]) == "has the same name as another file of this upload"
+    assert refusal_reason("b.bib", ["a.bib"]) == "is a second .bib file; send one"
+    assert refusal_reason("paper.pdf", ["other.pdf"]) == ""

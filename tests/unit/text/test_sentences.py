@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.text.sentences import leans_back, sentence_spans
+from citeloom.text.sentences import is_context_dependent, sentence_spans
 
 PROSE = [
     ("Lee et al. (2020) found it. It holds.", ["Lee et al. (2020) found it.", "It holds."]),
@@ -94,4 +94,4 @@ def test_half_a_character_takes_no_sentence_away() -> None:
     ],
 )
 def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, leans: bool) -> None:
-    assert leans_back(sentence) is leans
+    assert is_context_dependent(sentence) is leans

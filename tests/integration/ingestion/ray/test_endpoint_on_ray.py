@@ -50,15 +50,15 @@ async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_twice(
     papers = write_papers(tmp_path / "papers", 200)
     sent: list[str] = []
 
-    def recorded(number: int, stage: str, load: Callable[[], tuple[Any, ...]], size: int = 0) -> ray_jobs.Job:
+    def recorded(number: int, stage: str, load: Callable[[], tuple[Any, ...]], size: int = 0) -> ray_jobs.RayJob:
         def loaded() -> tuple[Any, ...]:
             arguments = load()
             sent.append(repr(arguments))
             return arguments
 
-        return ray_jobs.Job(number, stage, loaded, size)
+        return ray_jobs.RayJob(number, stage, loaded, size)
 
-    monkeypatch.setattr("citeloom.ingestion.ray_executor.Job", recorded)
+    monkeypatch.setattr("citeloom.ingestion.ray_executor.RayJob", recorded)
     embedded: list[str] = []
     refusals = [Status(429, retry_after="0.2"), Status(503)]
     with Crowd(

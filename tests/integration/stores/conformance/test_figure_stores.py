@@ -12,7 +12,7 @@ from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import build_change
 from citeloom.stores.backends import backend_of
-from citeloom.stores.described_figures import written_vector
+from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, removal
@@ -88,7 +88,7 @@ def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) 
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     assert library.matching(analyze("zebra"), 5) == []
     described = replace(
-        FIGURE, description="A zebra.", described_by="see-1", vector=written_vector(np.ones(4)), described_chunk=0
+        FIGURE, description="A zebra.", described_by="see-1", vector=encode_vector(np.ones(4)), described_chunk=0
     )
     library.catalog.figures.describe("a", [described])
     assert [name for name, _ in library.matching(analyze("zebra"), 5)] == ["a:00000"]
@@ -102,7 +102,7 @@ def test_the_next_search_finds_what_another_process_has_described(open_library: 
     assert library.matching(zebra, 5) == []
     assert library.nearest_ids(unlike, 1)[0][1] < 0.9
     described = replace(
-        FIGURE, description="A zebra.", described_by="see-1", vector=written_vector(unlike), described_chunk=2
+        FIGURE, description="A zebra.", described_by="see-1", vector=encode_vector(unlike), described_chunk=2
     )
     other.catalog.figures.describe("a", [described])
     assert [name for name, _ in library.matching(zebra, 5)] == ["a:00002"]

@@ -75,7 +75,7 @@ async def fill(home: Home, library: Library) -> None:
         for number in range(5):
             await once(journal, record(f"k{number}"), RunScope("research-2"), pay)
         await once(journal, record("k0"), RunScope("research-1", fresh=True), pay)
-        async with Budget(BudgetLimits(calls=9), {}, journal, "research-1").reserved(
+        async with Budget(BudgetLimits(calls=9), {}, journal, "research-1").reserve(
             Reservation("research-1", record("lost"), 1, 10, 5)
         ):
             pass  # in flight when the home was left

@@ -178,12 +178,12 @@ async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backen
 
         async def answer() -> CallResult:
             nonlocal sent
-            async with budgets[place].reserved(hold):
+            async with budgets[place].reserve(hold):
                 sent += 1
             return CallResult("x", 10, 5, hold)
 
         await once(journals[place], hold.record, RUN, answer)
-        budgets[place].settle(hold, (10, 5))
+        budgets[place].finish(hold, (10, 5))
 
     outcomes = await asyncio.gather(*(call(place, n) for place in range(3) for n in range(10)), return_exceptions=True)
     spent = await journals[0].spending(["run"])

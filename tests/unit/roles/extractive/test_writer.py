@@ -115,6 +115,8 @@ def test_paragraphs_stay_whole_and_where_this_points_to_what_was_meant() -> None
 def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
     metrics = {
         "auroc": {"gnn": "0.903 ± 0.005", "mlp": "0.871 ± 0.004"},
+        "kappa": {"a": 0.5},
+        "brier": {"gnn": 0.1, "mlp": 0.2},
         "by_set": {"train": {"f1": 0.9, "n": 12}, "test": {"f1": 0.8, "loss": None}},
         "rate": 3.1e-4,
         "seeds": [1, 2],
@@ -123,8 +125,10 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
     draft = write("results", metrics=metrics)
     assert EXPERIMENT.results in blocks(draft)
     for row in (
-        "| gnn | 0.903 ± 0.005 |",
-        "| mlp | 0.871 ± 0.004 |",
+        "| Metric | gnn | mlp |",
+        "| auroc | 0.903 ± 0.005 | 0.871 ± 0.004 |",
+        "| brier | 0.1 | 0.2 |",
+        "| kappa | Value |",
         "| by set | f1 | n | loss |",
         "| train | 0.9 | 12 |  |",
         "| test | 0.8 |  | – |",
@@ -133,7 +137,7 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
         "| done | true |",
     ):
         assert row in draft.text, row
-    assert draft.notes[0].startswith("The results section uses the field results, 9 metrics of exp.json")
+    assert draft.notes[0].startswith("The results section uses the field results, 12 metrics of exp.json")
 
 
 def test_output_is_shown_shortened_without_results_and_named_as_left_out_beside_them() -> None:

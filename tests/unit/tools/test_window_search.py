@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.tools.window_search import _Hit, _of_near_papers, _share, _spread
+from citeloom.tools.window_search import _drop_far_papers, _Hit, _share, _spread
 
 
 def hits(*found: tuple[str, float]) -> list[_Hit]:
@@ -17,9 +17,9 @@ def keys(found: list[_Hit]) -> str:
 
 def test_papers_far_from_all_needs_are_left_out_with_all_their_hits() -> None:
     found = hits(("a", 0.90), ("b", 0.80), ("c", 0.84), ("a", 0.70), ("b", 0.82))
-    assert keys(_of_near_papers(found, 0.08)) == "aca", "the far hit of a near paper stays"
-    assert keys(_of_near_papers(found, 0.0)) == "abcab"
-    assert _of_near_papers([], 0.08) == []
+    assert keys(_drop_far_papers(found, 0.08)) == "aca", "the far hit of a near paper stays"
+    assert keys(_drop_far_papers(found, 0.0)) == "abcab"
+    assert _drop_far_papers([], 0.08) == []
 
 
 def test_hits_of_one_paper_let_others_pass() -> None:

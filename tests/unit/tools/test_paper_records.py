@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents.figures import PaperFigure
-from citeloom.tools.figure_records import figure_record
+from citeloom.tools.paper_records import figure_record
 
 
 @pytest.mark.parametrize(

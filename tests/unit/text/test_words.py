@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citeloom.text.normalize import plain_wording, unescape_html
+from citeloom.text.words import plain_wording, unescape_html
 
 
 @pytest.mark.parametrize(

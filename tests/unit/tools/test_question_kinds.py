@@ -10,9 +10,9 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.documents.bibliography import read_bibliography
-from citeloom.tools.questions.routing import question_kind, route
+from citeloom.tools.question_routing import question_kind, route
 
-LABELS = Path(__file__).parents[3] / "acceptance" / "labels" / "question_kinds.tsv"
+LABELS = Path(__file__).parents[2] / "acceptance" / "labels" / "question_kinds.tsv"
 
 
 def labelled() -> list[dict[str, str]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from ...documents import Category, Paper
-from ...stores.library import Library
-from ...text.words import is_stop, words_of
-from ..scope import Scope
-from .paper_mentions import named_papers
-from .unique_terms import paper_of_coined_name
+from ..documents import Category, Paper, split_chunk_id
+from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
+from ..stores.library import Library
+from ..stores.text_analysis import analyze
+from ..text.words import is_stop, split_words
+from .paper_mentions import fold_accents, named_papers, papers_led_by
+from .scope import Scope
 
 Track = Literal["one_paper", "survey"]
 QuestionKind = Literal["paper", "focused", "survey", "inventory"]
@@ -56,11 +58,11 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
     """The route of a question, by rules alone; any text has one."""
     named = named_papers(question, papers)
     if not named.keys or (len(named.keys) == 1 and named.by_title and _asks_about_subject(named.rest)):
-        categories = asked_categories(question, about_a_paper=False, alone=False)
+        categories = requested_categories(question, about_a_paper=False, alone=False)
         return Route("survey", categories=categories, start=_papers_titled_like(question, papers))
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
     return Route(
-        track, named.keys, asked_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
+        track, named.keys, requested_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
     )
 
 
@@ -89,7 +91,7 @@ def _papers_titled_like(question: str, papers: Sequence[Paper]) -> tuple[str, ..
 
 
 def _content_words(text: str) -> frozenset[str]:
-    return frozenset(word.form for word in words_of(text) if not is_stop(word))
+    return frozenset(word.form for word in split_words(text) if not is_stop(word))
 
 
 def route_in(question: str, library: Library) -> Route:
@@ -104,7 +106,7 @@ def route_in(question: str, library: Library) -> Route:
     key = paper_of_coined_name(question, library)
     if key is None:
         return found
-    return Route("one_paper", (key,), asked_categories(question, about_a_paper=True, alone=True))
+    return Route("one_paper", (key,), requested_categories(question, about_a_paper=True, alone=True))
 
 
 # Words that ask for a kind of section in any question.
@@ -134,7 +136,7 @@ _OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
 )
 
 
-def asked_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
+def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
     """The kinds of section that a question asks for, none when it does not say.
 
     Args:
@@ -146,3 +148,47 @@ def asked_categories(question: str, *, about_a_paper: bool, alone: bool) -> tupl
     rules = _ANYWHERE + (_OF_A_PAPER if about_a_paper else ()) + (_OF_ONE_PAPER if alone else ())
     found = {category for category, pattern in rules if re.search(rf"\b(?:{pattern})\b", text)}
     return tuple(sorted(found))
+
+
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+_YEAR = re.compile(r"\b(?:1[5-9]|20|21)\d\d\b")
+_FEWEST_CHUNKS: Final = 3  # in which a paper uses a name of its own
+_SHARE: Final = 2 / 3  # of all chunks that contain the name
+_MOST_CHUNKS: Final = 500
+
+
+def paper_of_coined_name(question: str, library: Library) -> str | None:
+    """The key of the one paper that all names in a question point to; None when there is none or several. Blocks."""
+    meant: set[str] = set()
+    for name in coined_names(question):
+        # A year next to an author was checked before, and no paper matches both.
+        led = set() if _YEAR.search(question) else papers_led_by(name, library.papers())
+        owner = next(iter(led)) if len(led) == 1 else None if led else _owner(name, library)
+        if owner is not None:
+            meant.add(owner)
+    return meant.pop() if len(meant) == 1 else None
+
+
+def coined_names(question: str) -> list[str]:
+    """The words of a question that are names, in order, without repeats."""
+    tokenizer = load_tokenizer(EMBEDDER)
+    names: list[str] = []
+    for match in _WORD.finditer(question):
+        word = re.sub(r"['’]s$", "", match.group())
+        plain = fold_accents(word)
+        capital = any(character.isupper() for character in word)
+        if capital and len(plain) > 2 and tokenizer.token_to_id(plain) is None and plain not in names:
+            names.append(plain)
+    return names
+
+
+def _owner(name: str, library: Library) -> str | None:
+    """The paper that has most of the chunks containing a name."""
+    terms = analyze(name)
+    if not terms:
+        return None
+    chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
+    if not chunks:
+        return None
+    key, most = chunks.most_common(1)[0]
+    return key if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total() else None

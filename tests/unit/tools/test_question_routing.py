@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.bibliography import read_bibliography
-from citeloom.tools.questions.routing import Route, route
+from citeloom.tools.question_routing import Route, route
 
 
 def labelled() -> list[dict[str, str]]:

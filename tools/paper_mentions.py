@@ -1,0 +1,409 @@
+"""Finds the papers of a library that a question names: by key, DOI, title, or author and year.
+
+By rules only, so that it costs nothing and can be explained. What is found is removed from the question, so that the
+words of a title are not read as names or as words about sections.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..documents import Paper
+from ..documents.front_matter import find_doi
+from ..text.words import GENERIC_WORDS, STOP_WORDS
+
+_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|‘([^‘’]+)’|(?<!\w)'([^']+)'(?!\w)")
+_DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+", re.IGNORECASE)
+# A key is delimited by spaces and brackets; the second form finds one between letters of another script.
+_KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
+_ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
+_NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
+_LONGEST_TITLE = 500  # characters
+_LONG_TITLE = 6  # words from which a title is recognised without quotes or capitals
+_NEAR = 0.88  # share of equal characters from which two titles are the same except for a typo
+_SHARED = 0.6  # of a title's words that must be in the question before it is compared
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPapers:
+    """The keys of the papers that a question names, sorted, and the question without their names.
+
+    `by_title` when it has nothing of them but words of their titles, without quotation marks.
+    """
+
+    keys: tuple[str, ...]
+    rest: str
+    by_title: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _QuestionWord:
+    """A word of the question: as written, folded for comparison, and its span."""
+
+    written: str
+    folded: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Title:
+    """A form of a paper's title: all of it, or the part before the colon."""
+
+    key: str
+    words: tuple[str, ...]
+    written: str
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def named_papers(question: str, papers: Sequence[Paper]) -> NamedPapers:
+    """The papers that a question names; an author and a year may name several."""
+    keys: set[str] = set()
+    rest = question
+    by_title = _QUOTED.search(question) is None
+    for find in (_by_doi, _by_key, _by_title):
+        found, rest = find(rest, papers)
+        keys.update(found)
+        by_title = by_title and (find is _by_title or not found)
+    for group in papers_by_author(rest, papers):
+        # "Crawford 2020 ("Incorporating ...")" names one paper, not all of that author and year.
+        keys.update(group if not keys & group else set())
+        by_title = False
+    return NamedPapers(tuple(sorted(keys)), rest, by_title and bool(keys))
+
+
+def _blank(text: str, start: int, end: int) -> str:
+    """The text with a span replaced by spaces, so that all other offsets are unchanged."""
+    return text[:start] + " " * (end - start) + text[end:]
+
+
+def _by_doi(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
+    known = {paper.doi.lower(): paper.key for paper in papers if paper.doi}
+    found: set[str] = set()
+    rest = question
+    for match in _DOI_LIKE.finditer(question):
+        doi = find_doi(match.group().rstrip("?!'’”]"))
+        if doi in known:
+            found.add(known[doi])
+        rest = _blank(rest, match.start(), match.end())
+    return found, rest
+
+
+def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
+    known = {paper.key.casefold(): paper.key for paper in papers}
+    found: set[str] = set()
+    rest = question
+    for start, written in _key_candidates(question):
+        word = re.sub(r"['’]s$", "", written.rstrip(".:")).casefold()
+        # "paper" or "2020" may be a key, but counts as a word unless it is marked as a key.
+        marked = question[max(0, start - 1) : start] == "@" or word.startswith("@")
+        word = word.lstrip("@")
+        if not marked and not (re.search(r"\d", word) and re.search(r"[^\W\d]", word)):
+            continue
+        beginning = _NAME_YEAR.fullmatch(word)
+        if word in known:
+            found.add(known[word])
+        elif beginning:
+            found.update(key for name, key in known.items() if re.match(re.escape(word) + r"(?!\d)", name))
+        else:
+            continue
+        rest = _blank(rest, start, start + len(written))
+    return found, rest
+
+
+def _key_candidates(question: str) -> Iterator[tuple[int, str]]:
+    for match in _KEY_LIKE.finditer(question):
+        yield match.start(), match.group()
+        for run in _ASCII_RUN.finditer(match.group()):
+            if run.group() != match.group():
+                yield match.start() + run.start(), run.group()
+
+
+def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
+    titles = sorted(_titles(papers), key=lambda title: (-len(title.words), title.key))
+    found: set[str] = set()
+    rest = question
+    for match in _QUOTED.finditer(question):
+        quoted = " ".join(word.folded for word in _words(match.group(match.lastindex or 0)))
+        best = max(titles, key=lambda title: _likeness(quoted, title.text), default=None)
+        if best is not None and _likeness(quoted, best.text) >= _NEAR:
+            found.add(best.key)
+            rest = _blank(rest, match.start(), match.end())
+    for title in titles:
+        span = _title_span(title, rest)
+        if span is not None:
+            found.add(title.key)
+            rest = _blank(rest, *span)
+    return found, rest
+
+
+def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
+    """The forms of the titles; a form that several papers share names none of them."""
+    forms: dict[tuple[str, ...], list[_Title]] = {}
+    for paper in papers:
+        whole = _without_bracket(paper.title)
+        for written in dict.fromkeys([whole, whole.split(":")[0]]):
+            words = _title_words(written)
+            if words:
+                forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
+    return (same[0] for same in forms.values() if len({title.key for title in same}) == 1)
+
+
+def _without_bracket(title: str) -> str:
+    """The title without square brackets at its end, such as its translation."""
+    whole = title.rstrip()
+    start = whole.find("[", whole.rfind("]", 0, -1) + 1) if whole.endswith("]") else -1
+    return whole[:start].rstrip() if start >= 0 else title
+
+
+def _words(text: str) -> list[_QuestionWord]:
+    return [
+        _QuestionWord(match.group(), fold_accents(match.group()).replace("’", "'"), match.start(), match.end())
+        for match in _WORD.finditer(text)
+    ]
+
+
+@lru_cache(maxsize=1 << 15)
+def _title_words(title: str) -> tuple[str, ...]:
+    """The words of a title; cached, since each question needs those of all papers."""
+    return tuple(word.folded for word in _words(title))
+
+
+def _likeness(one: str, other: str) -> float:
+    """Share of equal characters, 0 to 1; 0 immediately when the lengths alone rule out more than `_NEAR`.
+
+    The beginnings of texts longer than any title are compared, since a comparison takes quadratic time.
+    """
+    one, other = one[:_LONGEST_TITLE], other[:_LONGEST_TITLE]
+    total = len(one) + len(other)
+    if not total or 2 * min(len(one), len(other)) / total < _NEAR:
+        return 0.0
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
+    """The span of a title in the question, if it occurs."""
+    words = _words(question)
+    size = len(title.words)
+    if len(set(title.words) & {word.folded for word in words}) < _SHARED * len(set(title.words)):
+        return None
+    if size < _LONG_TITLE:
+        for first in range(len(words) - size + 1):
+            window = words[first : first + size]
+            same = tuple(word.folded for word in window) == title.words
+            if same and _meant_as_title(title, window, at_start=first == 0):
+                return window[0].start, window[-1].end
+        return None
+    best: tuple[float, int, int] = (0.0, 0, 0)
+    for length in (size, size - 1, size + 1):
+        for first in range(len(words) - length + 1):
+            window = words[first : first + length]
+            score = _likeness(" ".join(word.folded for word in window), title.text)
+            best = max(best, (score, window[0].start, window[-1].end))
+    return best[1:] if best[0] >= _NEAR else None
+
+
+def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], *, at_start: bool) -> bool:
+    """True when a few words that are also a title are meant as one."""
+    if len(title.words) == 1:
+        # A name such as treeheatr or OpenPBTA; "Preprints" is a word like any other.
+        odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
+        return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
+    content = [word for word in title.words if word not in STOP_WORDS]
+    if len(content) > 1 and not any(word in GENERIC_WORDS for word in content):
+        return True
+    return window[0].written[:1].isupper() and not at_start
+
+
+_TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")
+_YEAR = re.compile(r"((?:1[5-9]|20|21)\d\d)[a-d]?")
+_KEY_NAME = re.compile(r"([a-z][a-z'-]*)(?:1[5-9]|20|21)\d\d")
+_JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
+# Words after which a year limits a period rather than naming a paper.
+_BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
+_RANGE = frozenset({"to", "until", "till", "and", "-", "–"})
+# Words next to a name that mark it as a person; without one "Brown adipose tissue" would be a paper by Brown.
+_BEFORE_A_PERSON = frozenset("by did does do has have had what's according to with and or & than as".split())
+_OF_A_PERSON = frozenset("paper papers study article group team lab".split())  # after "the" and a name
+_OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
+_AFTER_A_PERSON = frozenset(
+    """
+    say says said claim claims claimed show shows showed find finds found report reports reported argue argues
+    argued write writes wrote suggest suggests suggested conclude concludes concluded propose proposes proposed
+    describe describes described use uses used mean means define defines defined publish published
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """Authors named together, the years that follow them, and whether they are certainly people."""
+
+    names: tuple[str, ...]
+    years: tuple[int, ...]
+    and_others: bool
+    person: bool
+
+
+def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
+    """For each mention of authors the keys of the papers that it may refer to.
+
+    A name without a year counts only when it refers to a single paper; one with a year may refer to several. A year in
+    which the author has no paper refers to none.
+    """
+    authors = {paper.key: _authors(paper) for paper in papers}
+    tokens = [match.group() for match in _TOKEN.finditer(question)]
+    mentions, loose_years = _mentions(tokens, {name for names in authors.values() for name in names})
+    years = {paper.key: paper.year for paper in papers}
+    groups: list[set[str]] = []
+    for mention in mentions:
+        wanted = mention.years or (loose_years if mention.person else ())
+        if not wanted and not mention.person:
+            continue
+        for year in wanted or (None,):
+            group = _resolve_mention(mention, authors, {key for key in authors if year is None or years[key] == year})
+            if year is not None or len(group) == 1:
+                groups.append(group)
+    return [group for group in groups if group]
+
+
+def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
+    """The keys of the papers whose first author has a family name, folded, or whose key has it as its name."""
+    return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
+
+
+def fold_accents(text: str) -> str:
+    """A text in lower case without accents."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in plain if not unicodedata.combining(character))
+
+
+def _authors(paper: Paper) -> tuple[str, ...]:
+    """The family names of a paper, folded; the name in its key first, since people use that too."""
+    names = [fold_accents(name) for name in paper.family_names]
+    names = [*(name for name in _key_name(paper) if name not in names), *names]
+    return tuple(name for name in names if name)
+
+
+def _key_name(paper: Paper) -> tuple[str, ...]:
+    """The name in a paper's key, folded."""
+    in_key = _KEY_NAME.match(fold_accents(paper.key))
+    return (in_key.group(1),) if in_key else ()
+
+
+def _resolve_mention(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
+    """Papers by all the authors named; those led or written by them alone come before others."""
+    found = {key for key in among if set(mention.names) <= set(authors[key])}
+    led = {key for key in found if authors[key][0] == mention.names[0]}
+    alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
+    if len(mention.names) > 1 and not mention.and_others and alone:
+        return alone
+    return led or found
+
+
+def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
+    """The authors named, and the years that stand next to none of them."""
+    mentions: list[_Mention] = []
+    loose: list[int] = []
+    longest = max((len(name.split()) for name in known), default=0)
+    index = 0
+    while index < len(tokens):
+        name, after = _name_at(tokens, index, known, longest)
+        if name is None:
+            year = _YEAR.fullmatch(tokens[index])
+            if year and not _in_a_range(tokens, index):
+                loose.append(int(year.group(1)))
+            index += 1
+            continue
+        before = tokens[index - 1].lower() if index else ""
+        names, index = _join_names(tokens, [name], after, known, longest)
+        mention, index = _complete_mention(tokens, names, index, before)
+        mentions.append(mention)
+    return mentions, tuple(loose)
+
+
+def _in_a_range(tokens: Sequence[str], index: int) -> bool:
+    """True when a year limits a period: "since 2015", "from 2015 to 2020", "between 2015 and 2020"."""
+    before = [token.lower() for token in tokens[max(0, index - 3) : index]]
+    following = [token.lower() for token in tokens[index + 1 : index + 3]]
+    if before[-1:] and before[-1] in _BOUNDS:
+        return True
+    opens = bool(following) and following[0] in _RANGE and len(following) == 2 and bool(_YEAR.fullmatch(following[1]))
+    closes = len(before) >= 2 and before[-1] in _RANGE and bool(_YEAR.fullmatch(before[-2]))
+    return opens or closes
+
+
+def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -> tuple[str | None, int]:
+    """The longest author's name that starts at a token, and where it ends.
+
+    Names start with a capital, or are immediately followed by a year, "et al." or "and colleagues".
+    """
+    for size in range(min(longest, len(tokens) - index), 0, -1):
+        written = list(tokens[index : index + size])
+        written[-1] = re.sub(r"['’]s?$", "", written[-1])
+        name = fold_accents(" ".join(written))
+        if name in known and (written[-1][:1].isupper() or _cited_behind(tokens, index + size)):
+            return name, index + size
+    return None, index
+
+
+def _cited_behind(tokens: Sequence[str], index: int) -> bool:
+    following = [token.lower() for token in tokens[index : index + 2] if token != "("]
+    return following[:2] in _OTHERS or bool(following and _YEAR.fullmatch(following[0]))
+
+
+def _join_names(
+    tokens: Sequence[str], names: list[str], index: int, known: set[str], longest: int
+) -> tuple[tuple[str, ...], int]:
+    """The names that follow with "and" or commas between."""
+    while index < len(tokens):
+        step = index
+        while step < len(tokens) and tokens[step].lower() in _JOINS:
+            step += 1
+        name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
+        if name is None:
+            break
+        names.append(name)
+        index = after
+    return tuple(names), index
+
+
+def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
+    """The mention with "et al." and the years that directly follow it."""
+    following = [token.lower() for token in tokens[index : index + 3]]
+    and_others = following[:2] in _OTHERS
+    possessive = tokens[index - 1].endswith(("'s", "’s", "s'", "s’"))
+    person = (
+        and_others
+        or possessive
+        or len(names) > 1
+        or before in _BEFORE_A_PERSON
+        or (bool(following) and following[0] in _AFTER_A_PERSON)
+        or (before == "the" and bool(following) and following[0] in _OF_A_PERSON)
+    )
+    index += 2 if and_others else 0
+    years: list[int] = []
+    for step, token in _years_behind(tokens, index):
+        years.append(int(token[:4]))
+        index = step
+    return _Mention(names, tuple(years), and_others, person), index
+
+
+def _years_behind(tokens: Sequence[str], index: int) -> Iterator[tuple[int, str]]:
+    """The years at an index, with brackets, commas and "and" between; each with where it ends."""
+    while index < len(tokens):
+        token = tokens[index]
+        if _YEAR.fullmatch(token):
+            yield index + 1, token
+        elif token.lower() not in {"(", "[", ",", ".", "and", "&", "'s"}:
+            return
+        index += 1

@@ -1,1 +1,0 @@
-"""Analyses questions: their route, and the papers and authors that they name."""
