@@ -15,7 +15,7 @@ from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..runs.edited_files import export_edited
+from ..runs.edited_text import export_edited
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from .arguments import ArgumentError, parse_formats, requires_open

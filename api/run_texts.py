@@ -9,12 +9,10 @@ from pathlib import Path
 from ..citations.export.evidence_report import ReportImages
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
-from ..runs.cited_pages import CitedPages, cited_pages
-from ..runs.editable_text import EditableText
-from ..runs.edited_record import edited_record
+from ..runs.edited_text import EditableText, edited_record
+from ..runs.evidence_images import CitedPages, cited_pages, report_figures
 from ..runs.output_files import save_section, write_own_file
 from ..runs.publication_notices import with_notices
-from ..runs.report_figures import report_figures
 from ..runs.result_files import ResultFiles, UnknownFileError, stem_of
 from ..runs.result_record import ResultRecord, StoredRecord, public_record, stored
 from ..runs.sentence_check import (

@@ -122,10 +122,9 @@ async def run_and_save(
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.evidence_report import ReportImages  # an answer without files does without the exports
-    from ..runs.cited_pages import CitedPages, cited_pages
-    from ..runs.edited_files import with_edited_sections
+    from ..runs.edited_text import with_edited_sections
+    from ..runs.evidence_images import CitedPages, cited_pages, report_figures
     from ..runs.output_files import save
-    from ..runs.report_figures import report_figures
 
     async with _output_folder(output.folder):
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)

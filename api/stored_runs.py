@@ -126,7 +126,7 @@ class ResumableRun:
 
         Raises `UnknownRunError`, and `ConfigurationError` when the run used another endpoint than `current` names.
         """
-        from ..runs.resuming import request_to_resume, settings_to_resume
+        from ..runs.run_requests import request_to_resume, settings_to_resume
 
         run = find_run(home, run_id)
         settings = settings_to_resume(run, current, home, given)
@@ -134,6 +134,6 @@ class ResumableRun:
 
     async def require_unchanged(self, session: Session) -> None:
         """Raise `InputError` if library or prompts changed since the run was started."""
-        from ..runs.resuming import require_same_run
+        from ..runs.run_requests import require_same_run
 
         await asyncio.to_thread(require_same_run, self.run, self.request, session)

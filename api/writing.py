@@ -20,9 +20,8 @@ from ..experiment import (
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
-from ..runs.fingerprint import RunKind
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import SectionRequest
+from ..runs.run_requests import RunKind, SectionRequest
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, PLOTS_KEPT

@@ -26,8 +26,8 @@ from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
 from .completeness import attempts, coverage_warnings, measure_coverage
-from .evidence_sources import load_read_chunks
 from .finished_text import FinishedText, as_answer
+from .written_draft import load_read_chunks
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
 

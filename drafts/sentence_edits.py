@@ -16,9 +16,8 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import OF_SENTENCES, Finding, FindingRecord, for_writer
-from ..citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
+from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
-from ..citations.spans import line_start
 from ..roles.protocols import FailingSentence, Source
 from .written_draft import DraftRecord
 

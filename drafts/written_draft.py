@@ -1,4 +1,7 @@
-"""A draft and what its run knows of it: the records that the state holds, and the value that texts are made of."""
+"""A draft and what its run knows of it: the records that the state holds, and the value that texts are made of.
+
+Texts behind evidence are found in the library, also where a paper was edited since it was read.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,13 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
 from ..citations.checks.support_findings import PairKey
+from ..documents import Chunk, Evidence, Paper, text_hash
+from ..documents.passages import readable_units
+from ..errors import InputError
 from ..experiment import SectionKind
-from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
+from ..roles.protocols import Brief, Draft, PassageSentence, QuoteSpan, Source, Verdict
+from ..stores.library import Library
+from ..text.sentences import is_context_dependent
 
 
 class QueryRecord(TypedDict):
@@ -116,3 +124,77 @@ def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
             source = replace(source, evidence=replace(source.evidence, quote=quote, start=span.start, end=span.end))
         chosen.append(source)
     return chosen
+
+
+def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
+    """Sources whose chunk still holds the quote, in order, and a warning for each that is lost.
+
+    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
+    """
+    names = dict.fromkeys(span.chunk_id for item in evidence for span in item.spans)
+    by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
+    sources: list[Source] = []
+    lost: list[str] = []
+    for item in evidence:
+        chunk = by_id.get(item.chunk_id)
+        if chunk is None or text_hash(chunk.text) != item.chunk_hash:
+            chunk = _relocated(library, item)
+        if chunk is None:
+            lost.append(f"Source changed: the text of {item.id} is no longer in {item.key}, so it is left out.")
+            continue
+        start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
+        moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
+        passage = passage_of(moved, chunk, by_id)
+        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
+    return sources, lost
+
+
+def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
+    """The sentences shown for a finding: those that carry it, and the preceding one where a run of them depends on it.
+
+    `chunk` is that of its first words; words in another chunk that has changed since are left out.
+    """
+    shown: list[tuple[int, PassageSentence]] = []  # each with where it begins in the paper
+    for span in item.spans:
+        holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
+        if holder is None or holder.text[span.start : span.end] != span.quote:
+            continue
+        units = readable_units(holder.text)
+        inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
+        if inside and inside[0] and is_context_dependent(units[inside[0]].text):
+            inside = [inside[0] - 1, *inside]
+        for place in inside:
+            unit = units[place]
+            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, unit.end > span.start)
+            shown.append((holder.start + unit.start, sentence))
+    return tuple(sentence for _, sentence in sorted(_each_once(shown), key=lambda at: at[0]))
+
+
+def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
+    """Sentences that do not overlap in the paper, although chunks share their borders.
+
+    Sentences that carry the finding come first, then longer ones.
+    """
+    kept: list[tuple[int, PassageSentence]] = []
+    for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
+        end = begin + sentence.end - sentence.start
+        if not any(begin < other + item.end - item.start and other < end for other, item in kept):
+            kept.append((begin, sentence))
+    return kept
+
+
+def _relocated(library: Library, item: Evidence) -> Chunk | None:
+    try:
+        chunks = library.paper_chunks(item.key)
+    except InputError:
+        return None
+    same = [chunk for chunk in chunks if text_hash(chunk.text) == item.chunk_hash]
+    holding = [chunk for chunk in chunks if item.quote in chunk.text]
+    return next(iter([*same, *holding]), None)
+
+
+def load_read_chunks(library: Library, ids: Sequence[str]) -> list[tuple[Chunk, Paper]]:
+    """These chunks with their papers; chunks that are gone are left out."""
+    chunks = library.chunks(ids)
+    papers = {key: library.paper(key) for key in dict.fromkeys(chunk.key for chunk in chunks)}
+    return [(chunk, papers[chunk.key]) for chunk in chunks]

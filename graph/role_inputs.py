@@ -9,9 +9,8 @@ from typing import Any, Final, cast
 from langchain_core.messages import ToolMessage
 
 from ..documents import Evidence
-from ..drafts.evidence_sources import sources_for
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
+from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, sources_for, with_chosen_quotes
 from ..experiment import parse_experiment
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn

@@ -20,9 +20,8 @@ from ..stores.conversation_register import ConversationEntry, ConversationRegist
 from ..stores.home import Home
 from ..tools.scope import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
-from .provenance import provenance
 from .publication_notices import with_notices
-from .result_record import StoredRecord, UsageRecord, stored
+from .result_record import StoredRecord, UsageRecord, provenance, stored
 from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 
 _DAY = 86_400  # seconds

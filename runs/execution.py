@@ -22,9 +22,8 @@ from ..models.journal.journal import Journal
 from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
-from .provenance import provenance
 from .publication_notices import with_notices
-from .result_record import StoredRecord, stored
+from .result_record import StoredRecord, provenance, stored
 from .run_requests import OnNotice, RunRequest
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
@@ -99,11 +98,6 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
             fresh=request.fresh,
         )
     )
-
-
-def same_run(run: RunRecord, request: RunRequest, session: Session) -> bool:
-    """True when the same request would now resume this run; blocks."""
-    return run.fingerprint == request.fingerprint(session)
 
 
 async def _advance(

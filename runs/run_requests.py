@@ -1,29 +1,102 @@
-"""Requests for durable runs: a section or a paper, a question, and the protocol common to both."""
+"""Requests for durable runs of sections, papers and questions: made, told apart by their fingerprint, and resumed.
+
+A run is resumed by its id from the request and settings that are stored in the home, checked against the user's own.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, Protocol, cast
 
-from ..experiment import SECTION_KINDS, Experiment, require_fields
+from ..errors import ConfigurationError, InputError
+from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
+from ..settings.config import EXTRACTIVE, RoleName, Settings, load_settings
+from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
+from ..stores.home import Home
+from ..stores.run_register import RunRecord
 from ..text.words import is_latin
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope, plain_question
-from .fingerprint import (
-    RunKind,
-    research_fingerprint,
-    research_subject,
-    section_fingerprint,
-    section_subject,
-    settings_of_run,
+
+# One section, or a whole paper.
+RunKind = SectionKind | Literal["paper"]
+OnNotice = Callable[[str], None]
+
+# Settings that change which evidence is found or what is written from it. The citation style is applied to the
+# finished text, and concurrency or retries only change the duration.
+TEXT_SETTINGS: Final = (
+    "temperature",
+    "retrieval_mode",
+    "rerank",
+    "top_k_initial",
+    "top_k_final",
+    "per_paper",
+    "window_tokens",
+    "read_tokens",
+    "search_tokens",
+    "paper_share",
+    "vector_weight",
+    "llm_weight",
+    "score_threshold",
+    "max_search_iterations",
+    "max_repairs",
+    "summary_words",
+    "section_words",
+    "max_output_tokens",
+    "context_tokens",
+    "enough_findings",
+    "cite_retracted",
+)
+KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
+# The settings of a run that the register keeps; nothing else is read from there.
+KEPT_SETTINGS: Final = frozenset(
+    {
+        *TEXT_SETTINGS,
+        *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
+        *("cite_style", "csl", "strict", "prompts_dir"),
+    }
 )
 
-OnNotice = Callable[[str], None]
+
+def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str:
+    """The kind and sixteen hex digits of everything that can change the text; blocks."""
+    settings = session.settings
+    return _digest(
+        kind,
+        {
+            **request,
+            "library": session.library.version(),
+            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
+            "prompts": session.prompts.fingerprint(),
+            "handed_in": session.custom_model_id,
+        },
+    )
+
+
+def settings_record(settings: Settings) -> dict[str, Any]:
+    """The settings needed to resume a run by its id alone: all that are in the fingerprint.
+
+    No key is among them, and no address containing one: keys stay in the environment.
+    """
+    kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
+    return {
+        name: shown_address(value) if name.endswith("_base_url") else value
+        for name, value in kept.items()
+        if value is not None
+    }
+
+
+def _digest(kind: str, record: Mapping[str, Any]) -> str:
+    canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +125,18 @@ class SectionRequest:
 
     def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return section_subject(self.kind, self.experiment)
+        return _digest(self.kind, {"experiment": self.experiment.model_dump(mode="json")})
 
     def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its text; blocks."""
-        return section_fingerprint(
-            self.kind,
-            self.experiment,
-            library_version=session.library.version(),
-            settings=session.settings,
-            prompts_hash=session.prompts.fingerprint(),
-            custom_model_id=session.custom_model_id,
-        )
+        return _fingerprint(self.kind, {"experiment": self.experiment.model_dump(mode="json")}, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
         """What the register stores, from which the run can be resumed by its id alone."""
         return {
             "source": self.source,
             "experiment": self.experiment.model_dump(mode="json"),
-            "settings": settings_of_run(session.settings),
+            "settings": settings_record(session.settings),
         }
 
     def graph_input(self) -> dict[str, Any]:
@@ -176,30 +242,24 @@ class ResearchRequest:
 
     def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return research_subject(self.graph_input())
+        return _digest(self.kind, {"asked": self.graph_input()})
 
     def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its answer; blocks."""
-        settings = session.settings
-        return research_fingerprint(
-            {"sources": settings.answer_sources, "words": settings.answer_words, **self.graph_input()},
-            library_version=session.library.version(),
-            settings=settings,
-            prompts_hash=session.prompts.fingerprint(),
-            custom_model_id=session.custom_model_id,
-        )
+        limits = {"sources": session.settings.answer_sources, "words": session.settings.answer_words}
+        return _fingerprint(self.kind, {"asked": {**limits, **self.graph_input()}}, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
         """What the register stores, from which the run can be resumed by its id alone."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
-        return {"asked": self.graph_input(), "settings": settings_of_run(settings) | own}
+        return {"asked": self.graph_input(), "settings": settings_record(settings) | own}
 
     @classmethod
-    def of(cls, kept: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
+    def from_record(cls, record: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
         """The request of a registered run."""
-        asked = dict(kept["asked"])
+        asked = dict(record["asked"])
         listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
         return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
 
@@ -207,3 +267,78 @@ class ResearchRequest:
 def foreign_script(question: str, session: Session) -> bool:
     """True when the question is in a script that the library's embedding does not read."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
+
+
+_OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
+
+_ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
+
+
+def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
+    """The request of a registered run, to resume exactly this run."""
+    if run.section == "research":
+        return ResearchRequest.from_record(run.request, fresh=run.fresh, thread_id=run.thread_id)
+    source = run.request["source"]
+    experiment = parse_experiment(run.request["experiment"], source=source)
+    return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
+
+
+def require_same_run(run: RunRecord, request: SectionRequest | ResearchRequest, session: Session) -> None:
+    """Raise `InputError` if the request would now start another run; blocks."""
+    if run.fingerprint != request.fingerprint(session):
+        raise InputError(
+            f"Run {run.thread_id} was started with another library or other prompts.",
+            help="Restore them, or run the original command for a new run.",
+        )
+
+
+def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Mapping[str, Any]) -> Settings:
+    """The settings stored with the run, overridden by those `given` now.
+
+    A home may come from somebody else, so only settings of the text are taken from it, and addresses get only the keys
+    that the run started with. Raises `ConfigurationError` when the run used another endpoint than the current settings
+    name.
+    """
+    _require_request(run, home)
+    kept, marks = run.request["settings"], run.request.get("key_marks", [])
+    taken = {
+        name: value
+        for name, value in kept.items()
+        if name in KEPT_SETTINGS | _OF_ANSWERS and value != getattr(current, name)  # what is set now keeps its origin
+    }
+    settings = load_settings(
+        brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.address, **given
+    )
+    _require_same_endpoints(run, current, settings, home)
+    return settings
+
+
+def _require_request(run: RunRecord, home: Home) -> None:
+    """Raise `ConfigurationError` for a request from which no run can be repeated."""
+    request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
+    expected: dict[str, type] = {"settings": dict, **needed}
+    wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]
+    wrong += ["asked"] if not wrong and not _ASKED.issuperset(request.get("asked", ())) else []
+    wrong += ["key_marks"] if not isinstance(request.get("key_marks", []), list) else []
+    if wrong:
+        place = f"table runs, column request, row thread_id={run.thread_id!r}"
+        raise ConfigurationError(
+            f"{home.register_name}: {place}: {wrong[0]} cannot be read.",
+            help="Delete the run with 'runs delete' and start it again.",
+        )
+
+
+def _require_same_endpoints(run: RunRecord, current: Settings, settings: Settings, home: Home) -> None:
+    for role in KEPT_ROLES:
+        model, url = settings.address_of(role)
+        _, now = current.address_of(role)
+        setting = current.url_setting(role)
+        if model == EXTRACTIVE or current.origin(setting) == DEFAULT or same_endpoint(url, now):
+            continue
+        variable = f"CITELOOM_{settings.url_setting(role).upper()}"
+        raise ConfigurationError(
+            f"{home.register_name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
+            help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
+            "to use the endpoint set now, give the command again for a new run.",
+        )

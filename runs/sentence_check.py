@@ -19,8 +19,8 @@ from ..citations.citation_styles import Citation, Rendered
 from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
-from ..drafts.evidence_sources import sources_for
 from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
+from ..drafts.written_draft import sources_for
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.extractive.passage_details import blank_details
@@ -28,7 +28,7 @@ from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
-from .editable_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
+from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
 
 # From the one that a reader has to know first.

@@ -14,9 +14,8 @@ from typing import Final
 from ...experiment import Experiment
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
-from ..markers import CitedSentence, sentences
+from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans
-from ..spans import line_start, within
 from .fabricated_citations import NEEDED
 from .findings import Finding, shown
 from .support_findings import states_only_absence

@@ -17,9 +17,8 @@ from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
-from ..markers import MARKER, marker_ids, normalise_markers, sentences
+from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
 from ..quotations import verbatim_spans
-from ..spans import SpanSet
 from .author_year_patterns import NamedSource
 from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, NamesAt, find_fabricated

@@ -19,8 +19,7 @@ from typing import Final, Literal
 from ...documents.marker_escaping import as_written
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, one_line, split_words
-from ..markers import MARKER, CitedSentence, sentences
-from ..spans import SpanSet
+from ..markers import MARKER, CitedSentence, SpanSet, sentences
 from .author_year_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
 from .unicode_folding import Folded, fold
 

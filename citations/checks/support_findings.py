@@ -13,8 +13,7 @@ from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
 from ...text.words import is_generic, is_stop, split_words, stem
-from ..markers import MARKER, CitedSentence, sentences, sentences_with_markers
-from ..spans import line_start
+from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
 

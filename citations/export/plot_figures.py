@@ -16,8 +16,8 @@ from typing import Any, Final
 from ...documents.marker_escaping import as_written
 from ...documents.safe_files import FileRefusedError, read_regular
 from ...experiment import PLOT_FILE, Experiment, Plot
+from ..markers import SpanSet
 from ..quotations import quoted_spans
-from ..spans import SpanSet
 
 MOST_BYTES: Final = 20_000_000
 _BITMAP: Final = frozenset({"md", "html", "tex", "docx"})

@@ -10,7 +10,7 @@ import pytest
 from citeloom.errors import ConfigurationError
 from citeloom.graph.shared_sessions import SectionContext, settings_of
 from citeloom.models.journaled_chat import chat_model
-from citeloom.runs.fingerprint import settings_of_run
+from citeloom.runs.run_requests import settings_record
 from citeloom.settings.config import OPENAI_BASE_URL, load_settings
 from citeloom.settings.key_trust import is_loopback, shown_address, user_configuration
 from tests.integration.commands.conftest import Citeloom
@@ -242,7 +242,7 @@ def test_a_request_to_the_local_server_cannot_send_the_key_away(
 )
 def test_what_may_be_secret_in_an_address_is_not_shown(url: str, shown: str, citeloom: Citeloom) -> None:
     assert shown_address(url) == shown
-    kept = settings_of_run(load_settings(chat_base_url=url, judge_base_url=url))
+    kept = settings_record(load_settings(chat_base_url=url, judge_base_url=url))
     assert kept["chat_base_url"] == kept["judge_base_url"] == shown
     done = citeloom("doctor", CHAT_BASE_URL=url.replace("\n", ""), WRITER_BASE_URL=url.replace("\n", ""))
     assert "SECRET" not in done.out + done.err and "SE" not in done.out.replace("***", "").partition("chat_base_url")[2]

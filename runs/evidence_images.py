@@ -1,16 +1,20 @@
-"""Images of the PDF pages that the citations of a result rest on, for its evidence report."""
+"""Images for an evidence report: the PDF pages that its citations rest on, and the figures whose caption they cite."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ..citations.export.evidence_report import ReportFigure
+from ..documents.figures import PaperFigure
 from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
 from ..plurals import counted
 from ..stores.library import Library, UnknownPaperError
+from ..tools.paper_records import find_cited_figures
 
 _WIDTH: Final = 800  # pixels
 _MOST_BYTES: Final = 16_000_000  # of all images, so that a mail server still takes the report
@@ -70,3 +74,28 @@ def _places(
             continue
         if path.suffix.lower() == ".pdf":
             yield identifier, file_of(str(path)), citation["page"], citation["quote"][:_QUOTED]
+
+
+_LARGEST_FIGURE: Final = 500_000  # of one image
+_MOST_FIGURE_BYTES: Final = 5_000_000
+
+
+def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, ReportFigure]:
+    """The figures by evidence id; images are left out beyond 500 kB each and 5 MB in all. Blocks."""
+    times = Counter(citation["evidence_id"] for citation in record["citations"])
+    evidence = {
+        citation["evidence_id"]: {**citation, "id": citation["evidence_id"]} for citation in record["citations"]
+    }
+    left = _MOST_FIGURE_BYTES
+    shown: dict[str, ReportFigure] = {}
+    for identifier, figure in find_cited_figures(library, evidence.values()).items():
+        content = library.figure_image(figure) or b""
+        if len(content) > min(_LARGEST_FIGURE, left // times[identifier]):
+            content = b""
+        left -= len(content) * times[identifier]
+        shown[identifier] = _shown(figure, content)
+    return shown
+
+
+def _shown(figure: PaperFigure, content: bytes) -> ReportFigure:
+    return ReportFigure(figure.name, content, figure.media_type, figure.description, figure.described_by)

@@ -1,0 +1,420 @@
+"""The sentences of a finished section or paper with the user's edits, and the record and files of that version.
+
+Edits are kept beside the stored text, or made in the markdown file; the stored text stays as it is. Nothing is asked of
+a model: edited sentences have the verdicts of their last check, or none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ..citations.checks.draft_checks import check_draft
+from ..citations.checks.support_findings import PairKey, support_findings
+from ..citations.citation_styles import render as render_text
+from ..citations.edited_citations import CitableEvidence
+from ..citations.export.pandoc_formats import Format
+from ..citations.export.plot_figures import figure_lines
+from ..citations.export.section_files import section_title, write_atomically
+from ..citations.html_escaping import inert
+from ..citations.markers import MARKER, CitedSentence, sentences
+from ..citations.marking import MARKS
+from ..documents import Evidence, Paper
+from ..documents.exported_text import without_comments_and_references
+from ..documents.sandbox import in_thread
+from ..drafts.finished_text import FinishedText
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
+from ..drafts.paper_record import paper_record
+from ..drafts.verdicts import relocate_verdicts, verdicts_from
+from ..drafts.written_draft import WrittenDraft, sources_for
+from ..errors import InputError
+from ..experiment import Experiment, parse_experiment
+from ..graph.session import Session
+from ..plurals import counted
+from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
+from ..section_kinds import SectionKind
+from ..stores.backends import backend_of, written_files
+from ..stores.library import Library
+from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
+from .output_files import free_file_name
+from .result_files import ResultFiles
+from .result_record import StoredRecord, provenance, stored
+
+LONGEST_EDIT: Final = 4000  # characters
+
+
+class NotEditableError(InputError):
+    """The sentences of a run cannot be edited or checked."""
+
+
+@dataclass(frozen=True)
+class EditableSection:
+    """One section: its record, its sentences in the draft with markers, and the user's edits of them by position.
+
+    `first` is the position of its first sentence in the run, `by_hand` the whole text if it was edited in its file.
+    """
+
+    kind: SectionKind
+    record: StoredRecord
+    evidence: tuple[Evidence, ...]
+    first: int
+    edits: Mapping[int, EditedSentence]
+    by_hand: str | None = None
+
+    @cached_property
+    def sentences(self) -> list[CitedSentence]:
+        """The sentences of the stored text, with markers."""
+        return sentences(self.record["with_markers"])
+
+    @property
+    def citable(self) -> CitableEvidence:
+        """What an edited sentence may cite."""
+        return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
+
+    def marked(self, position: int, words: str) -> str:
+        """The user's words for the sentence at a position of the run, with markers."""
+        return self.citable.marked(words, self.sentences[position - self.first].text)
+
+    def edited(self, edits: Mapping[int, EditedSentence]) -> tuple[str, dict[int, tuple[int, int]]]:
+        """The text with these edits, and the span in it of each edited sentence, by position."""
+        if self.by_hand is not None:
+            return self.by_hand, self._changed_by_hand(self.by_hand)
+        text = self.record["with_markers"]
+        pieces: list[str] = []
+        spans: dict[int, tuple[int, int]] = {}
+        done = length = 0
+        for position in sorted(edits):
+            old = self.sentences[position - self.first]
+            new = self.marked(position, edits[position].text)
+            pieces += [text[done : old.start], new]
+            length += old.start - done
+            spans[position] = (length, length + len(new))
+            length += len(new)
+            done = old.end
+        return "".join([*pieces, text[done:]]), spans
+
+    def _changed_by_hand(self, text: str) -> dict[int, tuple[int, int]]:
+        before = {sentence.text for sentence in self.sentences}
+        found = enumerate(sentences(text))
+        return {place: (item.start, item.end) for place, item in found if item.text not in before}
+
+    def shown(self) -> list[str]:
+        """The sentences as the reader sees them, without the marks of failed checks."""
+        sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
+        before = self.record["numbering"]
+        rendered = render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
+        return [rendered.text[sentence.start : sentence.end] for sentence in rendered.sentences]
+
+    def places(self) -> list[tuple[int, int]]:
+        """Where each sentence stands in the text of the record, which has marks."""
+        text, start = self.record["text"], 0
+        places: list[tuple[int, int]] = []
+        for words in self.shown():
+            start, end = _place(text, words, start)
+            places.append((start, end))
+            start = end
+        return places
+
+
+@dataclass(frozen=True)
+class EditableText:
+    """A finished section, or the sections of a finished paper, in the order of the text."""
+
+    run: RunRecord
+    experiment: Experiment
+    sections: tuple[EditableSection, ...]
+
+    @property
+    def edited_count(self) -> int:
+        """How many sentences the user edited."""
+        return sum(len(section.edited(section.edits)[1]) for section in self.sections)
+
+    @property
+    def edits(self) -> list[EditedSentence]:
+        """All edits, in the order of the text."""
+        return [edit for section in self.sections for _, edit in sorted(section.edits.items())]
+
+    def section_at(self, position: int) -> EditableSection:
+        """The section that has the sentence at a position; raises `NotEditableError`."""
+        total = sum(len(section.sentences) for section in self.sections)
+        if not 0 <= position < total:
+            raise NotEditableError(
+                f"position: the text has {counted(total, 'sentence')}, counted from 0, and none at {position}."
+            )
+        return next(item for item in reversed(self.sections) if item.first <= position)
+
+
+def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
+    """The text of a finished run with the user's edits.
+
+    Raises `NotEditableError` for an unfinished run, or an answer.
+    """
+    if run.section == "research":
+        raise NotEditableError(
+            f"Run {run.thread_id} is an answer; sentences of sections and papers can be edited.",
+            help="Ask again, or give feedback on it in a conversation.",
+        )
+    if run.status != "finished" or run.result is None:
+        raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
+    record = stored(run.result)
+    records = record.get("sections") or [record]
+    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(_sections(records, edits)))
+
+
+def _sections(records: Sequence[Any], edits: Sequence[EditedSentence]) -> list[EditableSection]:
+    sections: list[EditableSection] = []
+    first = 0
+    for record in records:
+        count = len(sentences(record["with_markers"]))
+        own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
+        evidence = tuple(Evidence.from_dict(item) for item in record["evidence"])
+        sections.append(EditableSection(record["section"], record, evidence, first, own))
+        first += count
+    return sections
+
+
+def _place(text: str, words: str, start: int) -> tuple[int, int]:
+    """Where `words` stand in `text` at or after `start`, with marks between them."""
+    while start < len(text) and text[start].isspace():
+        start += 1
+    at, done = start, 0
+    while done < len(words) and at < len(text):
+        mark = next((f" {mark}" for mark in MARKS.values() if text.startswith(f" {mark}", at)), "")
+        if mark and not words.startswith(mark, done):
+            at += len(mark)
+            continue
+        at, done = at + 1, done + 1
+    return start, at
+
+
+_NEVER_JUDGED: Final = Verdict("unjudged")  # without a reason: the run had no judge
+
+
+async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
+    """The record of the user's version, in its own or another CSL style; the stored one stays as it is."""
+    return await in_thread(_build_record, text, session, csl)
+
+
+def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
+    original = stored(text.run.result or {})
+    edits = text.edited_count
+    by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
+    notice = f"{original['report']['notice']} {by_hand}".strip()
+    is_paper = "sections" in original
+    options = PageOptions(
+        original["cite_style"],
+        original["csl"] if csl is None else csl,
+        strict=original["strict"],
+        quoted_only="writer" in session.extractive,
+        notice=original["report"]["notice"] if is_paper else notice,
+    )
+    pages: list[RenderedPage] = []
+    for section in text.sections:
+        before = pages[-1].shown.numbering if pages else ()
+        pages.append(
+            render_page(_finish_section(section, text, session.library), session.library, options, before=before)
+        )
+    if is_paper:
+        usage = [section.record["usage"] for section in text.sections]
+        result = paper_record(pages, usage, original["evidence"], text.experiment.paper_concept.title, notice)
+        result["sections"] = [{**section, "thread_id": text.run.thread_id} for section in result["sections"]]
+    else:
+        page = pages[0]
+        references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
+        result = page_record(page, references)
+    values = {"evidence": original["evidence"], "queries": original["report"]["searches"]}
+    kept = {name: original["report"][name] for name in ("title", "library_version")}
+    report = {**result["report"], **kept, **provenance(result, values, session.library)}
+    return stored({**result, "thread_id": text.run.thread_id, "usage": original["usage"], "report": report})
+
+
+def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
+    """The section with the edits in place, with what the checks find in it now."""
+    sources, lost = sources_for(library, section.evidence)
+    edited, spans = section.edited(section.edits)
+    verdicts = relocate_verdicts(_section_verdicts(section), sources)
+    draft = Draft(edited)
+    found = check_draft(
+        draft,
+        sources,
+        kind=section.kind,
+        experiment=text.experiment,
+        known_keys=[paper.key for paper in library.papers()],
+    )
+    searches = stored(text.run.result or {})["report"]["searches"]
+    written = WrittenDraft(
+        SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
+        draft,
+        sources,
+        verdicts,
+        evidence=section.record["evidence"],
+        queries=[item for item in searches if item["section"] == section.kind],
+    )
+    left = [*found, *support_findings(edited, verdicts)]
+    return FinishedText(written, edited, lost, left=left, unmarked=list(spans.values()))
+
+
+def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
+    """The verdicts on the sentences of the run as its record has them, and those of checked edits."""
+    waiting = list(section.record["citations"])
+    found: dict[PairKey, Verdict] = {}
+    for sentence in sentences(section.record["with_markers"]):
+        for identifier in sentence.ids:
+            if waiting and waiting[0]["evidence_id"] == identifier:
+                verdict = _verdict(cast(Mapping[str, Any], waiting.pop(0)))
+                if verdict != _NEVER_JUDGED:
+                    found[sentence.text, identifier] = verdict
+    for edit in section.edits.values():
+        found |= verdicts_from(edit.checked.get("verdicts", []))
+    return found
+
+
+def _verdict(citation: Mapping[str, Any]) -> Verdict:
+    start, end = citation["decided_by"] or (None, None)
+    spans = [DecidingSpan(span["chunk_id"], span["start"], span["end"]) for span in citation["decided_by_spans"]]
+    return Verdict(citation["verdict"], citation["reason"], start, end, spans=tuple(spans))
+
+
+_TITLE = re.compile(r"\A\s*# [^\n]*\n")
+
+
+async def export_edited(
+    file: Path,
+    run: RunRecord,
+    formats: Sequence[Format],
+    session: Session,
+    *,
+    csl: str | None = None,
+    force: bool = False,
+) -> tuple[list[Path], list[str]]:
+    """Write these formats of an edited markdown file beside it; their paths, and warnings on what was kept.
+
+    `run` is the run that wrote the file. Raises `InputError`, and `ExportError` for a format that cannot be made.
+    """
+    markdown = await in_thread(_read, file)
+    record = await edited_record(edited_by_hand(run, markdown), session, csl)
+
+    def write() -> tuple[list[Path], list[str]]:
+        files = ResultFiles.of(record, session.home, file.stem)
+        contents = {name: files.content(name) for name in formats}
+        written = written_files(session.home)
+        free = free_file_name(file.parent, file.stem, formats, written, force=force)
+        written.note(list(contents.values()))
+        paths = []
+        for name, content in contents.items():
+            path = file.parent / f"{free.stem}.{name}"
+            write_atomically(path, content)
+            paths.append(path)
+        return paths, [*free.notices(), *(str(line) for line in record["warnings"])]
+
+    return await in_thread(write)
+
+
+async def with_edited_sections(
+    record: StoredRecord, folder: Path, session: Session
+) -> tuple[StoredRecord, dict[str, Path]]:
+    """A paper with the text of its section files that were edited in `folder`, and these files by section.
+
+    Raises `InputError` for a file that cannot be read.
+    """
+    files = await in_thread(_edited_files, record, folder, written_files(session.home))
+    if not files:
+        return record, files
+    run = await in_thread(backend_of(session.home).runs().get, record["thread_id"])
+    text = editable_text(replace(run, result=dict(record)), [])
+    bodies = {kind: await in_thread(_read, path) for kind, path in files.items()}
+    sections = [
+        _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
+        for section in text.sections
+    ]
+    edited = await edited_record(replace(text, sections=tuple(sections)), session)
+    names = ", ".join(path.name for path in files.values())
+    said = f"{names} {'was' if len(files) == 1 else 'were'} edited by hand: the paper has your text."
+    return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
+
+
+def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
+    """The markdown files of the paper's sections that are not as the run wrote them, by section."""
+    found = {}
+    for section in record["sections"]:
+        path = folder / f"{section['section']}.md"
+        if path.is_file() and not written.has(path) and _run_beside(path) == record["thread_id"]:
+            found[str(section["section"])] = path
+    return found
+
+
+def _run_beside(path: Path) -> str:
+    """The run of the record beside a markdown file; empty without one."""
+    try:
+        return str(json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
+    """The text of a finished run as it stands in its edited markdown file.
+
+    Raises `NotEditableError` for a run that has no sections.
+    """
+    text = editable_text(run, [])
+    body = _body(markdown, run.result or {})
+    if len(text.sections) == 1 and "sections" not in (run.result or {}):
+        return replace(text, sections=(_by_hand(text.sections[0], body),))
+    bodies = _parts(body, [section.kind for section in text.sections])
+    return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
+
+
+def _body(markdown: str, record: Mapping[str, Any]) -> str:
+    """The text of a markdown file without its title, references, images and captions."""
+    return _TITLE.sub("", f"{_without_captions(without_comments_and_references(markdown), record)}\n")
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+
+
+def _without_captions(body: str, result: Mapping[str, Any]) -> str:
+    """The text without the images and captions that were put under it."""
+    for figure in result.get("figures", ()):
+        image, _, caption = figure_lines([figure]).partition("\n\n")
+        body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
+        if caption:  # a paragraph of its own: "shown in Figure 1." ends like the caption of a plot without one
+            body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
+    return body
+
+
+def _parts(body: str, kinds: Sequence[str]) -> dict[str, str]:
+    """The text under the heading of each section."""
+    titles = {section_title(kind): kind for kind in kinds}
+    pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
+    return {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def _by_hand(section: EditableSection, body: str) -> EditableSection:
+    """The section with this text, in which unchanged sentences have the markers that they had."""
+    known = {inert(shown): sentence.text for shown, sentence in zip(section.shown(), section.sentences, strict=True)}
+    known |= {inert(words): known[inert(shown)] for shown, words in zip(section.shown(), _marked(section), strict=True)}
+    own_words = MARKER.sub("", section.record["with_markers"])
+    lines = []
+    for line in body.strip().splitlines():
+        pieces: list[str] = []
+        done = 0
+        for sentence in sentences(line):
+            marked = known.get(sentence.text) or section.citable.marked(sentence.text, own_words)
+            pieces += [line[done : sentence.start], marked]
+            done = sentence.end
+        lines.append("".join([*pieces, line[done:]]))
+    return replace(section, by_hand="\n".join(lines))
+
+
+def _marked(section: EditableSection) -> list[str]:
+    """The sentences as they stand in the file, with the marks of failed checks."""
+    return [section.record["text"][start:end] for start, end in section.places()]
