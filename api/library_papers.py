@@ -10,14 +10,13 @@ from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
-from ..documents.pdf.drawing import MAX_BYTES
-from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.pdf.drawing import MAX_BYTES, draw_page_apart
+from ..documents.pdf.drawing import MAX_WORDS as MAX_WORDS
+from ..documents.safe_files import FileRefusedError as FileRefusedError
+from ..documents.safe_files import require_regular
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.page_images import MAX_WORDS as MAX_WORDS
-from ..ingestion.page_images import PageRefusedError as PageRefusedError
-from ..ingestion.page_images import draw_page_apart
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..tools.context_windows import Passage, merge_chunks
@@ -304,7 +303,7 @@ def _paper_pdf(session: Session, key: str) -> Path:
 async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
     """Return a page of a paper's PDF as a PNG with these words marked where they are found.
 
-    Raises `UnknownPaperError`, `MissingPdfError`, and `PageRefusedError` with the reason why it cannot be drawn.
+    Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` with the reason why it cannot be drawn.
     """
     path = await apaper_pdf(session, key)
     return await in_thread(draw_page_apart, path, number, words=words, width=width)

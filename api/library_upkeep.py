@@ -11,7 +11,7 @@ from typing import Any
 from ..documents.pdf.ocr import find_ocr, tesseract_version
 from ..errors import InputError
 from ..graph.session import Session
-from ..ingestion.doctor import Problem, examine, rebuild, repair_library
+from ..ingestion.doctor import DoctorFinding, examine, rebuild, repair_library
 from ..ingestion.home_copy import copy_home, copy_library
 from ..ingestion.ingest_events import IngestEvent
 from ..ingestion.reading import PdfReading
@@ -57,7 +57,7 @@ async def alibrary_counts(session: Session) -> dict[str, Any]:
 async def acheck_library(session: Session) -> list[dict[str, Any]]:
     """Return what is fine with a library, its papers and OCR, and what is not; changes nothing."""
 
-    def check() -> list[Problem]:
+    def check() -> list[DoctorFinding]:
         retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
         return [*examine(session.library), *retracted, _check_ocr(session.settings)]
 
@@ -124,17 +124,17 @@ async def arebuild_index(
     return {"papers_rebuilt": len(report.updated), **record}
 
 
-def _check_ocr(settings: Settings) -> Problem:
+def _check_ocr(settings: Settings) -> DoctorFinding:
     """Whether scanned pages can be read; where OCR is off, it may be missing."""
     try:
         found = find_ocr(settings.ocr_languages)
         version = tesseract_version(found.program)
     except InputError as error:
         if settings.ocr == "off":
-            return Problem("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
-        return Problem("problem", "OCR", error.message.rstrip("."), error.help)
+            return DoctorFinding("fine", "OCR", f"off, and not available ({error.message.rstrip('.')})")
+        return DoctorFinding("problem", "OCR", error.message.rstrip("."), error.help)
     state = "on" if settings.ocr == "auto" else "off unless 'ingest --ocr' or CITELOOM_OCR=auto asks for it"
-    return Problem("fine", "OCR", f"{version} with {found.languages}; {state}")
+    return DoctorFinding("fine", "OCR", f"{version} with {found.languages}; {state}")
 
 
 def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None) -> Home:

@@ -20,8 +20,8 @@ from ..ingestion.ingest_events import IngestReport as IngestReport
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
-from ..ingestion.reading import ConvertedFiles, PdfReading
-from ..ingestion.sources import ENDINGS, Sources, as_one, read_as, read_sources
+from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
+from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
 from ..models.journal.budget import bill_to
 from ..stores.backends import Uploads as Uploads
 from ..stores.backends import backend_of
@@ -102,7 +102,7 @@ def _join_with_stored(source: SourcePaper, paper: Paper, session: Session) -> So
     """An uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
     converted = ConvertedFiles(session.home.converted)
     read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
-    return None if isinstance(read, Refusal) else as_one(read[0], source)
+    return None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
 
 
 async def _update_entries(

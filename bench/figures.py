@@ -19,9 +19,9 @@ from typing import Any, Final
 from bench.papers import PDFS, ROOT, available_pdfs
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.figures import PaperFigure, find_figures
+from citeloom.documents.image_extraction import ReadFigures, read_figures
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.documents.types import Chunk
-from citeloom.ingestion.figure_subprocess import ReadFigures, read_figures
 from citeloom.ingestion.reading import read_pdf_apart
 
 LABELS: Final = ROOT / "tests" / "acceptance" / "labels" / "figures_and_tables.json"

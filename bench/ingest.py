@@ -13,10 +13,10 @@ from statistics import median
 
 from bench.measure import Row
 from bench.papers import Material
+from citeloom.ingestion.executor import local_executor
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.plan import make_plan
 from citeloom.ingestion.sources import read_sources
-from citeloom.ingestion.stages import stages_here
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
@@ -77,6 +77,6 @@ def _texts(library: Library, papers: Sequence[Path], bib: Path) -> list[str]:
         cache=None,
         rewrite_summaries=False,
         chunking=CHUNKING,
-        split=stages_here(library.embedding).split,
+        split=local_executor(library.embedding).split,
     )
     return [text for paper in plan.to_index for text in paper.missing_texts().values()]

@@ -1,7 +1,7 @@
 """Finds quotations in a text, and decides which of them repeat a passage word for word.
 
 Only how the words are set may differ: white space, emphasis, escapes, the form of quotation marks and dashes, an
-ellipsis for what was left out, and the reference numbers and keys that `shown_quote` leaves out.
+ellipsis for what was left out, and the reference numbers and keys that `format_quote` leaves out.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..documents import Paper
-from ..documents.blocks import blocks
+from ..documents.blocks import field_blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
@@ -170,7 +170,7 @@ def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=256)
 def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingStatement, ...]:
     found: list[CitingStatement] = []
-    for block in blocks(text):
+    for block in field_blocks(text):
         cited = [
             (item.start, block.text[item.start : item.end])
             for item in find_fabricated(block.text, known_keys=known_keys)

@@ -1,51 +1,107 @@
-"""Draw the section graph as a Mermaid picture, for the README.
+"""Draw the pictures of the docs from the code: the section graph (README.md) and the rooms (docs/architecture.md).
 
-python docs/draw_graph.py            print the picture
-python docs/draw_graph.py --write    put it between the markers in README.md
+python docs/draw_graph.py            print them
+python docs/draw_graph.py --write    put each between its markers
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from citeloom.graph.graphs import section_graph
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-BEGIN = "<!-- section graph -->"
-END = "<!-- /section graph -->"
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.structure import Module, load_modules  # noqa: E402
+
+# Small modules on the ground floor, which most rooms import: arrows to them would hide the others.
+_GROUND: Final = frozenset({"errors", "settings", "text"})
 
 
-def picture() -> str:
-    """The compiled graph as a fenced Mermaid block, without the colours, which are for light pages only."""
-    lines = section_graph().get_graph().draw_mermaid(with_styles=False).strip().splitlines()
+def draw_section_graph() -> str:
+    """The compiled graph as a Mermaid block, without the colours, which are for light pages only."""
+    return section_graph().get_graph().draw_mermaid(with_styles=False)
+
+
+def draw_rooms() -> str:
+    """The rooms and which imports which, as a Mermaid block; what follows from other arrows is left out."""
+    modules = load_modules(ROOT)
+    rooms = {module.path.parts[0] for module in modules if len(module.path.parts) > 1} - _GROUND
+    edges = _room_imports(modules, rooms)
+    lines = [f"    {room} --> {other}" for room in sorted(rooms) for other in sorted(_direct(edges, room))]
+    return "\n".join(["flowchart TD", *lines])
+
+
+def _room_imports(modules: list[Module], rooms: set[str]) -> dict[str, set[str]]:
+    known = frozenset(module.name for module in modules)
+    edges: defaultdict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        room = module.path.parts[0]
+        if room in rooms:
+            edges[room] |= {name.split(".")[0] for name in module.imports(known)} & rooms - {room}
+    return edges
+
+
+def _direct(edges: dict[str, set[str]], room: str) -> set[str]:
+    """The rooms that are imported and cannot be reached through another imported room."""
+    own = edges.get(room, set())
+    return {other for other in own if not any(other in _reached(edges, via) for via in own - {other})}
+
+
+def _reached(edges: dict[str, set[str]], start: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for other in edges.get(waiting.pop(), set()) - reached:
+            reached.add(other)
+            waiting.append(other)
+    return reached
+
+
+PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
+    "section graph": (ROOT / "README.md", draw_section_graph),
+    "rooms": (ROOT / "docs" / "architecture.md", draw_rooms),
+}
+
+
+def picture(name: str) -> str:
+    """A picture as a fenced Mermaid block."""
+    lines = PICTURES[name][1]().strip().splitlines()
     return "\n".join(["```mermaid", *(line.replace("\t", "    ").rstrip() for line in lines), "```"])
 
 
-def between_markers(text: str) -> str | None:
-    """What stands between the markers, or None when they are not there, once each and in order."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+def between_markers(text: str, name: str) -> str | None:
+    """What stands between the markers of a picture, or None when they are not there, once each and in order."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         return None
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
+    return text[text.index(begin) + len(begin) : text.index(end)].strip()
 
 
-def renewed(text: str) -> str:
-    """The text with the picture as it is now between the markers, which are put at its end when missing."""
-    if between_markers(text) is None:
-        return f"{text.rstrip()}\n\n{BEGIN}\n{picture()}\n{END}\n".lstrip()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    return f"{before}{BEGIN}\n{picture()}\n{END}{after}"
+def renew(text: str, name: str) -> str:
+    """The text with the picture as it is now between its markers; raises ValueError if it lacks them."""
+    if between_markers(text, name) is None:
+        raise ValueError(f"there are no lines <!-- {name} --> and <!-- /{name} -->")
+    before, rest = text.split(f"<!-- {name} -->")
+    after = rest.split(f"<!-- /{name} -->")[1]
+    return f"{before}<!-- {name} -->\n{picture(name)}\n<!-- /{name} -->{after}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Draw the section graph as a Mermaid picture.")
-    parser.add_argument("--write", action="store_true", help="put it between the markers in README.md")
-    if parser.parse_args().write:
-        text = README.read_text(encoding="utf-8") if README.exists() else ""
-        README.write_text(renewed(text), encoding="utf-8")
-    else:
-        sys.stdout.write(picture() + "\n")
+    parser = argparse.ArgumentParser(description="Draw the pictures of the docs from the code.")
+    parser.add_argument("--write", action="store_true", help="put each between its markers")
+    write = parser.parse_args().write
+    for name, (path, _) in PICTURES.items():
+        if write:
+            path.write_text(renew(path.read_text(encoding="utf-8"), name), encoding="utf-8")
+        else:
+            sys.stdout.write(picture(name) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -57,7 +58,7 @@ def field_value(raw: str, macros: Mapping[str, str]) -> str:
     return "".join(part[1:-1] if _delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
 
 
-def length_of_value(raw: str, macros: Mapping[str, str]) -> int:
+def value_length(raw: str, macros: Mapping[str, str]) -> int:
     """The length of `field_value`, which expands a macro each time it is used."""
     return sum(len(part if _delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
@@ -108,7 +109,8 @@ def _decode_simple(latex: str) -> str | None:
     Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
     """
     text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_composed, latex))
-    if _HARD.search(_ESCAPED.sub("", text)) or not _balanced(text):
+    depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
+    if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
         return None
     for source, shown in (("---", "\u2014"), ("--", "\u2013"), ("``", "\u201c"), ("''", "\u201d"), ("~", " ")):
         text = text.replace(source, shown)
@@ -118,15 +120,6 @@ def _decode_simple(latex: str) -> str | None:
 def _composed(match: re.Match[str]) -> str:
     base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
     return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for brace in re.findall(r"[{}]", text):
-        depth += 1 if brace == "{" else -1
-        if depth < 0:
-            return False
-    return depth == 0
 
 
 @lru_cache(maxsize=1)
@@ -148,7 +141,8 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     display: list[str] = []
     family: list[str] = []
     for name in _split(value, " and "):
-        if name.startswith("{") and name.endswith("}") and _matching(name) == len(name) - 1:
+        depths = list(accumulate((character == "{") - (character == "}") for character in name))
+        if name.startswith("{") and 0 not in depths[:-1] and depths[-1] == 0:
             whole = readable(name)
             display.append(whole)
             family.append(whole)
@@ -189,16 +183,6 @@ def _split(value: str, separator: str) -> Iterator[str]:
         index += 1
     if text[begin:].strip():
         yield text[begin:].strip()
-
-
-def _matching(name: str) -> int:
-    """Index of the brace that closes the first one; -1 if none does."""
-    depth = 0
-    for index, character in enumerate(name):
-        depth += (character == "{") - (character == "}")
-        if depth == 0:
-            return index
-    return -1
 
 
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
@@ -262,7 +246,12 @@ class Bibliography:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
         """The bibliography of a record."""
-        papers = {item["key"]: _paper_from(item) for item in record["papers"]}
+        papers: dict[str, Paper] = {}
+        for item in record["papers"]:
+            fields: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in item.items()
+            }
+            papers[item["key"]] = Paper(**fields)
         refused = tuple(Refusal(*item) for item in record["refused"])
         return cls(papers, record["files"], refused, tuple(record["warnings"]))
 
@@ -289,13 +278,6 @@ class Bibliography:
                     self._known.setdefault(form, []).append(paper)
         found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
-
-
-def _paper_from(record: Mapping[str, Any]) -> Paper:
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-    }
-    return Paper(**values)
 
 
 def _letters(title: str) -> str:
@@ -393,9 +375,14 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
         if isinstance(entry, model.String):
             return None
     elif isinstance(block, model.DuplicateFieldKeyBlock):
-        entry = _first_of_each(block.ignore_error_block)
+        given = block.ignore_error_block
+        if isinstance(given, model.Entry):
+            first = {item.key.lower(): item for item in reversed(given.fields)}
+            fields = [item for item in given.fields if first[item.key.lower()] is item]
+            entry = model.Entry(given.entry_type, given.key, fields, given.start_line, given.raw)
     elif isinstance(block, model.ParsingFailedBlock):
-        raise _EntryRefusedError(f"entry {_raw_key(block.raw)} cannot be read as BibTeX")
+        named = _ENTRY_KEY.search(block.raw or "")
+        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX")
     if not isinstance(entry, model.Entry):
         return None
     key = entry.key
@@ -404,22 +391,6 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
     if key in lines:
         raise _EntryRefusedError(f"duplicate key {key} (first on line {lines[key]}); the first entry is kept")
     return entry
-
-
-def _raw_key(raw: str | None) -> str:
-    match = _ENTRY_KEY.search(raw or "")
-    return match.group(1) if match else "without a key"
-
-
-def _first_of_each(block: object) -> Entry | None:
-    from bibtexparser import model
-
-    if not isinstance(block, model.Entry):
-        return None
-    kept: dict[str, model.Field] = {}
-    for item in block.fields:
-        kept.setdefault(item.key.lower(), item)
-    return model.Entry(block.entry_type, block.key, list(kept.values()), block.start_line, block.raw)
 
 
 def _with_parent(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:
@@ -449,17 +420,16 @@ def _fields(entry: Entry) -> dict[str, str]:
 
 def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
     """The paper of an entry; raises `_EntryRefusedError` if it expands too far or is nested too deeply."""
-    characters = sum(length_of_value(value, macros) for value in _fields(entry).values())
-    if characters > _MOST_CHARACTERS:
+    raw = _fields(entry)
+    if sum(value_length(value, macros) for value in raw.values()) > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
     try:
-        return _paper(entry, macros, as_written=as_written)
+        return _make_paper(entry, raw, macros, as_written=as_written)
     except RecursionError:
         raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
 
 
-def _paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
-    raw = _fields(entry)
+def _make_paper(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> Paper:
 
     def text(name: str) -> str:
         return readable(field_value(raw.get(name, ""), macros))
@@ -476,7 +446,7 @@ def _paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Pape
         family_names=families,
         year=int(year.group(1)) if year else None,
         venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
-        doi=find_doi(_link(field_value(raw.get("doi", ""), macros))) or _doi_of_link(url),
+        doi=find_doi(_link(field_value(raw.get("doi", ""), macros))) or (find_doi(url) if "doi.org/" in url else ""),
         url=url,
         abstract=text("abstract"),
         bibtex=_source(entry, raw, macros, as_written=as_written),
@@ -487,10 +457,6 @@ def _link(value: str) -> str:
     r"""A URL without LaTeX escapes and `\url{...}`."""
     inner = re.sub(r"^\\url\{(.*)\}$", r"\1", value.strip())
     return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
-
-
-def _doi_of_link(url: str) -> str:
-    return find_doi(url) if "doi.org/" in url else ""
 
 
 def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> str:

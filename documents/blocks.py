@@ -1,58 +1,154 @@
-"""Parses the block structure of markdown with markdown-it: papers, and texts of users."""
+"""Parses the block structure of markdown with markdown-it: papers, passages of them, and texts of users.
+
+All share one grammar, in which display formulas are blocks: without that rule, a line of `=` or `-` inside a formula
+would turn the line above into a heading. A passage may begin and end anywhere in a paper, so that in it a table may
+lack its header, an indented line is prose, and each item of a list is a block.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, paragraph
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from ..text.normalize import one_line
 
+Dialect = Literal["paper", "passage", "field"]
+FieldKind = Literal["paragraph", "heading", "kept"]
+_Rule = Callable[[StateBlock, int, int, bool], bool]
+
+TABLE_RULE: Final = re.compile(
+    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
+    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
+)
+LIST_ITEM: Final = re.compile(
+    r"[ \t]*(?:\\item\b|\d{1,3}[.)][ \t]|\\?\[\d{1,3}\\?\][ \t]|[-*+\u2022][ \t]|\[[^\[\]\n]{1,200}\]:)"
+)
+DEEP_HEADING: Final = re.compile(r"[ \t]{0,3}#{7,12}[ \t]+")
+_LINE_END = re.compile(r"\r\n?|\n")
 # A formula not closed within this many lines is treated as stray dollar signs.
 _MAX_MATH_LINES: Final = 200
-_ENVIRONMENT = re.compile(r"\\begin\{([a-zA-Z]+\*?)\}")
+_MAX_SETEXT = 200  # characters
+_ENVIRONMENT = re.compile(r"\\begin\{([a-zA-Z]{1,20}\*?)\}")
 _DOLLAR_END = re.compile(r"\$\$\s*+(?:\{[^{}]*+\}|\([\w:.-]++\))?\s*+[.,;:]?\s*+$")
 _NO_MATH = re.compile(r"#{1,6} |```|~~~|:::")
-_MAX_SETEXT = 200  # characters
+_SETEXT = re.compile(r"\s*(?:=+|-+)\s*")
+_UNDERLINE = re.compile(r"[ \t]*+(?:=++|-++|(?:[*_-][ \t]*+){3,}+)[ \t]*+")
+_LAYOUT_COMMAND = re.compile(
+    r"[ \t]*\\(?:(?:sub){0,2}section|chapter|(?:sub)?paragraph|title)\*?\{[^{}]{0,300}\}"
+    r"(?:\\label\{[^{}]{0,100}\})?[ \t]*$"
+    r"|[ \t]*\\(?:begin|end)\{(?:itemize|enumerate|description|quote|figure|table|center)\*?\}.{0,80}$"
+    r"|[ \t]*\\(?:centering|includegraphics|label|maketitle|newpage|clearpage|bigskip|vspace)\b.{0,200}$"
+    r"|[ \t]*:::"
+)
+_INTERRUPTING = re.compile(
+    r"[ \t]*(?:\$\$|<table|<!--|\\begin\{[a-zA-Z]{1,20}\*?\})|[ \t]{0,3}(?:#{1,6}(?:[ \t]|$)|```|~~~)"
+)
+_PASSAGE_RULES: Final = ("fence", "heading", "display_math", "comment", "html_table", "layout", "rows", "underline")
+_ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
+_LOWEST: Final = 6
+_BULLET: Final = re.compile(r"(?m)^([ \t]*)[\u2022\u2023\u25aa\u25e6\u25cf][ \t]+")
+# "1. Train. 2. Fit." on one line is a sentence with numbers, not a list.
+_INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t]")
 
 
-def markdown_tokens(text: str) -> list[Token]:
-    """Block tokens of `text`; `token.map` holds lines as ended by "\\n", "\\r\\n" or "\\r".
+@dataclass(frozen=True, slots=True)
+class MarkdownBlock:
+    """A top-level block, the whole lines `text[start:end]`; `kind` is the type of its token.
 
-    Inline content is parsed only in headings: elsewhere it is not needed and would take two thirds of the time.
+    `words` is the inline token of a heading in a paper.
     """
-    return _parser().parse(text)
+
+    kind: str
+    start: int
+    end: int
+    token: Token
+    words: Token | None
 
 
-@lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable("table").use(front_matter_plugin)
-    parser.block.ruler.before(
-        "fence", "display_math", _display_math, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
-    lheading = next(rule.fn for rule in parser.block.ruler.__rules__ if rule.name == "lheading")
+@dataclass(frozen=True, slots=True)
+class FieldBlock:
+    """A block of a user's text: a paragraph on one line, a heading at its shifted level, or anything else verbatim."""
 
-    def one_line_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        # As in pandoc, only a single short line above the rule is a heading, not a paragraph above "---".
-        if start + 1 >= end or not re.fullmatch(r"\s*(?:=+|-+)\s*", _line(state, start + 1)):
+    kind: FieldKind
+    text: str
+
+
+def parse_blocks(text: str, dialect: Dialect) -> Iterator[MarkdownBlock]:
+    """The top-level blocks of a paper or passage in order; any text is valid.
+
+    Inline content is parsed only in headings of papers: elsewhere it would take two thirds of the time.
+    """
+    lines = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+    tokens = _parser(dialect).parse(text)
+    for number, token in enumerate(tokens):
+        if token.level == 0 and token.map is not None:
+            start, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
+            words = tokens[number + 1] if token.type == "heading_open" else None
+            yield MarkdownBlock(token.type, start, end, token, words)
+
+
+@lru_cache(maxsize=3)
+def _parser(dialect: Dialect) -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"maxNesting": 40, "html": dialect != "field"}).enable("table")
+    ruler = parser.block.ruler
+    if dialect == "field":
+        # Indented lines are wrapped prose, and a line such as "[a]: b" must not vanish as a link definition.
+        ruler.at("paragraph", _without_inner(_rule(parser, "paragraph")))
+        return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)
+    ruler.before("fence", "display_math", _display_math, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    if dialect == "paper":
+        ruler.at("lheading", _one_line_heading(_rule(parser, "lheading")))
+        parser.core.ruler.at("inline", _words_of_headings)
+        return parser.use(front_matter_plugin)
+    ruler.before("paragraph", "comment", _closed_html("<!--", "-->"))
+    ruler.before("paragraph", "html_table", _closed_html("<table", "</table>"))
+    ruler.before("display_math", "layout", _line_rule("layout", lambda line: bool(_LAYOUT_COMMAND.match(line))))
+    ruler.before("paragraph", "rows", _line_rule("rows", _is_row, many=True))
+    ruler.before("paragraph", "underline", _line_rule("underline", lambda line: bool(_UNDERLINE.fullmatch(line))))
+    ruler.at("paragraph", _passage_paragraph)
+    ruler.enableOnly([*_PASSAGE_RULES, "paragraph"])
+    return parser.disable("inline")
+
+
+def _rule(parser: MarkdownIt, name: str) -> _Rule:
+    return next(rule.fn for rule in parser.block.ruler.__rules__ if rule.name == name)
+
+
+def _one_line_heading(setext: _Rule) -> _Rule:
+    """As in pandoc, only a single short line above the rule is a heading, not a paragraph above "---"."""
+
+    def heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        if start + 1 >= end or not _SETEXT.fullmatch(_line(state, start + 1)):
             return False
         above = _line(state, start)
         if len(above) > _MAX_SETEXT or above.lstrip().startswith(("|", ":::", "$", "!", "#|")):
             return False
-        return bool(lheading(state, start, end, silent))
+        return setext(state, start, end, silent)
 
-    parser.block.ruler.at("lheading", one_line_heading)
-    parser.core.ruler.at("inline", _words_of_headings)
-    return parser
+    return heading
+
+
+def _without_inner(paragraph: _Rule) -> _Rule:
+    """Skips paragraphs inside lists and quotations, whose content is not needed."""
+
+    def outer(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        before = len(state.tokens)
+        found = paragraph(state, start, end, silent)
+        if state.level:
+            del state.tokens[before:]
+        return found
+
+    return outer
 
 
 def _words_of_headings(state: StateCore) -> None:
@@ -67,40 +163,41 @@ def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
+def _add_block(state: StateBlock, kind: str, start: int, stop: int, info: str = "") -> bool:
+    state.line = stop
+    token = state.push(kind, "", 0)
+    token.map, token.block, token.info = [start, stop], True, info
+    return True
+
+
 def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """`$$ ... $$`, `\\[ ... \\]` and `\\begin{equation} ... \\end{equation}` that begin a line."""
     begin = state.bMarks[start] + state.tShift[start]
     if state.src[begin : begin + 1] not in {"$", "\\"} or state.is_code_block(start):
         return False
     first = _line(state, start)
-    last = _math_end(state, first, start, end)
-    if last is None:
-        return False
-    if silent:
-        return True
-    state.line = last + 1
-    token = state.push("display_math", "", 0)
-    token.map = [start, state.line]
-    token.block = True
-    return True
-
-
-def _math_end(state: StateBlock, first: str, start: int, end: int) -> int | None:
-    """The last line of the formula that begins on `start`; None if it is not a formula."""
     environment = _ENVIRONMENT.match(first)
+    last = _math_end(state, first, environment, start, end)
+    if last is None or silent:
+        return last is not None
+    return _add_block(state, "display_math", start, last + 1, environment[1] if environment else "")
+
+
+def _math_end(state: StateBlock, first: str, environment: re.Match[str] | None, start: int, end: int) -> int | None:
+    """The last line of the formula that begins on `start`; None if it is not a formula."""
     if environment:
-        closing = f"\\end{{{environment.group(1)}}}"
+        closing = f"\\end{{{environment[1]}}}"
+        if closing in first:
+            return start
     elif first.startswith("$$"):
         closing = "$$"
         if closing in first[2:]:
             # "$$x$$ is the ..." is a formula inside a sentence.
             return start if _DOLLAR_END.search(first) else None
-    elif first.rstrip() == "\\[":
+    elif first.rstrip() in {"\\[", "\\\\["}:
         closing = "\\]"
     else:
         return None
-    if environment and closing in first:
-        return start
     for number in range(start + 1, min(end, start + _MAX_MATH_LINES)):
         line = _line(state, number)
         if closing in line:
@@ -110,72 +207,89 @@ def _math_end(state: StateBlock, first: str, start: int, end: int) -> int | None
     return None
 
 
-BlockKind = Literal["paragraph", "heading", "kept"]
+def _closed_html(opening: str, closing: str) -> _Rule:
+    """A comment or table in HTML; without its end it is a paragraph."""
 
-_ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
-_LOWEST: Final = 6
-_BULLET: Final = re.compile(r"(?m)^([ \t]*)[\u2022\u2023\u25aa\u25e6\u25cf][ \t]+")
-# "1. Train. 2. Fit." on one line is a sentence with numbers, not a list.
-_INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t]")
+    def closed(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        if not _line(state, start).lower().startswith(opening) or closing in state.env:
+            return False
+        last = next((number for number in range(start, end) if closing in _line(state, number)), None)
+        if last is None:
+            state.env[closing] = "missing"  # searched for only once, so that the time is linear
+            return False
+        return silent or _add_block(state, "comment" if opening == "<!--" else "rows", start, last + 1)
 
-
-@dataclass(frozen=True, slots=True)
-class FieldBlock:
-    """A block of a text: a paragraph on one line, a heading at its shifted level, or anything else verbatim."""
-
-    kind: BlockKind
-    text: str
+    return closed
 
 
-def blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
-    """The blocks of a text in order, with its highest headings at level `top`."""
-    return _blocks(text, top)
+def _line_rule(kind: str, matches: Callable[[str], bool], *, many: bool = False) -> _Rule:
+    """A block of one line, or of `many` that match."""
+
+    def lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        stop = start
+        while stop < end and (many or stop == start) and matches(_line(state, stop).rstrip()):
+            stop += 1
+        return stop > start and (silent or _add_block(state, kind, start, stop))
+
+    return lines
+
+
+def _is_row(line: str) -> bool:
+    if line.startswith("|"):
+        return line.count("|") > 1
+    return (line.startswith(("+-", "+=", "+:")) or "|" in line) and TABLE_RULE.fullmatch(line) is not None
+
+
+def _passage_paragraph(state: StateBlock, start: int, end: int, _silent: bool) -> bool:
+    stop = start + 1
+    while stop < end and not _interrupts(state.src[state.bMarks[stop] : state.eMarks[stop]]):
+        stop += 1
+    return _add_block(state, "paragraph_open", start, stop)
+
+
+def _interrupts(line: str) -> bool:
+    """Whether a line ends the paragraph above it."""
+    bare = line.strip()
+    return (
+        not bare
+        or _is_row(bare)
+        or any(pattern.match(line) for pattern in (LIST_ITEM, _INTERRUPTING, DEEP_HEADING, _LAYOUT_COMMAND))
+        or _UNDERLINE.fullmatch(bare) is not None
+    )
 
 
 @lru_cache(maxsize=128)
-def _blocks(text: str, top: int) -> tuple[FieldBlock, ...]:
+def field_blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
+    """The blocks of a user's text in order, with its highest headings at level `top`.
+
+    A field of an experiment is often markdown. Paragraphs may be split into sentences; in lists, tables and code line
+    breaks are significant and kept.
+    """
     lines = _BULLET.sub(r"\1- ", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-    tokens = [token for token in _field_parser().parse("\n".join(lines)) if token.level == 0 and token.map]
-    levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
+    found = list(parse_blocks("\n".join(lines), "field"))
+    levels = [int(block.token.tag[1]) for block in found if block.kind == "heading_open"]
     down = top - min(levels, default=top)
-    return tuple(block for token in tokens for block in _made(token, lines, down) if block.text)
+    return tuple(made for block in found for made in _as_field_blocks(block.token, lines, down) if made.text)
 
 
-def _made(token: Token, lines: list[str], down: int) -> Iterator[FieldBlock]:
+def _as_field_blocks(token: Token, lines: list[str], down: int) -> Iterator[FieldBlock]:
     first, behind = token.map or (0, 0)
-    written = [line.rstrip() for line in lines[first:behind]]
-    while written and not written[-1]:
-        written.pop()
+    given = [line.rstrip() for line in lines[first:behind]]
+    while given and not given[-1]:
+        given.pop()
     if token.type == "heading_open":
-        atx = _ATX.fullmatch(written[0]) if len(written) == 1 else None
-        words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(written[:-1])
+        atx = _ATX.fullmatch(given[0]) if len(given) == 1 else None
+        words = atx["words"].strip().rstrip("#").rstrip() if atx else " ".join(given[:-1])
         yield FieldBlock("heading", f"{'#' * min(_LOWEST, int(token.tag[1]) + down)} {one_line(words)}")
     elif token.type == "table_open":
         # Markdown parses a line directly below a table as a row, but a line without a bar was not meant as one.
-        rows = next((n for n, line in enumerate(written) if "|" not in line), len(written))
-        yield FieldBlock("kept", "\n".join(written[:rows]))
-        yield FieldBlock("paragraph", one_line(" ".join(written[rows:])))
-    elif token.type != "paragraph_open" and not (len(written) == 1 and _INLINE_STEPS.match(written[0])):
-        yield FieldBlock("kept", "\n".join(written))
-    elif len(written) > 1 and all(line.lstrip().startswith("|") for line in written):
-        rule = "|" + "---|" * max(1, written[0].strip().strip("|").count("|") + 1)
-        yield FieldBlock("kept", "\n".join([written[0], rule, *written[1:]]))
+        rows = next((n for n, line in enumerate(given) if "|" not in line), len(given))
+        yield FieldBlock("kept", "\n".join(given[:rows]))
+        yield FieldBlock("paragraph", one_line(" ".join(given[rows:])))
+    elif token.type != "paragraph_open" and not (len(given) == 1 and _INLINE_STEPS.match(given[0])):
+        yield FieldBlock("kept", "\n".join(given))
+    elif len(given) > 1 and all(line.lstrip().startswith("|") for line in given):
+        rule = "|" + "---|" * max(1, given[0].strip().strip("|").count("|") + 1)
+        yield FieldBlock("kept", "\n".join([given[0], rule, *given[1:]]))
     else:
-        yield FieldBlock("paragraph", one_line(" ".join(written)))
-
-
-@lru_cache(maxsize=1)
-def _field_parser() -> MarkdownIt:
-    # Indented lines are wrapped prose, and a line such as "[a]: b" must not vanish as a link definition.
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.block.ruler.at("paragraph", _outer_paragraph)
-    return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)
-
-
-def _outer_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Paragraph rule that skips paragraphs inside lists and quotations, whose content is not needed."""
-    before = len(state.tokens)
-    found = paragraph(state, start, end, silent)
-    if state.level:
-        del state.tokens[before:]
-    return found
+        yield FieldBlock("paragraph", one_line(" ".join(given)))

@@ -77,7 +77,7 @@ def _phrases() -> Iterator[tuple[str, str]]:
 _ENGLISH: Final[Mapping[str, str]] = MappingProxyType(dict(_phrases()))
 
 
-def in_english(title: str) -> str | None:
+def translate_heading(title: str) -> str | None:
     """The English name of a standard heading in another language ("Ergebnisse": "results"); None for any other.
 
     Two joined headings ("Ergebnisse und Diskussion") are both translated. `title` has no numbering, in any case.
@@ -94,7 +94,7 @@ def in_english(title: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class SectionClass:
     """The classification of a section; `appended` is true for supplements, appendices and everything inside them."""
 
     category: Category
@@ -256,23 +256,23 @@ def plain_title(title: str) -> str:
     text = re.sub(r"\s+", " ", text.replace("&", " and ")).strip().lower()
     text = re.sub(r"^(?:section |chapter )?(?:\d+(?:\.\d+)*\.?|[ivx]{1,5}\.|[a-z]\.[\d.]*)\s+", "", text)
     text = text.strip(" .:;-\u2013\u2014")
-    return in_english(text) or text
+    return translate_heading(text) or text
 
 
-def opens_letters(title: str) -> bool:
+def is_reviewer_letter(title: str) -> bool:
     """Whether the heading begins letters to or from reviewers, which include everything that follows."""
     return bool(_LETTERS.search(plain_title(title)))
 
 
-def said_outright(title: str) -> Category | None:
+def standard_section(title: str) -> Category | None:
     """The category of a title that names a standard part of a paper, else None."""
     plain = plain_title(title)
     return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
 
 
-def place(
-    title: str, level: int, above: Sequence[Placement] = (), *, body_begun: bool = False, has_table: bool = False
-) -> Placement:
+def classify_section(
+    title: str, level: int, above: Sequence[SectionClass] = (), *, body_begun: bool = False, has_table: bool = False
+) -> SectionClass:
     """Category and searchability of a section.
 
     Args:
@@ -290,16 +290,16 @@ def place(
     in_abstract = parent is not None and parent.category is Category.ABSTRACT
     listed = _UNSEARCHABLE.search(plain) and not (has_table and _TABLES.search(plain))
     if listed or _LETTERS.search(plain) or (in_abstract and plain.startswith("supplement")):
-        return Placement(Category.OTHER, searchable=False)
+        return SectionClass(Category.OTHER, searchable=False)
     if in_abstract:
-        return Placement(Category.ABSTRACT)
+        return SectionClass(Category.ABSTRACT)
     if _APPENDED.search(plain) or (parent is not None and parent.appended):
-        return Placement(Category.OTHER, appended=True)
-    return Placement(_category(plain, level, parent, body_begun))
+        return SectionClass(Category.OTHER, appended=True)
+    return SectionClass(_category(plain, level, parent, body_begun))
 
 
-def _category(plain: str, level: int, parent: Placement | None, body_begun: bool) -> Category:
-    strong = said_outright(plain)
+def _category(plain: str, level: int, parent: SectionClass | None, body_begun: bool) -> Category:
+    strong = standard_section(plain)
     if plain in {"summary", "overview"}:
         strong = Category.CONCLUSION if body_begun else Category.ABSTRACT
     if parent is None or parent.category not in _INHERITING:
@@ -315,7 +315,7 @@ def _category(plain: str, level: int, parent: Placement | None, body_begun: bool
     return parent.category
 
 
-def _category_by_keyword(plain: str, parent: Placement | None) -> Category:
+def _category_by_keyword(plain: str, parent: SectionClass | None) -> Category:
     if len(plain.split()) <= _WEAK_WORDS and " of " not in plain:
         for category, pattern in _WEAK:
             if pattern.search(plain):

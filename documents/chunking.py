@@ -112,7 +112,7 @@ def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: in
 def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Iterator[list[_Part]]:
     """Runs of adjacent blocks of a section, separated by hidden content, which is in no chunk."""
     run: list[Block] = []
-    for block in paper.blocks_of(section):
+    for block in paper.section_blocks(section):
         # Rules and link definitions between blocks are not part of the paper's text either.
         separated = run and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
         if run and (separated or block.kind == "hidden"):

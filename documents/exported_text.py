@@ -84,10 +84,10 @@ def _converted(file: Path) -> ExportedText:
             file = Path(folder) / "text.tex"
             file.write_text(linked, "utf-8")
         markdown = pandoc([*options, str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
-    return with_keys(markdown)
+    return restore_keys(markdown)
 
 
-def with_keys(markdown: str) -> ExportedText:
+def restore_keys(markdown: str) -> ExportedText:
     """The text of markdown that pandoc wrote, with `[@key]` in place of links to references."""
     text = without_frame(_FENCED_DIV.sub("", markdown))
     labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))

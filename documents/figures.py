@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from .blocks import TABLE_RULE
 from .markdown import ParsedPaper
 from .paragraph_kinds import caption_kind, caption_label
 from .passages import Part, parts_of
-from .plain_text import RULE, plain_text
+from .plain_text import plain_text
 from .types import Chunk
 
 FigureKind = Literal["figure", "table"]
@@ -81,7 +82,7 @@ class PaperFigure:
         ends = (*caption, *(self.body or ()))
         return (min(ends), max(ends)) if ends else None
 
-    def described_as(self, other: PaperFigure) -> PaperFigure:
+    def with_description(self, other: PaperFigure) -> PaperFigure:
         """The figure with the description of another one that has the same image."""
         return replace(
             self,
@@ -97,7 +98,7 @@ class PaperFigure:
         held = [chunk.index for chunk in chunks if chunk.start < end and start < chunk.end]
         return replace(self, table_chunks=(min(held), max(held)) if held else None)
 
-    def leading_to(self, chunks: Sequence[Chunk]) -> PaperFigure:
+    def with_described_chunk(self, chunks: Sequence[Chunk]) -> PaperFigure:
         """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
         span = self.span
         if span is not None:
@@ -105,15 +106,19 @@ class PaperFigure:
             held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
             most, index = max(held, default=(0, 0))
             return replace(self, described_chunk=-index if most > 0 else None)
-        on_page = (chunk.index for chunk in chunks if self.page is not None and _is_on(chunk, self.page))
+        on_page = (
+            chunk.index
+            for chunk in chunks
+            if self.page and chunk.page and chunk.page <= self.page <= (chunk.page_at(len(chunk.text)) or 0)
+        )
         return replace(self, described_chunk=next(on_page, None))
 
 
-def redescribed(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
+def carry_descriptions(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
     """The figures with the descriptions of those in `by` that have their number and image."""
     known = {(figure.number, figure.image_hash): figure for figure in by}
     return tuple(
-        figure.described_as(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
+        figure.with_description(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
         for figure in figures
     )
 
@@ -136,11 +141,6 @@ def image_type(content: bytes) -> str:
 def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
     """Figures as plain data."""
     return [asdict(figure) for figure in figures]
-
-
-def _is_on(chunk: Chunk, page: int) -> bool:
-    last = chunk.page_at(len(chunk.text))
-    return chunk.page is not None and last is not None and chunk.page <= page <= last
 
 
 MAX_FIGURES: Final = 300  # per paper
@@ -187,7 +187,12 @@ class _Item:
 
 def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     """The figures and tables of a paper in reading order, also of sections that are not searched."""
-    items = _with_continued_tables(paper, list(_items(paper)))
+    items: list[_Item] = []
+    for item in _items(paper):
+        if items and items[-1].what == item.what == "table" and _continues(paper, items[-1], item):
+            items[-1] = replace(items[-1], end=item.end)
+        else:
+            items.append(item)
     captions = _captions_of_tables(items, titles=not paper.page_starts)
     captions |= _captions_of_images(items, set(captions.values()))
     claimed = set(captions.values())
@@ -199,7 +204,8 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
             own = items[captions[index]] if index in captions else None
             caption = (own.start, own.end) if own else item.caption
             if item.what == "table" and (caption or not paper.page_starts or _is_plain_table(paper.text, items, index)):
-                found.append(_figure(paper, "table", caption, body=_body(items, index)))
+                body = item.start, items[_after_rows(items, index) - 1].end
+                found.append(_figure(paper, "table", caption, body=body))
             elif item.what == "image" and caption:
                 found.append(_figure(paper, own.kind if own else item.kind, caption, address=item.address))
     found.sort(key=lambda each: each.figure.span or (0, 0))
@@ -208,19 +214,8 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     ]
 
 
-def _with_continued_tables(paper: ParsedPaper, items: Sequence[_Item]) -> list[_Item]:
-    """A table of a PDF that goes on at the top of the next page, with as many columns, as one."""
-    joined: list[_Item] = []
-    for item in items:
-        last = joined[-1] if joined else None
-        if last and last.what == item.what == "table" and _continues(paper, last, item):
-            joined[-1] = replace(last, end=item.end)
-        else:
-            joined.append(item)
-    return joined
-
-
 def _continues(paper: ParsedPaper, table: _Item, other: _Item) -> bool:
+    """Whether a table of a PDF goes on at the top of the next page, with as many columns."""
     pages = paper.page_at(max(table.start, table.end - 1)), paper.page_at(other.start)
     columns = [paper.text[item.start : item.end].split("\n", 1)[0].count("|") for item in (table, other)]
     return pages[0] is not None and pages[1] == pages[0] + 1 and columns[0] == columns[1]
@@ -232,12 +227,12 @@ def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
     table, after = items[index], items[index + 1] if index + 1 < len(items) else None
     if after and after.what == "caption" and after.kind == "figure":
         return False
-    rows = [row for row in text[table.start : table.end].split("\n") if not RULE.fullmatch(row)]
+    rows = [row for row in text[table.start : table.end].split("\n") if not TABLE_RULE.fullmatch(row)]
     cells = [cell for row in rows for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
     return len(rows) >= _LEAST_ROWS and sum(bool(cell.strip()) for cell in cells) >= _FULL * len(cells)
 
 
-def label_of(caption: str) -> str:
+def read_label(caption: str) -> str:
     """ "Figure 2" of a caption, without marks; empty if it has no label."""
     label = plain_text(caption[: caption_label(caption)]).strip(_LABEL_EDGES)
     return " ".join(label.split()) if any(map(str.isalnum, label)) else ""
@@ -250,7 +245,7 @@ def _figure(
     written = paper.text[start:end] if caption else ""
     place = start if start is not None else body[0] if body else 0
     shown = " ".join(plain_text(written).split()).removeprefix("Table: ").lstrip(": ")
-    label = "" if written.startswith("Table:") else label_of(written)
+    label = "" if written.startswith("Table:") else read_label(written)
     figure = PaperFigure(0, kind, label, shown[:_MAX_CAPTION], paper.page_at(place), start, end, body)
     return FoundFigure(figure, address)
 
@@ -333,7 +328,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         target = _TARGET.match(text, part.end)
         caption = (part.start, part.end) if raw.strip() else None
         return _Item(
-            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(label_of(raw))
+            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(read_label(raw))
         )
     if raw.startswith(("![", "[![")):
         embedded = _EMBEDDED.search(raw)
@@ -343,7 +338,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
         caption = (part.start + opening, part.start + opening + len(alt)) if _says(alt) else None
-        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(label_of(alt)))
+        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
         return None
@@ -352,7 +347,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         return None
     words = inner.group(1) if inner else ""
     caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _says(words) else None
-    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(label_of(words)))
+    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
 
 
 def _kind(caption: str) -> FigureKind:
@@ -395,10 +390,6 @@ def _after_rows(items: Sequence[_Item], index: int) -> int:
     while index + 1 < len(items) and items[index + 1].what == "flat":
         index += 1
     return index + 1
-
-
-def _body(items: Sequence[_Item], index: int) -> Span:
-    return items[index].start, items[_after_rows(items, index) - 1].end
 
 
 def _captions_of_images(items: Sequence[_Item], claimed: set[int]) -> dict[int, int]:

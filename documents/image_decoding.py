@@ -1,7 +1,7 @@
 """Decodes untrusted images within limits and encodes them as PNG or JPEG.
 
 Nothing is passed through: what is stored holds pixels only, no metadata, scripts or second file behind the first.
-To be called only in a supervised process, since decoders have had faults.
+To be called only in a sandbox, since decoders have had faults.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import io
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from .safe_files import FileRefusedError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -24,10 +26,6 @@ _FORMATS: Final = ("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP")
 _VECTOR: Final = (b"<svg", b"<?xml", b"\x01\x00\x00\x00", b"\xd7\xcd\xc6\x9a", b"%!PS", b"\xc5\xd0\xd3\xc6")
 
 
-class ImageRefusedError(Exception):
-    """An image that is not stored; the message is the reason in one line."""
-
-
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
     """A PNG or JPEG as stored."""
@@ -38,36 +36,36 @@ class EncodedImage:
     height: int
 
 
-def decoded(data: bytes) -> EncodedImage:
-    """Decode a raster image and encode it again; raises `ImageRefusedError`."""
+def decode_image(data: bytes) -> EncodedImage:
+    """Decode a raster image and encode it again; raises `FileRefusedError`."""
     from PIL import Image, UnidentifiedImageError
 
     if not data:
-        raise ImageRefusedError("is empty")
+        raise FileRefusedError("is empty")
     if len(data) > MAX_BYTES:
-        raise ImageRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
+        raise FileRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
     if data.lstrip()[:5].lower().startswith(_VECTOR) or data.startswith(_VECTOR):
-        raise ImageRefusedError("is a drawing in a format that is not read (SVG, EMF, WMF or EPS)")
+        raise FileRefusedError("is a drawing in a format that is not read (SVG, EMF, WMF or EPS)")
     Image.MAX_IMAGE_PIXELS = _MAX_PIXELS
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what is too large is refused below
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             if image.width * image.height > _MAX_PIXELS:
-                raise ImageRefusedError(f"has {image.width} x {image.height} pixels, which is too large")
+                raise FileRefusedError(f"has {image.width} x {image.height} pixels, which is too large")
             if max(image.size) > _LONGEST_SIDE:
                 image.draft("RGB", (_LONGEST_SIDE, _LONGEST_SIDE))  # a JPEG is decoded smaller
-            return encoded(_plain(image))
+            return encode_image(_plain(image))
     except UnidentifiedImageError as error:
-        raise ImageRefusedError("is not an image that can be read") from error
+        raise FileRefusedError("is not an image that can be read") from error
     except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
-        raise ImageRefusedError(f"is damaged or too large ({reason})") from error
+        raise FileRefusedError(f"is damaged or too large ({reason})") from error
 
 
-def encoded(image: Image) -> EncodedImage:
-    """Encode an image, smaller if it is large; raises `ImageRefusedError` for one that is tiny."""
+def encode_image(image: Image) -> EncodedImage:
+    """Encode an image, smaller if it is large; raises `FileRefusedError` for one that is tiny."""
     if min(image.size) < _SMALLEST:
-        raise ImageRefusedError(f"has only {image.width} x {image.height} pixels")
+        raise FileRefusedError(f"has only {image.width} x {image.height} pixels")
     if max(image.size) > _LONGEST_SIDE:
         image.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
     png = io.BytesIO()

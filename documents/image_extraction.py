@@ -1,42 +1,39 @@
 """Reads the images of a paper's figures: draws them from a PDF, or takes them from an archive, a folder or the text.
 
-`python -m citeloom.documents.image_extraction FILE JOB` prints a JSON object by number of the figure, and exits with 0:
-either an image in base64 with its type and size, or `{"refused": reason}`. A damaged image can hang or crash its
-decoder, so nothing else runs in that process (`ingestion/figure_subprocess.py` starts and monitors it). Nothing is
-fetched from the network, and nothing is read from outside of the paper's folder.
+A damaged image can hang or crash its decoder, so they are read in a sandbox. Nothing is fetched from the network, and
+nothing is read from outside of the paper's folder.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 import re
-import sys
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
 
-from .figures import IMAGE_ENDINGS, FigureKind
-from .image_decoding import MAX_BYTES, EncodedImage, ImageRefusedError, decoded
-from .pdf.drawing import drawn_figures, drawn_page
+from .figures import IMAGE_ENDINGS, FigureKind, FoundFigure, PaperFigure, image_hash, image_type
+from .image_decoding import MAX_BYTES, EncodedImage, decode_image
+from .pdf.drawing import draw_figures, draw_first_page
 from .safe_files import FileRefusedError, read_regular
-from .sandbox import bound_memory
+from .sandbox import CallLimits, SandboxError, sandboxed
 
+SECONDS: Final = 90.0
+_MEMORY: Final = 3 << 30  # bytes of address space
 _MAX_PDF: Final = 500_000_000  # bytes
 _MAX_TOTAL: Final = 100 << 20  # bytes of all images of a paper
-_MEMORY: Final = 3 << 30  # bytes of address space
 _ARCHIVES: Final = frozenset({".docx", ".epub"})
 _REMOTE = re.compile(r"(?!data:)[A-Za-z][A-Za-z0-9+.-]*:|//", re.IGNORECASE)
 _DATA = re.compile(r"data:image/[\w.+-]{1,40};base64,", re.IGNORECASE)
 _GRAPHICS_PATH = re.compile(rb"\\graphicspath\s{0,9}\{((?:\s{0,9}\{[^{}]{0,300}\}){1,20})")
-# A LaTeX or JATS file names an image without its ending.
+_ON_NETWORK: Final = "is on the network, from where nothing is fetched"
 
-Found = Iterator[tuple[int, EncodedImage | ImageRefusedError]]
+FoundImages = Iterator[tuple[int, EncodedImage | FileRefusedError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +47,84 @@ class WantedFigure:
     address: str
 
 
-def is_remote(address: str) -> bool:
-    """Whether an address leads to the network."""
+@dataclass(frozen=True, slots=True)
+class ReadFigures:
+    """The figures of a paper with what is known of their images, and the images by hash."""
+
+    figures: tuple[PaperFigure, ...] = ()
+    images: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def read_figures(
+    file: Path | None, text: str, found: Sequence[FoundFigure], *, seconds: float = SECONDS
+) -> ReadFigures:
+    """The figures found in a paper's `text` with their images, read from its file if there is one.
+
+    Figures without an image say why. Never raises for what a file holds.
+    """
+    wanted = [
+        WantedFigure(
+            number=each.figure.number,
+            kind=each.figure.kind,
+            page=each.figure.page,
+            words=text[each.figure.start : each.figure.end] if each.figure.start is not None else "",
+            address=each.address,
+        )
+        for each in found
+        if file and _may_have_image(file, each)
+    ]
+    answers = _read_apart(file, wanted, seconds) if file and wanted else {}
+    images: dict[str, bytes] = {}
+    figures: list[PaperFigure] = []
+    for each in found:
+        answer = answers.get(str(each.figure.number), {})
+        content = answer.get("content")
+        kind = image_type(content) if isinstance(content, bytes) else ""
+        if not isinstance(content, bytes) or not kind:  # there is none, or it is not of a type that is stored
+            remote = _ON_NETWORK if each.address and _is_remote(each.address) else ""
+            figures.append(replace(each.figure, no_image=str(answer.get("refused") or remote)))
+            continue
+        images[image_hash(content)] = content
+        width, height = int(answer["width"]), int(answer["height"])
+        figures.append(
+            replace(each.figure, image_hash=image_hash(content), media_type=kind, width=width, height=height)
+        )
+    return ReadFigures(tuple(figures), images)
+
+
+def _may_have_image(file: Path, found: FoundFigure) -> bool:
+    if file.suffix.lower() == ".pdf":
+        return found.figure.start is not None
+    return bool(found.address) and not _is_remote(found.address)
+
+
+def _is_remote(address: str) -> bool:
     return _REMOTE.match(address) is not None
 
 
-def main() -> None:
-    """Print the images of the figures in the job."""
-    bound_memory(_MEMORY)
-    # Messages of libraries must not mix with the output.
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    path, job = Path(sys.argv[1]), Path(sys.argv[2])
-    wanted = [WantedFigure(**item) for item in json.loads(job.read_bytes())]
-    with os.fdopen(answer, "w", encoding="utf-8") as out:
-        json.dump(_records(path, wanted), out)
+def _read_apart(file: Path, wanted: Sequence[WantedFigure], seconds: float) -> dict[str, dict[str, Any]]:
+    try:
+        return dict(sandboxed(image_records, CallLimits(seconds, _MEMORY), file.resolve(), list(wanted)))
+    except SandboxError as error:
+        return {str(each.number): {"refused": f"was not read: the image reader {error}"} for each in wanted}
 
 
-def _records(path: Path, wanted: Sequence[WantedFigure]) -> dict[int, dict[str, Any]]:
-    records: dict[int, dict[str, Any]] = {}
+def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The image of each figure by its number, or why it is `refused`. To be called in a sandbox."""
+    records: dict[str, dict[str, Any]] = {}
     total = 0
-    for number, found in read_images(path, wanted):
-        if isinstance(found, ImageRefusedError) or total + len(found.content) > _MAX_TOTAL:
-            over = f"the images of the paper take more than {_MAX_TOTAL >> 20} MB"
-            records[number] = {"refused": str(found) if isinstance(found, ImageRefusedError) else over}
-            continue
-        total += len(found.content)
-        content = base64.b64encode(found.content).decode("ascii")
-        records[number] = {
-            "content": content,
-            "media_type": found.media_type,
-            "width": found.width,
-            "height": found.height,
-        }
+    for number, found in read_images(Path(path), [WantedFigure(**each) for each in wanted]):
+        if isinstance(found, FileRefusedError):
+            records[str(number)] = {"refused": str(found)}
+        elif total + len(found.content) > _MAX_TOTAL:
+            records[str(number)] = {"refused": f"the images of the paper take more than {_MAX_TOTAL >> 20} MB"}
+        else:
+            total += len(found.content)
+            records[str(number)] = asdict(found)
     return records
 
 
-def read_images(path: Path, wanted: Sequence[WantedFigure]) -> Found:
+def read_images(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
     """The image of each figure, or why it has none."""
     if path.suffix.lower() == ".pdf":
         yield from _from_pdf(path, wanted)
@@ -94,37 +132,37 @@ def read_images(path: Path, wanted: Sequence[WantedFigure]) -> Found:
     for figure in wanted:
         try:
             name, data = _data(path, figure.address)
-            image = drawn_page(data) if name.endswith(".pdf") or data.startswith(b"%PDF-") else decoded(data)
-        except ImageRefusedError as error:
+            image = draw_first_page(data) if name.endswith(".pdf") or data.startswith(b"%PDF-") else decode_image(data)
+        except FileRefusedError as error:
             yield figure.number, error
         except (OSError, ValueError, MemoryError, NotImplementedError, zipfile.BadZipFile) as error:
-            yield figure.number, ImageRefusedError(f"cannot be read ({type(error).__name__})")
+            yield figure.number, FileRefusedError(f"cannot be read ({type(error).__name__})")
         else:
             yield figure.number, image
 
 
-def _from_pdf(path: Path, wanted: Sequence[WantedFigure]) -> Found:
+def _from_pdf(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
     pages: dict[int, list[tuple[int, FigureKind, str]]] = {}
     for figure in wanted:
         pages.setdefault(figure.page or 0, []).append((figure.number, figure.kind, figure.words))
     try:
-        yield from drawn_figures(read_regular(path, _MAX_PDF), pages)
-    except (ImageRefusedError, FileRefusedError, OSError, MemoryError) as error:
-        yield from ((figure.number, ImageRefusedError(str(error) or "cannot be read")) for figure in wanted)
+        yield from draw_figures(read_regular(path, _MAX_PDF), pages)
+    except (FileRefusedError, OSError, MemoryError) as error:
+        yield from ((figure.number, FileRefusedError(str(error) or "cannot be read")) for figure in wanted)
 
 
 def _data(path: Path, address: str) -> tuple[str, bytes]:
-    """The bytes behind an address, and the name they have there; raises `ImageRefusedError`."""
+    """The bytes behind an address, and the name they have there; raises `FileRefusedError`."""
     if head := _DATA.match(address):
         try:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)
         except binascii.Error as error:
-            raise ImageRefusedError("is written in the text, but damaged") from error
-    if is_remote(address):
-        raise ImageRefusedError("is on the network, from where nothing is fetched")
+            raise FileRefusedError("is written in the text, but damaged") from error
+    if _is_remote(address):
+        raise FileRefusedError(_ON_NETWORK)
     address = unquote(re.split(r"[?#]", address)[0])
     if not address or "\0" in address:
-        raise ImageRefusedError("has no address")
+        raise FileRefusedError("has no address")
     return _from_archive(path, address) if path.suffix.lower() in _ARCHIVES else _from_folder(path, address)
 
 
@@ -133,9 +171,9 @@ def _from_archive(path: Path, address: str) -> tuple[str, bytes]:
         wanted = f"/{address.lstrip('/')}"
         item = next((item for item in archive.infolist() if f"/{item.filename}".endswith(wanted)), None)
         if item is None:
-            raise ImageRefusedError(f"is not in the file ({address[:100]})")
+            raise FileRefusedError(f"is not in the file ({address[:100]})")
         if item.file_size > MAX_BYTES:
-            raise ImageRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
+            raise FileRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
         with archive.open(item) as member:
             return item.filename.lower(), member.read(MAX_BYTES + 1)
 
@@ -143,15 +181,15 @@ def _from_archive(path: Path, address: str) -> tuple[str, bytes]:
 def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
     folder = path.parent.resolve()
     if PurePosixPath(address).is_absolute() or Path(address).is_absolute():
-        raise ImageRefusedError("is named by an absolute path; only files in the paper's folder are read")
+        raise FileRefusedError("is named by an absolute path; only files in the paper's folder are read")
     for place in ("", *_graphics_paths(path)):
         for ending in ("", *IMAGE_ENDINGS):
             file = Path(os.path.normpath(folder / place / f"{address}{ending}"))
             if not file.is_relative_to(folder) or not file.resolve().is_relative_to(folder):
-                raise ImageRefusedError("leads out of the paper's folder")
+                raise FileRefusedError("leads out of the paper's folder")
             if file.is_file():
-                return file.name.lower(), _read(file.resolve())
-    raise ImageRefusedError(f"is not in the paper's folder ({address[:100]})")
+                return file.name.lower(), read_regular(file.resolve(), MAX_BYTES)
+    raise FileRefusedError(f"is not in the paper's folder ({address[:100]})")
 
 
 def _graphics_paths(path: Path) -> list[str]:
@@ -160,14 +198,3 @@ def _graphics_paths(path: Path) -> list[str]:
         return []
     found = _GRAPHICS_PATH.search(read_regular(path, MAX_BYTES))
     return [part.decode("utf-8", "replace").strip() for part in re.findall(rb"\{([^{}]*)\}", found[1])] if found else []
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return read_regular(file, MAX_BYTES)
-    except FileRefusedError as error:
-        raise ImageRefusedError(str(error)) from error
-
-
-if __name__ == "__main__":
-    main()

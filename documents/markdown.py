@@ -15,10 +15,10 @@ from typing import Literal
 
 from markdown_it.token import Token
 
-from .blocks import markdown_tokens
-from .categories import Placement, opens_letters, place, said_outright
+from .blocks import parse_blocks
+from .categories import SectionClass, classify_section, is_reviewer_letter, standard_section
 from .front_matter import FrontMatter, read_front_matter
-from .paragraph_kinds import is_furniture
+from .paragraph_kinds import is_boilerplate
 from .types import Category, Section
 
 BlockKind = Literal["prose", "list", "table", "code", "math", "html", "hidden"]
@@ -35,7 +35,6 @@ _KINDS: dict[str, BlockKind] = {
     "display_math": "math",
     "html_block": "html",
 }
-_LINE_END = re.compile(r"\r\n?|\n")
 _COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 _ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[^{}]*\}\s*$")
 # Code hidden in the published paper: Quarto and R Markdown cells with echo or include off.
@@ -90,7 +89,7 @@ class ParsedPaper:
         """The page, from 1, of the character at `offset`; None without pages."""
         return bisect_right(self.page_starts, offset) or None
 
-    def blocks_of(self, section: Section) -> list[Block]:
+    def section_blocks(self, section: Section) -> list[Block]:
         """The blocks under a heading, up to the next heading of any level."""
         first = bisect_left(self.blocks, section.index, key=lambda block: block.section)
         stop = bisect_right(self.blocks, section.index, first, key=lambda block: block.section)
@@ -108,7 +107,7 @@ class ParsedPaper:
             self.text[block.start : block.end].strip()
             for section in self.sections
             if section.searchable and section.category is Category.ABSTRACT
-            for block in self.blocks_of(section)
+            for block in self.section_blocks(section)
             if block.kind == "prose"
         )
         taken: list[str] = []
@@ -116,7 +115,7 @@ class ParsedPaper:
         for part in parts:
             if words > _ABSTRACT_WORDS:
                 break
-            if not part.startswith("![") and not is_furniture(part):
+            if not part.startswith("![") and not is_boilerplate(part):
                 taken.append(part)
                 words += len(part.split())
         return "\n\n".join(taken)
@@ -134,38 +133,30 @@ class Heading:
 
 def parse_markdown(text: str) -> ParsedPaper:
     """Parse the structure of a paper; any text is valid, and one without headings is a single section."""
-    tokens = markdown_tokens(text)
-    lines = _line_starts(text)
     front = FrontMatter()
     headings: list[Heading] = []
     loose: list[Span] = []
     hide_all = bool(_HIDE_ALL.search(text))
-    for number, token in enumerate(tokens):
-        if token.level != 0 or token.map is None:
-            continue
-        start, end = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
-        if token.type == "front_matter":
-            front = read_front_matter(token.content)
+    for block in parse_blocks(text, "paper"):
+        if block.kind == "front_matter":
+            front = read_front_matter(block.token.content)
             hide_all = hide_all or front.hides_code
-        elif token.type == "heading_open":
-            headings.append(Heading(_plain(tokens[number + 1]), int(token.tag[1]), start, end))
-        elif token.type in _KINDS:
-            left, right = _trimmed(text, start, end)
+        elif block.words is not None:
+            level = int(block.token.tag[1])
+            headings.append(Heading(_plain(block.words), level, block.start, block.end))
+        elif block.kind in _KINDS:
+            right = block.start + len(text[block.start : block.end].rstrip())
+            left = right - len(text[block.start : right].lstrip())
             if right > left:
-                loose.append((_kind(token.type, token.info, text[left:right], hide_all), left, right))
-    if len(headings) <= 1:
-        headings, loose = _with_plain_headings(text, headings, loose)
+                loose.append((_kind(block.kind, block.token.info, text[left:right], hide_all), left, right))
+    if len(headings) <= 1:  # the paper marks at most its title as a heading
+        prose = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
+        unmarked = dict(find_unmarked_headings(prose))
+        found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in unmarked.items()]
+        headings = sorted([*headings, *found], key=lambda heading: heading.line_start)
+        loose = [block for index, block in enumerate(loose) if index not in unmarked]
     title, has_title_heading = _title(text, front, headings, loose)
     return assemble(text, title, front, headings, loose, has_title_heading=has_title_heading)
-
-
-def _with_plain_headings(text: str, headings: list[Heading], loose: list[Span]) -> tuple[list[Heading], list[Span]]:
-    """Headings and blocks of a paper that marks at most its title as a heading."""
-    blocks = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
-    plain = dict(headings_among(blocks))
-    found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in plain.items()]
-    whole = sorted([*headings, *found], key=lambda heading: heading.line_start)
-    return whole, [block for index, block in enumerate(loose) if index not in plain]
 
 
 def assemble(
@@ -180,17 +171,6 @@ def assemble(
     """Assemble a paper from its headings and blocks; `has_title_heading` means that the first heading is the title."""
     sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
     return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
-
-
-def _line_starts(text: str) -> list[int]:
-    """The offset of each line, followed by the length of the text."""
-    return [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without surrounding whitespace."""
-    end = start + len(text[start:end].rstrip())
-    return end - len(text[start:end].lstrip()), end
 
 
 def _plain(inline: Token) -> str:
@@ -219,7 +199,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
     first = headings[0]
     opens = not any(start < first.line_start for kind, start, _ in loose if kind != "hidden")
     # "Evaluation of Looms in Practice" is a title, "Evaluation" a section.
-    is_part = said_outright(first.title) is not None and len(first.title.split()) <= _PART_WORDS
+    is_part = standard_section(first.title) is not None and len(first.title.split()) <= _PART_WORDS
     is_title = first.level == 1 and opens and bool(first.title) and not is_part
     if front.title and not (is_title and _FILE_NAME.fullmatch(front.title) and " " in first.title):
         return front.title, is_title and first.title.casefold() == front.title.casefold()
@@ -238,7 +218,7 @@ def _sections(
         lead_start = min((start for _, start, _ in loose), default=0)
         headings = [Heading(title, 1, lead_start, lead_start), *headings]
         has_title_heading = True
-    above: list[tuple[Heading, Placement]] = []
+    above: list[tuple[Heading, SectionClass]] = []
     in_letters = body_begun = False
     for index, heading in enumerate(headings):
         end = headings[index + 1].line_start if index + 1 < len(headings) else len(text)
@@ -248,17 +228,17 @@ def _sections(
             continue
         while above and above[-1][0].level >= heading.level:
             above.pop()
-        in_letters = in_letters or opens_letters(heading.title)
+        in_letters = in_letters or is_reviewer_letter(heading.title)
         has_table = any(kind == "table" for kind, *_ in _between(loose, heading.body_start, end))
         over = [kept for _, kept in above]
-        placement = place(heading.title, heading.level, over, body_begun=body_begun, has_table=has_table)
+        placement = classify_section(heading.title, heading.level, over, body_begun=body_begun, has_table=has_table)
         hidden = in_letters or _is_no_prose(text, heading.body_start, end, loose, placement.appended)
         if hidden:
-            placement = Placement(Category.OTHER, searchable=False)
+            placement = SectionClass(Category.OTHER, searchable=False)
         parent = above[-1][0].title if above else ""
         body_begun = body_begun or placement.category in _BODY
         # A code-only section is hidden itself, but not the prose in its subsections.
-        above.append((heading, placement if not hidden or in_letters else Placement(Category.OTHER)))
+        above.append((heading, placement if not hidden or in_letters else SectionClass(Category.OTHER)))
         yield Section(
             index,
             heading.title,
@@ -333,7 +313,7 @@ def plain_heading(line: str) -> PlainHeading | None:
         return None
     number = _NUMBERED.match(title) or _ROMAN.match(title)
     rest = title[number.end() :] if number else title
-    sure = number is not None or names_part(rest)
+    sure = number is not None or is_standard_heading(rest)
     level = min(_DEEPEST, 2 + number.group(1).count(".")) if number else 2
     if bold:
         return PlainHeading(title, level, sure)
@@ -343,14 +323,14 @@ def plain_heading(line: str) -> PlainHeading | None:
     return PlainHeading(title, level, sure)
 
 
-def names_part(title: str) -> bool:
+def is_standard_heading(title: str) -> bool:
     """Whether it is the title of a usual part of a paper, reference lists among them."""
-    if said_outright(title) is not None:
+    if standard_section(title) is not None:
         return True
-    return place(title, 1) == Placement(Category.OTHER, searchable=False)
+    return classify_section(title, 1) == SectionClass(Category.OTHER, searchable=False)
 
 
-def headings_among(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:
+def find_unmarked_headings(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:
     """The headings among paragraphs, by index; none unless at least two are sure.
 
     The first paragraph is the title (level 1) unless it names a standard part.

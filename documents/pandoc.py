@@ -50,7 +50,8 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
 
     command = [pypandoc.get_pandoc_path(), "+RTS", f"-M{megabytes}m", "--RTS", "--sandbox", *arguments]
     try:
-        ended = run(command, seconds=seconds, env=_environment())
+        environment = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+        ended = run(command, seconds=seconds, env=environment | _NO_NET)
     except OutOfTimeError:
         raise PandocLimitError(f"was not converted within {seconds:g} seconds") from None
     if ended.code == 0:
@@ -60,11 +61,6 @@ def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes
     if ended.code > _SIGNALLED:
         raise PandocLimitError("exceeds the limits of time or output; not converted")
     raise PandocError(" ".join(ended.errors.split())[:_MESSAGE].rstrip(".") or f"pandoc ended with {ended.code}")
-
-
-def _environment() -> dict[str, str]:
-    passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
-    return passed | _NO_NET
 
 
 # The pandoc reader by extension. Divs and spans of a web page carry no visible text.
@@ -96,12 +92,8 @@ _MOST_BYTES: Final = 300_000_000
 _MOST_TEXT: Final = 50_000_000
 
 
-class ConversionError(Exception):
-    """A file that pandoc cannot read; the message is the reason in one line."""
-
-
 def as_markdown(path: Path) -> str:
-    """Convert the file to markdown with its metadata as YAML front matter; raises `ConversionError`."""
+    """Convert the file to markdown with its metadata as YAML front matter; raises `FileRefusedError`."""
     kind = FORMATS[path.suffix.lower()]
     _require_whole(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
@@ -109,9 +101,9 @@ def as_markdown(path: Path) -> str:
     try:
         made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
     except PandocLimitError as error:
-        raise ConversionError(str(error)) from None
+        raise FileRefusedError(str(error)) from None
     except PandocError as error:
-        raise ConversionError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
+        raise FileRefusedError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
     return _without_boxes(made.decode("utf-8", "replace"))
 
 
@@ -142,18 +134,15 @@ def most_bytes(path: Path) -> int:
 
 
 def _require_whole(path: Path, kind: str) -> None:
-    """Raise `ConversionError` if pandoc would read an empty or wrong document, or if it is too large."""
-    try:
-        if path.suffix.lower() in _ARCHIVES:
-            require_regular(path, most_bytes(path))
-            data = b"archive" if path.stat().st_size else b""
-        else:
-            data = read_regular(path, most_bytes(path))
-    except FileRefusedError as error:
-        raise ConversionError(str(error)) from None
+    """Raise `FileRefusedError` if pandoc would read an empty or wrong document, or if it is too large."""
+    if path.suffix.lower() in _ARCHIVES:
+        require_regular(path, most_bytes(path))
+        data = b"archive" if path.stat().st_size else b""
+    else:
+        data = read_regular(path, most_bytes(path))
     if not data.strip():
-        raise ConversionError("is empty")
+        raise FileRefusedError("is empty")
     if kind == "latex" and b"\\documentclass" not in data:
-        raise ConversionError("has no \\documentclass: it is a part of another LaTeX file")
+        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
     if kind == "jats" and b"<article" not in data:
-        raise ConversionError("is XML, but not a JATS article")
+        raise FileRefusedError("is XML, but not a JATS article")

@@ -47,7 +47,7 @@ def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Pape
         pages=len(parsed.page_starts) or paper.pages,
         ocr_pages=parsed.ocr_pages,
     )
-    return (paper if paper.bibtex else replace(paper, bibtex=made_entry(paper))), warnings
+    return (paper if paper.bibtex else replace(paper, bibtex=make_entry(paper))), warnings
 
 
 def _title_source(parsed: ParsedPaper) -> str:
@@ -63,7 +63,7 @@ def key_of(path: Path) -> str:
     return key or "paper-" + hashlib.sha256(path.stem.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
-def made_entry(paper: Paper) -> str:
+def make_entry(paper: Paper) -> str:
     """Generate a BibTeX entry for a paper without one."""
     authors = " and ".join(as_latex(re.sub(r"\band\b", "{and}", author)) for author in paper.authors)
     fields = {
@@ -78,7 +78,7 @@ def made_entry(paper: Paper) -> str:
 
 def has_own_entry(paper: Paper) -> bool:
     """Whether the paper's entry is somebody's own, not generated from the rest."""
-    return bool(paper.bibtex) and paper.bibtex != made_entry(paper)
+    return bool(paper.bibtex) and paper.bibtex != make_entry(paper)
 
 
 def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> str:
@@ -88,7 +88,7 @@ def extractive_summary(parsed: ParsedPaper, *, words: int = SUMMARY_WORDS) -> st
     wanted = [section for section in parsed.sections if section.searchable]
     wanted.sort(key=lambda section: section.category is Category.OTHER)  # stable sort: the body before boxes
     for section in wanted:
-        for block in parsed.blocks_of(section):
+        for block in parsed.section_blocks(section):
             text = parsed.text[block.start : block.end]
             if block.kind != "prose" or len(text.split()) < 12 or text.lstrip().startswith(("![", "<", ":::")):
                 continue

@@ -50,12 +50,6 @@ def in_text_name(paper: Paper) -> str:
     return " and ".join(names)
 
 
-def speaks_as_one(paper: Paper) -> bool:
-    """Whether a verb after `in_text_name` is singular: one author, or a title."""
-    names = paper.family_names or tuple(family_name(author) for author in paper.authors)
-    return len([name for name in names if name.strip("{} ")]) < 2
-
-
 def short_title(paper: Paper) -> str:
     """The title up to its first punctuation break, at most six words; the key if there is no title."""
     title = _TITLE_BREAK.split(paper.title.strip(), maxsplit=1)[0].strip()
@@ -101,10 +95,10 @@ def parse_identifier(text: str) -> Identifier | None:
     doi = find_doi(bare)
     if not doi or doi != bare.rstrip(".,;)]/").lower():
         return None
-    return identifier_of(doi)
+    return identifier_from_doi(doi)
 
 
-def identifier_of(doi: str) -> Identifier:
+def identifier_from_doi(doi: str) -> Identifier:
     """The identifier of a valid DOI; the DOI of an arXiv paper holds its arXiv id."""
     lower = doi.lower()
     if lower.startswith(ARXIV_PREFIX):

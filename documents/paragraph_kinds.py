@@ -63,7 +63,7 @@ _ENDS = re.compile(
 )
 
 
-def is_furniture(line: str) -> bool:
+def is_boilerplate(line: str) -> bool:
     """Whether a line or sentence is publication boilerplate: journal data, licence, page number."""
     line = line[:_LONGEST]
     mark = _NOTE_MARK.match(line)
@@ -144,7 +144,7 @@ def caption_label(paragraph: str) -> int:
     return found.end() if found else 0
 
 
-def cut_caption(text: str, start: int, end: int) -> list[Span]:
+def split_caption(text: str, start: int, end: int) -> list[Span]:
     """The spans of the panels in `text[start:end]` with their descriptions; text before them, captions without panels
     and very long panels are split into sentences."""
     begins = panel_starts(text[start:end]) or [end - start]

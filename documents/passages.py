@@ -8,14 +8,16 @@ and entries of the reference list are skipped. The shown text is cleaned of mark
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Literal
 
 from ..text.sentences import sentences_between
-from .paragraph_kinds import caption_kind, cut_caption, is_furniture, is_lone_heading, is_panelled, is_reference
-from .plain_text import RULE, plain_formula, plain_text, shown_table
+from .blocks import DEEP_HEADING, LIST_ITEM, parse_blocks
+from .paragraph_kinds import caption_kind, is_boilerplate, is_lone_heading, is_panelled, is_reference, split_caption
+from .plain_text import format_table, plain_formula, plain_text
 
 # "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
 # does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.
@@ -33,24 +35,9 @@ class Part:
     end: int
 
 
-_Line = tuple[int, int]
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_ITEM = re.compile(r"[ \t]*(?:\\item\b|\d{1,3}[.)][ \t]|\\?\[\d{1,3}\\?\][ \t]|[-*+\u2022][ \t]|\[[^\[\]\n]{1,200}\]:)")
-_HEADING = re.compile(
-    r"[ \t]{0,3}#{1,6}(?:[ \t]|$)"
-    r"|[ \t]*\\(?:(?:sub){0,2}section|chapter|(?:sub)?paragraph|title)\*?\{[^{}]{0,300}\}"
-    r"(?:\\label\{[^{}]{0,100}\})?[ \t]*$"
-    r"|[ \t]*\\(?:begin|end)\{(?:itemize|enumerate|description|quote|figure|table|center)\*?\}.{0,80}$"
-    r"|[ \t]*\\(?:centering|includegraphics|label|maketitle|newpage|clearpage|bigskip|vspace)\b.{0,200}$",
-    re.MULTILINE,
+_KINDS: Final[Mapping[str, PartKind]] = MappingProxyType(
+    {"rows": "rows", "html_table": "rows", "comment": "picture", "underline": "picture"}
 )
-_DEEP_HEADING = re.compile(r"[ \t]{0,3}#{7,12}[ \t]+")
-_FENCE = re.compile(r"[ \t]{0,3}(```+|~~~+)[ \t]*([^\s`]*)")
-_UNDERLINE = re.compile(r"[ \t]*+(?:=++|-++|(?:[*_-][ \t]*+){3,}+)[ \t]*+")
-_DIV = re.compile(r"[ \t]*:::.*")
-_ENVIRONMENT = re.compile(r"[ \t]*\\begin\{([a-zA-Z]{1,20}\*?)\}")
-_MATH_TAIL = re.compile(r"[ \t]*+(?:\{[^{}\n]{0,80}\})?[ \t]*+[.,;:]?[ \t]*+")
 _NO_TAIL = re.compile(r"(?<!\s)\s*+\{[^{}\n]{0,200}\}\s*\Z")
 _PICTURE_END = re.compile(
     r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
@@ -71,99 +58,13 @@ _NESTED = 8  # maximum nesting of brackets around an image
 
 def parts_of(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
-    lines = [match.span() for match in _LINE.finditer(text)]
-    missing: dict[str, int] = {}  # by closing mark: the line before which it does not occur
-    index = 0
-    while index < len(lines):
-        stop, kind = _block(text, lines, index, missing)
-        if kind == "paragraph":
-            yield from _paragraph(text, lines[index][0], lines[stop - 1][1])
-        elif kind is not None:
-            yield from _part(text, kind, lines[index][0], lines[stop - 1][1])
-        index = stop
-
-
-def _block(
-    text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]
-) -> tuple[int, PartKind | Literal["paragraph"] | None]:
-    """The line after the block that begins on line `index`, and its kind; None if no block begins there."""
-    line = text[slice(*lines[index])]
-    bare = line.strip()
-    if not bare:
-        return index + 1, None
-    if _HEADING.match(line) or _DIV.fullmatch(bare):
-        return index + 1, "left out"
-    closed = _closed(text, lines, index, missing)
-    if closed:
-        return closed
-    if _is_row(bare):
-        stop = index + 1
-        while stop < len(lines) and _is_row(text[slice(*lines[stop])].strip()):
-            stop += 1
-        return stop, "rows"
-    if _UNDERLINE.fullmatch(bare):
-        return index + 1, "picture"
-    stop = index + 1
-    while stop < len(lines) and not _begins_block(text[slice(*lines[stop])]):
-        stop += 1
-    return stop, "paragraph"
-
-
-def _begins_block(line: str) -> bool:
-    bare = line.strip()
-    return (
-        not bare
-        or _is_row(bare)
-        or bare.startswith(("$$", "<table", "<!--"))
-        or any(pattern.match(line) for pattern in (_ITEM, _HEADING, _DEEP_HEADING, _FENCE, _ENVIRONMENT, _DIV))
-        or _UNDERLINE.fullmatch(bare) is not None
-    )
-
-
-def _closed(text: str, lines: Sequence[_Line], index: int, missing: dict[str, int]) -> tuple[int, PartKind] | None:
-    """The block from line `index` to a closing mark: code, formula, comment, HTML table."""
-    start, end = lines[index]
-    line = text[start:end]
-    bare = line.strip()
-    if fence := _FENCE.match(line):
-        return (_closing(text, lines, index + 1, fence.group(1), missing) or len(lines)), "left out"
-    if bare.startswith("<!--"):
-        stop = _closing(text, lines, index, "-->", missing)
-        return (stop, "picture") if stop else None
-    if bare.lower().startswith("<table"):
-        stop = _closing(text, lines, index, "</table>", missing)
-        return (stop, "rows") if stop else None
-    if environment := _ENVIRONMENT.match(line):
-        closing = f"\\end{{{environment.group(1)}}}"
-        stop = _closing(text, lines, index, closing, missing)
-        return (stop, "left out" if environment.group(1).startswith("algorithm") else "equation") if stop else None
-    if bare.startswith("$$"):
-        inner = bare.find("$$", 2)
-        if inner > 0:
-            return (index + 1, "equation") if _MATH_TAIL.fullmatch(bare, inner + 2) else None
-        stop = _closing(text, lines, index + 1, "$$", missing)
-        return (stop, "equation") if stop else None
-    if bare in {"\\[", "\\\\["}:
-        stop = _closing(text, lines, index + 1, "\\]", missing)
-        return (stop, "equation") if stop else None
-    return None
-
-
-def _closing(text: str, lines: Sequence[_Line], index: int, mark: str, missing: dict[str, int]) -> int | None:
-    """The line after the first one from `index` that contains `mark`; missing marks are searched for only once."""
-    if mark in missing:
-        return None
-    for number in range(index, len(lines)):
-        if text.find(mark, *lines[number]) >= 0:
-            return number + 1
-    missing[mark] = len(lines)
-    return None
-
-
-def _is_row(bare: str) -> bool:
-    if bare.startswith("|"):
-        return bare.count("|") > 1
-    return (bare.startswith(("+-", "+=", "+:")) or "|" in bare) and RULE.fullmatch(bare) is not None
+    for block in parse_blocks(text, "passage"):
+        if block.kind == "paragraph_open":
+            yield from _paragraph(text, block.start, block.end)
+        elif block.kind == "display_math" and not block.token.info.startswith("algorithm"):
+            yield from _part(text, "equation", block.start, block.end)
+        else:
+            yield from _part(text, _KINDS.get(block.kind, "left out"), block.start, block.end)
 
 
 def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
@@ -235,7 +136,7 @@ def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Pa
     if kind is not None:
         yield Part(kind, start, end)
         return
-    deep = _DEEP_HEADING.match(text, start, end)
+    deep = DEEP_HEADING.match(text, start, end)
     if deep:
         yield Part("prose" if "\n" in text[deep.end() : end] else "title", deep.end(), end)
         return
@@ -247,7 +148,7 @@ def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Pa
 
 def _kind(raw: str) -> PartKind:
     """Classify a paragraph by its words."""
-    if is_furniture(raw):
+    if is_boilerplate(raw):
         return "picture"
     if is_reference(raw):
         return "left out"
@@ -263,13 +164,13 @@ def _kind(raw: str) -> PartKind:
         return "flat"
     if _is_fragment(raw):
         return "equation" if _SIGN.search(raw) and len(raw) > 12 else "left out"
-    return "title" if is_lone_heading(raw) and not _ITEM.match(raw) and "$" not in raw else "prose"
+    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
 
 
 def _is_flat(raw: str) -> bool:
     """Whether every line is a row of numbers with labels, as in a table that lost its bars in a PDF."""
     lines = raw.split("\n")
-    if _ITEM.match(raw):
+    if LIST_ITEM.match(raw):
         return False
     return all(map(_is_flat_row, lines)) or (len(lines) > 2 and all(map(_is_flat_row, lines[1:])))
 
@@ -324,18 +225,13 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
             found += _table(text, parts[index:stop])
             index = stop
         else:
-            found += _units(text, _reclassified(text, parts, index))
+            after = parts[index + 1] if index + 1 < len(parts) else None
+            # What looks like a heading is prose if a formula or the rest of its sentence follows.
+            continued = after and (after.kind == "equation" or (after.kind == "prose" and text[after.start].islower()))
+            part = replace(parts[index], kind="prose") if parts[index].kind == "title" and continued else parts[index]
+            found += _units(text, part)
             index += 1
     return tuple(_with_formulas(text, found))
-
-
-def _reclassified(text: str, parts: Sequence[Part], index: int) -> Part:
-    """Reclassify an apparent heading as prose if a formula or the rest of its sentence follows."""
-    part, after = parts[index], parts[index + 1] if index + 1 < len(parts) else None
-    follows = after is not None and (
-        after.kind == "equation" or (after.kind == "prose" and text[after.start].islower())
-    )
-    return replace(part, kind="prose") if part.kind == "title" and follows else part
 
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
@@ -360,7 +256,9 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     if not titled and stop < len(parts) and parts[stop].kind == "table caption":
         stop, captioned = stop + 1, True
     rows = stop - first
-    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not _labels_figure(parts, stop)) else index
+    # Such rows above the caption of a figure are the labels of its axes.
+    labels = stop < len(parts) and parts[stop].kind == "figure caption"
+    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not labels) else index
 
 
 def _names_columns(text: str, part: Part) -> bool:
@@ -369,17 +267,12 @@ def _names_columns(text: str, part: Part) -> bool:
     return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
 
 
-def _labels_figure(parts: Sequence[Part], stop: int) -> bool:
-    """Whether the rows before `parts[stop]` are the axis labels of a figure."""
-    return stop < len(parts) and parts[stop].kind == "figure caption"
-
-
 def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
     start, end = parts[0].start, parts[-1].end
     named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
-    shown = shown_table(rows, caption, below=bool(named) and named[0] is not parts[0])
+    shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
     if _says_something(shown):
         yield ReadableUnit(start, end, shown, "table")
 
@@ -390,12 +283,12 @@ def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
     if part.kind == "equation":
         yield from _unit(start, end, plain_formula(text[start:end].strip("$ \n")), "equation")
     elif part.kind in {"figure caption", "table caption"}:
-        for left, right in cut_caption(text, start, end):
+        for left, right in split_caption(text, start, end):
             yield from _unit(left, right, plain_text(text[left:right]).lstrip(": "), "caption")
     elif part.kind in {"prose", "flat"}:
         marker = _LATEX_ITEM.match(text, start, end)
         for left, right in sentences_between(text, marker.end() if marker else start, end):
-            if not is_furniture(text[left:right]):
+            if not is_boilerplate(text[left:right]):
                 yield from _unit(left, right, plain_text(text[left:right]), "sentence")
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..text.normalize import unescape_html
 from ..text.sentences import sentence_spans
+from .blocks import TABLE_RULE
 
 # Placeholder for code and formulas during processing: a number between two private-use characters.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -145,7 +146,7 @@ def _prose(text: str) -> str:
         text = _NUMBERED.sub(_numbered, text)
     text = _without_emphasis(_SIGN_MARK.sub("", text.replace("![", "")))
     if "^" in text or "~" in text or "<" in text:
-        text = _LOWERED.sub(lambda match: _joined(match.group(1) or match.group(2)), _RAISED.sub(_raised, text))
+        text = _LOWERED.sub(_lower, _RAISED.sub(_raised, text))
         text = _TIE.sub(" ", _TAG.sub(" ", _ADDRESS.sub(r"\1", text)))
     text = unescape_html(text)
     if "(" in text or "[" in text:
@@ -203,7 +204,8 @@ def _raised(match: re.Match[str]) -> str:
     return f"^{raised}" if not signed else raised
 
 
-def _joined(lowered: str) -> str:
+def _lower(match: re.Match[str]) -> str:
+    lowered: str = match.group(1) or match.group(2)
     return lowered if lowered.isdigit() else f"_{lowered}"
 
 
@@ -232,16 +234,12 @@ TABLE_CHARACTERS: Final = 1_000  # about 250 tokens
 _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 
-RULE = re.compile(
-    r"\s*+(?:\|?[ \t]*+:?-{2,}+:?(?:(?:[ \t]++(?:[|+][ \t]*+)?|[|+][ \t]*+):?-++:?)*+[ \t]*+\|?"
-    r"|\+[-=:+ ]{2,}+|\|[\s|:+=-]*+)\s*+"
-)
 _BAR = re.compile(r"(?<!\\)\|")
 _HTML_ROW = re.compile(r"</tr\s?>|<tr\b[^<>]{0,200}>", re.IGNORECASE)
 _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
 
 
-def shown_table(rows: str, caption: str, *, below: bool) -> str:
+def format_table(rows: str, caption: str, *, below: bool) -> str:
     """The table on one line: the rows joined by " / ", with `caption` before or after them."""
     head = _in_the_middle(caption, _CAPTION_CHARACTERS)
     shown = _rows(rows)
@@ -263,7 +261,7 @@ def _rows(raw: str) -> list[str]:
     rows: list[list[str]] = []
     fresh = True
     for line in raw.splitlines():
-        if not line.strip() or RULE.fullmatch(line):
+        if not line.strip() or TABLE_RULE.fullmatch(line):
             fresh = True
             continue
         found = [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|").removesuffix("|"))]
@@ -330,14 +328,14 @@ _BRACKET = re.compile(r"\((?:[^()]|\([^()]{0,200}\)){1,400}\)")
 _PART = re.compile(r"[,;]\s+")
 
 
-def shown_quote(text: str, start: int, end: int) -> str:
+def format_quote(text: str, start: int, end: int) -> str:
     """The words `text[start:end]` on one line, with ellipses for omitted parts of their sentences."""
     before, after = _left_out(text, start, end)
-    quote = without_pointers(" ".join(text[start:end].split()))
+    quote = omit_pointers(" ".join(text[start:end].split()))
     return f"{ELLIPSIS} " * before + quote + f" {ELLIPSIS}" * (after and not quote.endswith(ELLIPSIS))
 
 
-def without_pointers(words: str) -> str:
+def omit_pointers(words: str) -> str:
     """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
     return _BRACKET.sub(_unpointed, words)
 

@@ -47,7 +47,7 @@ def _too_large(size: int, most: int) -> FileRefusedError:
     return FileRefusedError(f"is {size / 1e6:.0f} MB, more than the limit of {most / 1e6:.0f} MB")
 
 
-def hash_of_own_file(file: Path) -> str | None:
+def hash_regular_file(file: Path) -> str | None:
     """The sha256 of a file's content; None for a link, for what is no file, and for one that cannot be read."""
     if file.is_symlink() or not file.is_file():
         return None

@@ -1,12 +1,14 @@
 """Runs programs and functions on untrusted input within limits of time, memory and output.
 
-Whatever runs here is killed on cancellation, on timeout, and when our process ends (`supervisor.py`). A function is
-named by its module, so that no code crosses the border; arguments and result are JSON.
+Whatever runs here is killed on cancellation, on timeout, and when our process ends (`supervisor.py`). A function that
+only computes holds the interpreter's lock, which in a thread would keep everybody else waiting. It is named by its
+module, so that no code crosses the border: arguments and result are JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import importlib
 import json
@@ -18,30 +20,22 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final, ParamSpec, TypeVar
 
-
-def bound_memory(limit: int) -> None:
-    """Let this process use at most `limit` bytes, so that a file that expands endlessly kills it, not the machine.
-
-    Windows has no such limit.
-    """
-    try:
-        import resource
-    except ImportError:
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
+from .safe_files import FileRefusedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_THIS: Final = "citeloom.documents.sandbox"
 _SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _CORES: Final = 8  # cores that a program may use, so that the wall-clock limit is reached first
 _OUTPUT: Final = 256 << 20  # bytes
 _ERRORS: Final = 64 << 10  # bytes of error output that are read
+_LONG: Final = 64 << 10  # characters of arguments; longer ones are passed in a file
+_BYTES: Final = "$base64"  # the only key of a JSON object that stands for bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +47,14 @@ class Ended:
     errors: str
 
 
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """What a call may use: seconds of time, and bytes of memory."""
+
+    seconds: float
+    memory: int
+
+
 class OutOfTimeError(Exception):
     """A program was killed because it timed out."""
 
@@ -61,65 +63,73 @@ class StoppedError(Exception):
     """A program was killed, or never started, because its task was cancelled."""
 
 
-class _Stop:
+class SandboxError(Exception):
+    """A call that ended without a result; the message is the reason."""
+
+
+class CancelToken:
     """The cancellation state of a task, and its running programs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._leashes: set[_Leash] = set()
-        self.asked = False
+        self._pipes: set[KillPipe] = set()
+        self.cancelled = False
 
-    def ask(self) -> None:
+    def cancel(self) -> None:
+        """Kill the running programs, and all that are added later."""
         with self._lock:
-            self.asked = True
-            leashes = tuple(self._leashes)
-        for leash in leashes:
-            leash.cut()
+            self.cancelled = True
+            pipes = tuple(self._pipes)
+        for pipe in pipes:
+            pipe.close()
 
-    def add(self, leash: _Leash) -> None:
+    def add(self, pipe: KillPipe) -> None:
+        """Register a running program."""
         with self._lock:
-            self._leashes.add(leash)
-            asked = self.asked
-        if asked:
-            leash.cut()
+            self._pipes.add(pipe)
+            cancelled = self.cancelled
+        if cancelled:
+            pipe.close()
 
-    def discard(self, leash: _Leash) -> None:
+    def discard(self, pipe: KillPipe) -> None:
+        """Forget a program that has ended."""
         with self._lock:
-            self._leashes.discard(leash)
+            self._pipes.discard(pipe)
 
 
-class _Leash:
-    """The pipe that a supervisor watches; may be cut once, from any thread."""
+class KillPipe:
+    """The pipe that a supervisor watches; may be closed once, from any thread."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._lock = threading.Lock()
 
-    def cut(self) -> None:
+    def close(self) -> None:
+        """Have the supervisor kill its program."""
         with self._lock, contextlib.suppress(OSError):
             self._pipe.close()
 
 
-_STOP: ContextVar[_Stop | None] = ContextVar("citeloom_stop", default=None)
+_TOKEN: ContextVar[CancelToken | None] = ContextVar("citeloom_cancel_token", default=None)
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`asyncio.to_thread` for work that may run programs, which are killed if it is cancelled."""
-    stop = _Stop()
-    before = _STOP.set(stop)
+    token = CancelToken()
+    before = _TOKEN.set(token)
     try:
         return await asyncio.to_thread(function, *args, **kwargs)
     except asyncio.CancelledError:
-        stop.ask()
+        token.cancel()
         raise
     finally:
-        _STOP.reset(before)
+        _TOKEN.reset(before)
 
 
 def raise_if_stopped() -> None:
     """Raise `StoppedError` in a thread of `in_thread` whose task was cancelled."""
-    stop = _STOP.get()
-    if stop is not None and stop.asked:
+    token = _TOKEN.get()
+    if token is not None and token.cancelled:
         raise StoppedError
 
 
@@ -147,7 +157,7 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
             start_new_session=True,
         ) as process:
             assert process.stdin is not None
-            in_time = _wait(process, _Leash(process.stdin), seconds)
+            in_time = _wait(process, KillPipe(process.stdin), seconds)
         raise_if_stopped()
         if not in_time:
             raise OutOfTimeError
@@ -156,77 +166,92 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
         return Ended(process.returncode, output.read(), errors.read(_ERRORS).decode("utf-8", "replace"))
 
 
-def _wait(process: subprocess.Popen[bytes], leash: _Leash, seconds: float) -> bool:
+def _wait(process: subprocess.Popen[bytes], pipe: KillPipe, seconds: float) -> bool:
     """Wait for the program to end; False if it timed out."""
     over = threading.Event()
 
     def end() -> None:
         over.set()
-        leash.cut()
+        pipe.close()
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True
-    stop = _STOP.get()
-    if stop is not None:
-        stop.add(leash)
+    token = _TOKEN.get()
+    if token is not None:
+        token.add(pipe)
     try:
         timer.start()
         process.wait()
     finally:  # also on Ctrl-C, which interrupts the wait itself in a program without an event loop
         timer.cancel()
-        leash.cut()
-        if stop is not None:
-            stop.discard(leash)
+        pipe.close()
+        if token is not None:
+            token.discard(pipe)
         process.wait()
     return not over.is_set()
-
-
-_THIS: Final = "citeloom.documents.sandbox"
-
-
-@dataclass(frozen=True, slots=True)
-class CallLimits:
-    """What a call may use: seconds of time, and bytes of memory."""
-
-    seconds: float
-    memory: int
-
-
-class SandboxError(Exception):
-    """A call that ended without a result; the message is the reason."""
 
 
 def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
     """The result of `function(*arguments)`, called in a process of its own; blocks.
 
-    It must be a function of a module of ours, that raises nothing and needs nothing of this process. Raises
-    `SandboxError` if it fails, passes a limit or crashes; `StoppedError` if it is cancelled.
+    It must be a function of a module of ours that needs nothing of this process. Arguments and result are plain data
+    and bytes; dataclasses arrive as dictionaries and paths as text. Raises the `FileRefusedError` that the function
+    raises, `SandboxError` if it fails otherwise, passes a limit or crashes, and `StoppedError` if it is cancelled.
     """
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        given = Path(folder) / "arguments.json"
-        given.write_text(json.dumps(arguments), encoding="utf-8")
+    given = json.dumps(arguments, default=_as_plain)
+    with contextlib.ExitStack() as stack:
+        if len(given) > _LONG:
+            file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="citeloom-"))) / "arguments.json"
+            file.write_text(given, encoding="utf-8")
+            given = str(file)
         # -P: a json.py in the current folder must not be imported.
         command = [sys.executable, "-P", "-m", _THIS, function.__module__, function.__qualname__]
         try:
-            ended = run([*command, str(limits.memory), str(given)], seconds=limits.seconds)
+            ended = run([*command, str(limits.memory), given], seconds=limits.seconds)
         except OutOfTimeError:
             raise SandboxError(f"took longer than {limits.seconds:g} seconds") from None
     try:
-        return json.loads(ended.output)
-    except ValueError:
+        answer = json.loads(ended.output, object_hook=_from_plain)
+        if "refused" not in answer:
+            return answer["result"]
+    except (ValueError, KeyError, TypeError):
         raise SandboxError(f"ended with exit code {ended.code}") from None
+    raise FileRefusedError(str(answer["refused"]))
+
+
+def _as_plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    return str(value) if isinstance(value, Path) else asdict(value)  # type: ignore[call-overload]  # or a TypeError
+
+
+def _from_plain(found: dict[str, Any]) -> object:
+    return base64.b64decode(found[_BYTES], validate=True) if found.keys() == {_BYTES} else found
 
 
 def main() -> None:
-    """Print the result of the function that the arguments name."""
-    module, name, memory, file = sys.argv[1:]
+    """Print the result of the function that the arguments name, or why it refuses its input."""
+    module, name, memory, given = sys.argv[1:]
     answer = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not mix with the result
     function = getattr(importlib.import_module(module), name)
-    bound_memory(int(memory))
-    result = function(*json.loads(Path(file).read_bytes()))
+    _bound_memory(int(memory))
+    text = given if given.startswith("[") else Path(given).read_text(encoding="utf-8")
+    try:
+        result = {"result": function(*json.loads(text, object_hook=_from_plain))}
+    except FileRefusedError as error:
+        result = {"refused": str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
-        json.dump(result, out)
+        json.dump(result, out, default=_as_plain)
+
+
+def _bound_memory(limit: int) -> None:
+    """Let this process use at most `limit` bytes, so that a file that expands endlessly kills it, not the machine."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 if __name__ == "__main__":

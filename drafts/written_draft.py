@@ -33,11 +33,16 @@ class QueryRecord(TypedDict):
 
 
 class RouteRecord(TypedDict):
-    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section."""
+    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section.
+
+    `kind` is how widely the library is read for it, `start` the paper whose title has the words of its subject.
+    """
 
     track: Literal["one_paper", "survey"]
     papers: list[str]
     categories: list[str]
+    kind: Literal["paper", "focused", "survey", "inventory"]
+    start: list[str]
 
 
 class DraftRecord(TypedDict):

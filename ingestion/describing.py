@@ -16,7 +16,7 @@ from ..errors import CiteloomError
 from ..models.concurrency import gather_all
 from ..stores.described_figures import written_vector
 from ..stores.library import Library
-from .indexing import to_end
+from .indexing import run_to_end
 from .ingest_events import Described
 
 Describe = Callable[[PaperFigure, bytes], Awaitable[str]]
@@ -137,8 +137,10 @@ class _Describing:
             return
         (vector,) = await self._library.embedding.embed_documents([said])
         by = replace(first, description=said, described_by=self._model, vector=written_vector(vector))
-        figures = [replace(figure.described_as(by), described_chunk=figure.described_chunk) for figure in image.figures]
-        await to_end(self._library.catalog.figures.describe, image.key, figures)
+        figures = [
+            replace(figure.with_description(by), described_chunk=figure.described_chunk) for figure in image.figures
+        ]
+        await run_to_end(self._library.catalog.figures.describe, image.key, figures)
         self.described += 1
         self._in_a_row = 0
 
@@ -157,7 +159,7 @@ def _to_describe(library: Library, keys: Collection[str] | None, refresh: bool) 
         chunks = library.paper_chunks(key) if wanted else []
         by_image: dict[str | None, list[PaperFigure]] = {}
         for figure in wanted:
-            by_image.setdefault(figure.image_hash, []).append(figure.leading_to(chunks))
+            by_image.setdefault(figure.image_hash, []).append(figure.with_described_chunk(chunks))
         images += [_Image(key, tuple(of_image)) for of_image in by_image.values()]
     return images, already
 

@@ -16,6 +16,7 @@ from typing import Literal
 from ..documents import chunk_id, split_chunk_id
 from ..documents.bibliography import Refusal
 from ..documents.paper_names import zotero_link
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes
 from ..stores.backends import backend_of
@@ -28,7 +29,7 @@ from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .orphaned_files import OrphanedFiles
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
-from .sources import SourceRefusedError, Sources, read_again
+from .sources import Sources, read_again
 
 Level = Literal["fine", "notice", "problem"]
 _SHOWN = 5
@@ -37,7 +38,7 @@ _REINDEX = "Run 'doctor --repair': they are reindexed from the papers' files."
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DoctorFinding:
     """The result of one check; `remedy` says what to do about it, empty if all is fine."""
 
     level: Level
@@ -46,24 +47,26 @@ class Problem:
     remedy: str = ""
 
 
-def examine(library: Library) -> list[Problem]:
+def examine(library: Library) -> list[DoctorFinding]:
     """Check home, embedding, counts, lock, unfinished work and each store; changes nothing."""
     made_by = library.catalog.meta("embedding")
     held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
     held = f"{held}, version {library.version()}"
     findings = [
-        Problem("fine", "home", str(library.home.name)),
-        Problem("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
-        Problem("fine", "library", held),
-        *(Problem("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
+        DoctorFinding("fine", "home", str(library.home.name)),
+        DoctorFinding("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
+        DoctorFinding("fine", "library", held),
+        *(DoctorFinding("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
     ]
     holder = backend_of(library.home).writer_lock().holder()
     if holder is not None:
-        findings.append(Problem("notice", "lock", f"process {holder} is writing the library", "Wait for it to end."))
+        findings.append(
+            DoctorFinding("notice", "lock", f"process {holder} is writing the library", "Wait for it to end.")
+        )
     unfinished = library.catalog.unfinished()
     if unfinished:
         message = f"not fully indexed: {some(unfinished)}"
-        findings.append(Problem("problem", "unfinished", message, "Run 'doctor --repair', or ingest."))
+        findings.append(DoctorFinding("problem", "unfinished", message, "Run 'doctor --repair', or ingest."))
     readable = vectors_finding(library)
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
@@ -72,20 +75,20 @@ def examine(library: Library) -> list[Problem]:
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         message = f"files are missing for: {some(gone)}"
-        findings.append(Problem("notice", "files", message, "Remove them, or ingest with --prune."))
+        findings.append(DoctorFinding("notice", "files", message, "Remove them, or ingest with --prune."))
     return findings
 
 
-def orphans_finding(library: Library) -> list[Problem]:
+def orphans_finding(library: Library) -> list[DoctorFinding]:
     """Name the files in the home that nothing refers to, with their size; changes nothing."""
     sizes = OrphanedFiles.of(library).sizes
     if not sizes:
         return []
     held = f"{counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
-    return [Problem("notice", "files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them.")]
+    return [DoctorFinding("notice", "files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them.")]
 
 
-def _compare_stores(library: Library) -> list[Problem]:
+def _compare_stores(library: Library) -> list[DoctorFinding]:
     found = differences(library)
     named = (
         (
@@ -97,26 +100,26 @@ def _compare_stores(library: Library) -> list[Problem]:
         ("figures", "images are missing or damaged of", found.unillustrated),
     )
     findings = [
-        Problem("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
+        DoctorFinding("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
         for topic, message, keys in named
         if keys
     ]
     if found.orphans:
         message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
-        findings.append(Problem("problem", "vectors", message, _REPAIR))
-    return findings or [Problem("fine", "vectors", "catalog and vector store agree")]
+        findings.append(DoctorFinding("problem", "vectors", message, _REPAIR))
+    return findings or [DoctorFinding("fine", "vectors", "catalog and vector store agree")]
 
 
-def vectors_finding(library: Library) -> Problem:
+def vectors_finding(library: Library) -> DoctorFinding:
     """Check that every vector can be read: the index may be lost while the records still exist."""
     try:
         library.store.read_through()
     except VectorStoreError as error:
-        return Problem("problem", "vectors", error.message.rstrip("."), _REINDEX)
-    return Problem("fine", "vectors", "every vector can be read")
+        return DoctorFinding("problem", "vectors", error.message.rstrip("."), _REINDEX)
+    return DoctorFinding("fine", "vectors", "every vector can be read")
 
 
-def fulltext_finding(library: Library) -> Problem:
+def fulltext_finding(library: Library) -> DoctorFinding:
     """Check that the full-text index holds exactly the stored chunks."""
     unfinished = set(library.catalog.unfinished())
     listed = {row.id: row.text_hash for row in library.catalog.chunk_rows()}
@@ -125,22 +128,22 @@ def fulltext_finding(library: Library) -> Problem:
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
-        return Problem("notice", "full text", "cannot be checked while the vector store cannot be read", _REPAIR)
+        return DoctorFinding("notice", "full text", "cannot be checked while the vector store cannot be read", _REPAIR)
     except FullTextError as error:
-        return Problem("problem", "full text", error.message.rstrip("."), _REPAIR)
+        return DoctorFinding("problem", "full text", error.message.rstrip("."), _REPAIR)
     kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
     if kept == listed:
-        return Problem("fine", "full text", "catalog and full-text index agree")
+        return DoctorFinding("fine", "full text", "catalog and full-text index agree")
     differing = {_key(identifier) for identifier, _ in kept.items() ^ listed.items()}
-    return Problem("problem", "full text", f"differs for: {some(sorted(differing))}", _REPAIR)
+    return DoctorFinding("problem", "full text", f"differs for: {some(sorted(differing))}", _REPAIR)
 
 
-def figures_finding(library: Library) -> Problem:
+def figures_finding(library: Library) -> DoctorFinding:
     """Count figures and tables, and name the papers whose figures were never read."""
     unread = [key for key, record in library.records().items() if not record.figures_version]
     if unread:
         message = f"figures and tables were never read of: {some(unread)}"
-        return Problem(
+        return DoctorFinding(
             "notice", "figures", message, "Ingest their files again; what is unchanged is not embedded again."
         )
     counts = library.catalog.figures.counts().values()
@@ -148,10 +151,10 @@ def figures_finding(library: Library) -> Problem:
     held = f"{counted(figures, 'figure')} and {counted(tables, 'table')}"
     images, described = figure_counts(library)
     if not images:
-        return Problem("fine", "figures", held)
+        return DoctorFinding("fine", "figures", held)
     remedy = "" if described == images else "With CITELOOM_VISION_MODEL, 'papers describe' describes the others."
     held = f"{held}; {described} of {counted(images, 'image')} described by a vision model"
-    return Problem("fine", "figures", held, remedy)
+    return DoctorFinding("fine", "figures", held, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,44 +230,48 @@ def some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
-async def repair(library: Library) -> list[Problem]:
+async def repair(library: Library) -> list[DoctorFinding]:
     """Repair what needs no embedding, and mark the papers that have to be reindexed.
 
     Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
     full-text index if it differs. Deletes files of the home that nothing refers to.
     """
     async with backend_of(library.home).writer_lock().held():
-        return await asyncio.to_thread(_mend, library)
+        return await asyncio.to_thread(_repair_stores, library)
 
 
-def _mend(library: Library) -> list[Problem]:
-    done: list[Problem] = []
+def _repair_stores(library: Library) -> list[DoctorFinding]:
+    done: list[DoctorFinding] = []
     if vectors_finding(library).level == "problem":
         aside = library.store.set_aside()
-        done.append(Problem("fine", "vectors", f"moved to {aside}, since they could not be read; started a new store"))
+        done.append(
+            DoctorFinding("fine", "vectors", f"moved to {aside}, since they could not be read; started a new store")
+        )
     finished = library.finish_staged()
     if finished:
-        done.append(Problem("fine", "unfinished", f"finished: {some(finished)}"))
+        done.append(DoctorFinding("fine", "unfinished", f"finished: {some(finished)}"))
     restored = library.restore()
     if restored:
-        done.append(Problem("fine", "restored", f"written again from what is stored: {some(restored)}"))
+        done.append(DoctorFinding("fine", "restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)
     if found.orphans:
         library.store.delete_chunks(sorted(found.orphan_chunks))
         library.store.delete_summaries(sorted(found.orphan_summaries))
         library.store.delete_passages(sorted(found.orphan_passages))
         library.catalog.drop_strays()
-        done.append(Problem("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper"))
+        done.append(
+            DoctorFinding("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper")
+        )
     orphaned = OrphanedFiles.of(library)
     if sizes := orphaned.sizes:
         orphaned.remove(library)
         held = f"deleted {counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
-        done.append(Problem("fine", "files", held))
+        done.append(DoctorFinding("fine", "files", held))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
-        done.append(Problem("fine", "full text", "rebuilt from the stored chunks"))
+        done.append(DoctorFinding("fine", "full text", "rebuilt from the stored chunks"))
     return done
 
 
@@ -280,8 +287,8 @@ async def rebuild(
     """Reindex every paper, or those with the keys `only`.
 
     A kill leaves each paper either old or new, and the next run continues. Papers with missing passages whose file is
-    gone or cannot be read are refused. Raises `InputError` if the library was created with another embedding model or
-    if the PDF reader or its Java is not installed, and any error of the embedding model.
+    gone or cannot be read are refused. Raises `InputError` if the library was created with another embedding model,
+    and any error of the embedding model.
     """
     await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
@@ -298,7 +305,7 @@ async def repair_library(
     chunk_tokens: int = 400,
     chunk_overlap: int = 100,
     pdf: PdfReading = BUILT_IN,
-) -> tuple[list[Problem], tuple[Refusal, ...]]:
+) -> tuple[list[DoctorFinding], tuple[Refusal, ...]]:
     """Repair the library and reindex incomplete papers; those whose file is gone or unreadable are refused.
 
     Raises any error of the embedding model, with finished papers kept.
@@ -317,7 +324,7 @@ async def repair_library(
     )
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
-        done.append(Problem("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
+        done.append(DoctorFinding("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
     return [*done, *await repair(library)], report.refused
 
 
@@ -336,7 +343,7 @@ def _library_sources(
             # A note that came from Zotero lies in no file beside the paper.
             note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
             found.append(replace(read_again(paper, kept, pdf), note=note))
-        except SourceRefusedError as error:
+        except FileRefusedError as error:
             if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and parts of {paper.key} are missing; ingest it"))
             else:

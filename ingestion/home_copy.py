@@ -28,7 +28,7 @@ from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..table_columns import strip_nul
 from .doctor import some
-from .indexing import to_end
+from .indexing import run_to_end
 
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
@@ -53,7 +53,7 @@ async def copy_library(
 ) -> CopyReport:
     """Copy all papers and check the copy; raises `CopyError` if the target holds other papers, or the copy differs."""
     async with backend_of(target.home).writer_lock().held():
-        return await to_end(_copy, source, target, on_paper)
+        return await run_to_end(_copy, source, target, on_paper)
 
 
 def require_no_foreign_papers(source: Library, target: Library) -> None:
@@ -74,7 +74,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
         target.catalog.set_meta("embedding", embedding)
     missing = [key for key in records if not _is_there(source, target, key)]
     for keys in _key_batches(source, missing):
-        changes = [change_of(source, key) for key in keys]
+        changes = [build_change(source, key) for key in keys]
         target.catalog.stage(changes)
         target.carry_out(changes)
         for key in keys:
@@ -83,7 +83,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
 
-def change_of(library: Library, key: str) -> Change:
+def build_change(library: Library, key: str) -> Change:
     """The change that would add a paper of the library to another one; raises `CopyError` if a part is missing."""
     record = library.records()[key]
     ids = [chunk_id(key, index) for index in range(record.chunk_count)]
@@ -219,7 +219,8 @@ class _HomeCopy:
         there = self._marks(self._target, table)
         records = self._target.records()
         copied = 0
-        for batch in _row_batches(row for row in self._source.records().rows(table) if not _is_in(there, table, row)):
+        rows = self._source.records().rows(table)
+        for batch in _row_batches(row for row, key, mark in _marked(table, rows) if there.get(key) != mark):
             records.put(table, batch)
             copied += len(batch)
         if copied:
@@ -253,23 +254,14 @@ class _HomeCopy:
             )
 
     def _marks(self, backend: Backend, table: HomeTable) -> Marks:
-        return {key: mark for row in backend.records().rows(table) for key, mark in [_mark(table, row)]}
+        return {key: mark for _, key, mark in _marked(table, backend.records().rows(table))}
 
 
-def _is_in(there: Marks, table: HomeTable, row: tuple[Any, ...]) -> bool:
-    key, mark = _mark(table, row)
-    return there.get(key) == mark
-
-
-def _mark(table: HomeTable, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], bytes]:
-    """The key of a row and a hash of all of it, the same on every backend."""
-    comparable = tuple(_comparable(value) for value in row)
-    return table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
-
-
-def _comparable(value: Any) -> Any:
-    """The value as every backend stores it."""
-    return strip_nul(value) if isinstance(value, str) else value
+def _marked(table: HomeTable, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
+    """Each row with its key and a hash of all of it, the same on every backend."""
+    for row in rows:
+        comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
+        yield row, table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
 def _row_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -291,14 +283,15 @@ def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
 
 async def _checkpoint_marks(checkpoints: Checkpoints) -> Marks:
     """A hash of each checkpoint, by thread, namespace and id; pending writes are in a table of their own."""
-    places = [_place(found.config) async for found in _saver(checkpoints).alist(None)]
-    return {place: await _checkpoint_mark(_saver(checkpoints), place) for place in places}
-
-
-async def _checkpoint_mark(saver: BaseCheckpointSaver[str], place: tuple[str, ...]) -> bytes:
-    found = await saver.aget_tuple(_config(*place))
-    content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
-    return hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
+    saver = _saver(checkpoints)
+    named = [found.config["configurable"] async for found in saver.alist(None)]
+    marks: dict[tuple[str, str, str], bytes] = {}
+    for name in named:
+        place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
+        found = await saver.aget_tuple(_config(*place))
+        content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
+        marks[place] = hashlib.blake2b(repr(_ordered(content)).encode("utf-8", "replace"), digest_size=16).digest()
+    return marks
 
 
 async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
@@ -313,11 +306,6 @@ async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpoin
 def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConfig:
     named = {} if checkpoint is None else {"checkpoint_id": checkpoint}
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, **named}}
-
-
-def _place(config: RunnableConfig) -> tuple[str, str, str]:
-    named = config["configurable"]
-    return named["thread_id"], named["checkpoint_ns"], named["checkpoint_id"]
 
 
 def _ordered(value: Any) -> Any:

@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
+from ..documents.image_extraction import read_figures
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..stores.vector_cache import VectorCache
-from .figure_subprocess import read_figures
+from .executor import IngestExecutor
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
-from .plan import PaperPlan, with_vectors
-from .stages import Stages
+from .plan import PaperPlan, complete_change
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
@@ -39,11 +39,16 @@ class Indexing:
     """Embeds and writes planned papers; the caller holds the writer lock."""
 
     def __init__(
-        self, library: Library, stages: Stages, cache: VectorCache | None, summarize: Summarize | None, emit: OnEvent
+        self,
+        library: Library,
+        executor: IngestExecutor,
+        cache: VectorCache | None,
+        summarize: Summarize | None,
+        emit: OnEvent,
     ) -> None:
         self.failed: dict[str, Refusal] = {}  # papers whose texts could not be embedded, by key
         self._library = library
-        self._stages = stages
+        self._executor = executor
         self._cache = cache
         self._summarize = summarize
         self._emit = emit
@@ -51,7 +56,7 @@ class Indexing:
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
         """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
-        groups = _groups(plans, self._stages.texts_at_once)
+        groups = _groups(plans, self._executor.texts_at_once)
         pending = iter(groups)
         queue: asyncio.Queue[Change | None] = asyncio.Queue(_QUEUE_SIZE)
         failure: BaseExceptionGroup | None = None
@@ -73,7 +78,12 @@ class Indexing:
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
             plans = await asyncio.gather(*(self._illustrated(plan) for plan in group))
-            for change in await self._embed([await self._summarized(plan) for plan in plans]):
+            if self._summarize is not None:
+                plans = [
+                    plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
+                    for plan in plans
+                ]
+            for change in await self._embed(plans):
                 await queue.put(change)
 
     async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
@@ -98,24 +108,19 @@ class Indexing:
         before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
         return plan.with_figures(read, before)
 
-    async def _summarized(self, plan: PaperPlan) -> PaperPlan:
-        if self._summarize is None or not plan.wants_summary:
-            return plan
-        return plan.summarized(await self._summarize(plan.record.paper, plan.text))
-
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
         """The changes with all their vectors; embeds the texts that have none yet."""
         texts = {name: text for plan in group for name, text in plan.missing_texts().items()}
         new: Mapping[str, Vector] = {}
         if texts:
-            new = await self._stages.embed(texts, lambda count: self._emit(Embedded(count)))
+            new = await self._executor.embed(texts, lambda count: self._emit(Embedded(count)))
             self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
             if self._cache is not None:
-                await to_end(self._cache.put, self._library.embedding.name, new)
+                await run_to_end(self._cache.put, self._library.embedding.name, new)
         changes: list[Change] = []
         for plan in group:
             if plan.missing_texts().keys() <= new.keys():
-                changes.append(with_vectors(plan, new))
+                changes.append(complete_change(plan, new))
             else:
                 self.failed[plan.record.paper.key] = Refusal(plan.record.paper.source, NOT_EMBEDDED)
         return changes
@@ -136,15 +141,15 @@ def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:
 
 async def write(library: Library, changes: Sequence[Change], emit: OnEvent) -> None:
     """Stage changes and apply them, so that after a kill each is either absent or finished on the next open."""
-    await to_end(library.catalog.stage, changes)
+    await run_to_end(library.catalog.stage, changes)
     for change in changes:
         emit(Staged(change.key))
-    await to_end(library.carry_out, changes)
+    await run_to_end(library.carry_out, changes)
     for change in changes:
         emit(Stored(change.key, removed=change.record is None))
 
 
-async def to_end(function: Callable[..., Result], *arguments: object) -> Result:
+async def run_to_end(function: Callable[..., Result], *arguments: object) -> Result:
     """Run a blocking call on a thread; if cancelled, wait for it to finish, since the lock must outlive it."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:

@@ -18,16 +18,16 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
-from .indexing import Indexing, OnEvent, Summarize, to_end, write
+from .executor import IngestExecutor, local_executor
+from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestEvent, IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
-from .paper_matching import attach_notes, match_renamed
+from .paper_matching import attach_notes, match_renamed_files
 from .plan import IngestPlan, make_plan
 from .ray_cluster import RayRequest
-from .ray_stages import stages_on
+from .ray_executor import ray_executor
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
 from .sources import Sources, read_sources
-from .stages import Stages, stages_here
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -54,7 +54,7 @@ async def ingest(
 
     Args:
         library: the open library.
-        paths: papers (`sources.ENDINGS`), and folders to search for them.
+        paths: papers (`reading.ENDINGS`), and folders to search for them.
         bib: the BibTeX file; None uses the only one inside a given folder.
         documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
         sources: what was read of all these already.
@@ -74,7 +74,7 @@ async def ingest(
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
-    async with stages_on(ray, library.embedding) as stages:
+    async with ray_executor(ray, library.embedding) as executor:
         if sources is None:
             sources = await in_thread(
                 read_sources,
@@ -84,7 +84,7 @@ async def ingest(
                 converted,
                 pdf,
                 follow_links=follow_links,
-                parse=stages.parse,
+                parse=executor.parse,
             )
         report = await ingest_sources(
             library,
@@ -94,7 +94,7 @@ async def ingest(
             summarize=summarize,
             on_event=on_event,
             chunking=(chunk_tokens, chunk_overlap),
-            stages=stages,
+            executor=executor,
         )
     return replace(report, seconds=time.perf_counter() - began)
 
@@ -109,19 +109,19 @@ async def ingest_sources(
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
     chunking: tuple[int, int],
-    stages: Stages | None = None,
+    executor: IngestExecutor | None = None,
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
     emit = on_event or _ignore
-    stages = stages or stages_here(library.embedding)
+    executor = executor or local_executor(library.embedding)
     began = time.perf_counter()
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
-        await to_end(library.finish_staged)
-        sources = await asyncio.to_thread(match_renamed, sources, library.records())
+        await run_to_end(library.finish_staged)
+        sources = await asyncio.to_thread(match_renamed_files, sources, library.records())
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
-            await to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
+            await run_to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
         plan = await in_thread(
             make_plan,
             library,
@@ -130,7 +130,7 @@ async def ingest_sources(
             cache=cache,
             rewrite_summaries=summarize is not None,
             chunking=chunking,
-            split=stages.split,
+            split=executor.split,
         )
         emit(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
         if plan.to_index:
@@ -141,8 +141,8 @@ async def ingest_sources(
         if plan.to_remove:
             await write(library, [removal(key) for key in plan.to_remove], emit)
         if plan.metadata_only:
-            await to_end(library.catalog.update_metadata, plan.metadata_only)
-        indexing = Indexing(library, stages, cache, summarize, emit)
+            await run_to_end(library.catalog.update_metadata, plan.metadata_only)
+        indexing = Indexing(library, executor, cache, summarize, emit)
         await indexing.run(plan.to_index)
     return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
 
@@ -165,7 +165,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
     """
     emit = on_event or _ignore
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
-        await to_end(library.finish_staged)
+        await run_to_end(library.finish_staged)
         papers = [library.paper(key) for key in keys]
         for paper in papers:
             ConvertedFiles(library.home.converted).forget(Path(paper.source))

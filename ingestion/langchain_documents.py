@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..documents.bibliography import Bibliography, Refusal
-from ..documents.front_matter import FrontMatter, find_doi
+from ..documents.front_matter import find_doi
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.paper_metadata import describe
 from ..documents.types import Paper
@@ -60,7 +60,7 @@ def _name(document: Document) -> str:
         return ""
 
 
-def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+def read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     """The paper with warnings, or the reason why it is refused."""
     size = sum(len(part.page_content) for part in given.parts)
     if size > MOST_CHARACTERS:
@@ -77,23 +77,13 @@ def read_given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, l
         authors=front.authors or authors,
         doi=front.doi or find_doi(metadata["doi"]),
     )
-    parsed = _titled(parsed, front)
-    path = _path(given)
+    parsed = replace(parsed, front_matter=front, title=parsed.title or front.title)
+    # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
+    last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
+    path = Path(f"{given.name}.md" if given.metadata.get("key") else last or "document")
     paper, warnings = describe(path, parsed, bibliography.match(path, doi=front.doi, title=parsed.title))
     source = str(given.metadata.get("source") or given.name)
     return SourcePaper(path, parsed, replace(paper, source=source)), warnings
-
-
-def _titled(parsed: ParsedPaper, front: FrontMatter) -> ParsedPaper:
-    return replace(parsed, front_matter=front, title=parsed.title or front.title)
-
-
-def _path(given: Given) -> Path:
-    """A file name to derive the key from: the key itself, else the last part of the source, which may be a URL."""
-    if given.metadata.get("key"):
-        return Path(f"{given.name}.md")
-    last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
-    return Path(last or "document")
 
 
 def _parsed(parts: Sequence[Document]) -> ParsedPaper:
@@ -107,13 +97,9 @@ def _parsed(parts: Sequence[Document]) -> ParsedPaper:
         text += _GAP if text else ""
         if paged:
             starts += [len(text)] * (numbers[number] + 1 - len(starts))
-        text += _cleaned(part.page_content)
+        # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
+        text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
     return replace(parse_markdown(text), page_starts=tuple(starts))
-
-
-def _cleaned(text: str) -> str:
-    """The text without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded."""
-    return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)

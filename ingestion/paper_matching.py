@@ -9,19 +9,21 @@ from pathlib import Path
 
 from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import made_entry
+from ..documents.paper_metadata import make_entry
+from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import PaperRecord
-from .indexing import to_end
+from .indexing import run_to_end
 from .langchain_documents import SourcePaper
 from .plan import metadata_hash
-from .sources import SourceRefusedError, Sources, leads_out, printable, read_text, refused_link
+from .reading import printable, read_text
+from .sources import Sources, leads_out, refused_link
 
 
-def match_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
+def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:
     """The sources, with renamed files matched to their papers in the library.
 
     A file counts as renamed if it has the text of a paper whose own file is gone, or if an earlier ingest matched it.
@@ -35,7 +37,7 @@ def match_renamed(sources: Sources, records: Mapping[str, PaperRecord]) -> Sourc
     warnings: list[str] = []
     for source in sources.found:
         paper = source.paper
-        if paper.key not in records and _has_no_entry(paper):
+        if paper.key not in records and paper.bibtex == make_entry(paper):  # it has no `.bib` entry
             known = by_file.get(paper.source) or missing.pop(paper.content_hash, None)
             if known is not None:
                 if known.source != paper.source:
@@ -51,11 +53,6 @@ def _moved(known: Paper, read: Paper) -> Paper:
         return replace(known, source=read.source)
     abstract = read.abstract or known.abstract
     return replace(known, source=read.source, content_hash=read.content_hash, abstract=abstract)
-
-
-def _has_no_entry(paper: Paper) -> bool:
-    """Whether the paper's BibTeX was generated from its file, without a `.bib` entry."""
-    return paper.bibtex == made_entry(paper)
 
 
 Names = dict[tuple[Path, str], Path]
@@ -75,7 +72,7 @@ def attach_notes(sources: Sources) -> Sources:
         file = of_paper.get(source.paper.key)
         try:
             text = _text(file, sources) if file is not None else source.note
-        except SourceRefusedError as error:
+        except FileRefusedError as error:
             refused.append(Refusal(str(file), str(error)))
             text = ""
         found.append(replace(source, note=text))
@@ -90,10 +87,10 @@ def attach_notes(sources: Sources) -> Sources:
 
 
 def _text(file: Path, sources: Sources) -> str:
-    """A note's text, empty if it is blank; raises `SourceRefusedError`."""
+    """A note's text, empty if it is blank; raises `FileRefusedError`."""
     target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
     if target is not None:
-        raise SourceRefusedError(refused_link(file, target).reason)
+        raise FileRefusedError(refused_link(file, target).reason)
     return read_text(file, blank=True)
 
 
@@ -116,22 +113,14 @@ def _owners(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
     """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
     owners: dict[str, Path] = {}
     unmatched = dict(names)
-    for stem_of in (_by_key, _by_file):
-        for source in sources:
-            if source.folder is None or source.paper.key in owners:
-                continue
-            file = unmatched.pop((source.folder, stem_of(source)), None)
-            if file is not None:
-                owners[source.paper.key] = file
+    by_key = [(source, source.paper.key) for source in sources]
+    for source, stem in [*by_key, *((source, source.path.stem) for source in sources)]:
+        if source.folder is None or source.paper.key in owners:
+            continue
+        file = unmatched.pop((source.folder, stem), None)
+        if file is not None:
+            owners[source.paper.key] = file
     return owners
-
-
-def _by_key(source: SourcePaper) -> str:
-    return source.paper.key
-
-
-def _by_file(source: SourcePaper) -> str:
-    return source.path.stem
 
 
 _ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
@@ -178,7 +167,7 @@ async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> lis
             if (record := _with_metadata(records[key], entry)).metadata_hash != records[key].metadata_hash
         ]
         if changed:
-            await to_end(library.catalog.update_metadata, changed)
+            await run_to_end(library.catalog.update_metadata, changed)
     return [record.paper.key for record in changed]
 
 

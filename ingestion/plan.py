@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import starmap
 from pathlib import Path
@@ -15,7 +15,8 @@ from ..documents import Chunk, Paper, chunk_id, text_hash
 from ..documents.bibliography import Refusal
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION, FoundFigure, PaperFigure, find_figures
-from ..documents.notes import Note, make_note
+from ..documents.image_extraction import ReadFigures
+from ..documents.notes import make_note
 from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.paper_names import zotero_link
 from ..documents.types import Section
@@ -23,11 +24,10 @@ from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.vector_cache import VectorCache
-from .figure_subprocess import ReadFigures
+from .executor import SplitPapers
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .sources import Sources
-from .stages import SplitPapers
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -64,7 +64,7 @@ class PaperPlan:
         """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
         figures = tuple(
-            figure.described_as(known[figure.image_hash]).leading_to(self.chunks)
+            figure.with_description(known[figure.image_hash]).with_described_chunk(self.chunks)
             if figure.image_hash in known
             else figure
             for figure in (figure.with_table_chunks(self.chunks) for figure in read.figures)
@@ -108,8 +108,8 @@ class IngestPlan:
         return replace(
             self,
             to_index=tuple(plan for plan in self.to_index if plan.record.paper.key not in failed),
-            added=_others(self.added, failed),
-            updated=_others(self.updated, failed),
+            added=tuple(key for key in self.added if key not in failed),
+            updated=tuple(key for key in self.updated if key not in failed),
             refused=(*self.refused, *failed.values()),
         )
 
@@ -127,13 +127,9 @@ class IngestPlan:
         )
 
 
-def _others(keys: Sequence[str], failed: Collection[str]) -> tuple[str, ...]:
-    return tuple(key for key in keys if key not in failed)
-
-
 def metadata_hash(paper: Paper) -> str:
     """A hash of a paper's metadata, without the path and content of its file."""
-    left_out = {"source", "content_hash", *(() if paper.ocr_pages else ("ocr_pages",))}  # as before there was OCR
+    left_out = {"source", "content_hash"}
     metadata = {name: value for name, value in asdict(paper).items() if name not in left_out}
     return text_hash(json.dumps(metadata, sort_keys=True))
 
@@ -173,17 +169,13 @@ def make_plan(
         to_index=tuple(_with_known(library, to_index, cache)),
         metadata_only=tuple(metadata_only),
         to_remove=tuple(missing) if prune else (),
-        added=_with_outcome(outcomes, "added"),
-        updated=_with_outcome(outcomes, "updated"),
-        unchanged=_with_outcome(outcomes, "unchanged"),
+        added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
+        updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
+        unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
         refused=sources.refused,
         warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
     )
     return plan.without(refused)
-
-
-def _with_outcome(outcomes: Mapping[str, Outcome], wanted: Outcome) -> tuple[str, ...]:
-    return tuple(key for key, outcome in outcomes.items() if outcome == wanted)
 
 
 def _split(
@@ -236,17 +228,13 @@ def _record(
         figures_version=FIGURES_VERSION,
     )
     if source.note:
-        record = replace(record, note=_note(source.note, old, record.chunking, count_tokens, chunking[0]))
+        note = old.note if old is not None and old.chunking == record.chunking else None
+        if note is None or note.text != source.note:
+            note = make_note(source.note, count_tokens, target=chunking[0])
+        record = replace(record, note=note)
     if old is not None and old.summary_kind == "model" and old.paper.content_hash == paper.content_hash:
         return replace(record, summary=old.summary, summary_kind="model")
     return record
-
-
-def _note(text: str, old: PaperRecord | None, chunking: str, count_tokens: Callable[[str], int], target: int) -> Note:
-    """The note split into passages; an unchanged note is reused."""
-    if old is not None and old.note is not None and old.note.text == text and old.chunking == chunking:
-        return old.note
-    return make_note(text, count_tokens, target=target)
 
 
 def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
@@ -312,7 +300,7 @@ def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, V
     return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 
-def with_vectors(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
+def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     """The change that adds a paper, with its known and new vectors."""
     vectors = {**plan.known, **new}
     matrix = np.stack([vectors[text_hash(chunk.text)] for chunk in plan.chunks])

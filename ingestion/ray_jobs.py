@@ -8,17 +8,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
 from typing import Any, Final
 
+from ..documents.chunking import CHUNKING_VERSION
 from ..documents.sandbox import StoppedError, raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
-from .ray_tasks import versions
+from .reading import READING_VERSION
 
 TRIES: Final = 6  # of a job whose worker ends: most end for another reason, and a job repeated in vain costs only time
 LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
 _MOST_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
 _PAUSE: Final = 1.0  # seconds between looking for Ctrl-C
 _WITHOUT_CPU: Final = 30.0  # seconds
+# They decide what is read from a paper and what its vectors are.
+_PACKAGES: Final = ("citeloom", "pdf-oxide", "pypandoc_binary", "onnxruntime", "tokenizers", "numpy")
 _INSTALL: Final = "Install the same version on every node of the cluster."
 
 
@@ -30,7 +35,7 @@ class RayStoppedError(PausedError):
 
 @dataclass(slots=True)
 class Job:
-    """One call of a function of `ray_tasks`; `load` makes its arguments each time it is sent, `size` is in bytes.
+    """One call of a function of `ray_executor`; `load` makes its arguments each time it is sent, `size` is in bytes.
 
     It is given up when `tries` workers have ended with it.
     """
@@ -77,9 +82,7 @@ class RayJobs:
         """A task on each node with CPUs that compares versions."""
         on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         return [
-            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(
-                versions(), "versions"
-            )
+            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(versions(), "")
             for node in self._ray.nodes()
             if node["Alive"] and node["Resources"].get("CPU")
         ]
@@ -186,15 +189,24 @@ class RayJobs:
     def _cancel(self, refs: list[Any]) -> None:
         """Cancel tasks whose results nobody wants any more."""
         try:
-            self._cancel_each(refs)
+            with suppress(Exception):  # of any class if there is no cluster any more
+                for ref in refs:
+                    self._ray.cancel(ref, force=True)
         finally:
             for _ in refs:
                 self._free.release()
 
-    def _cancel_each(self, refs: list[Any]) -> None:
-        with suppress(Exception):  # of any class if there is no cluster any more
-            for ref in refs:
-                self._ray.cancel(ref, force=True)
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """The versions on which the result of a stage depends; empty for a package that is not installed."""
+    found = {"reading": READING_VERSION, "chunking": str(CHUNKING_VERSION)}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
 
 
 def _difference(node: str, other: dict[str, str]) -> str:
@@ -215,18 +227,23 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none."""
+        """Run a stage, or without one compare versions only.
+
+        Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none.
+        """
         from importlib import import_module, metadata
 
         node = import_module("ray").util.get_node_ip_address()
         try:
-            tasks = import_module("citeloom.ingestion.ray_tasks")
-            found = tasks.versions()
+            tasks = import_module("citeloom.ingestion.ray_executor")
+            found = import_module("citeloom.ingestion.ray_jobs").versions()
         except ImportError:
             try:
                 found = {"citeloom": metadata.version("citeloom")}
             except metadata.PackageNotFoundError:
                 found = {"citeloom": ""}
-        return (node, {}, getattr(tasks, stage)(*arguments)) if found == wanted else (node, found, None)
+        if found != wanted:
+            return node, found, None
+        return node, {}, getattr(tasks, stage)(*arguments) if stage else None
 
     return run_stage

@@ -1,24 +1,39 @@
-"""Reads papers from PDF files, and caches what was read from files so that unchanged ones are not read again."""
+"""Reads the file of a paper, and caches what was read so that unchanged files are not read again."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import json
 import math
 import secrets
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ..documents.markdown import ParsedPaper
-from ..documents.pdf import PdfRefusedError, PdfText
-from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, ocr_of, pages_at_once
-from ..documents.pdf.structure import parsed_pdf
-from ..documents.sandbox import OutOfTimeError, run
+from ..documents.bibliography import Refusal
+from ..documents.markdown import ParsedPaper, parse_markdown
+from ..documents.pandoc import FORMATS, as_markdown, most_bytes
+from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, choose_ocr, pages_at_once
+from ..documents.pdf.reader import PdfRefusedError, pdf_record
+from ..documents.pdf.structure import PdfText, parsed_pdf
+from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, sandboxed
 from ..settings.config import Settings
+from .langchain_documents import MOST_CHARACTERS
+
+MARKDOWN = frozenset({".md", ".markdown"})
+PDF = ".pdf"
+ENDINGS = (
+    *sorted(MARKDOWN, reverse=True),
+    *FORMATS,
+    PDF,
+)  # the first is preferred if a folder has a paper in several formats
+_MOST_PDF = 500_000_000
+_TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
+UNPARSABLE = (RecursionError, MemoryError, ValueError)
 
 # Entries of another version are ignored; increase it with every change to what is read from a file.
 READING_VERSION = "4"
@@ -74,8 +89,8 @@ def _stamp(file: Path, digest: str = "") -> str:
 
 
 # Real papers take some hundredths of a second per page.
-SECONDS = 120.0
-_READER = "citeloom.documents.pdf"
+SECONDS: Final = 120.0
+_MEMORY: Final = 4 << 30  # bytes of address space
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ class PdfReading:
     @classmethod
     def of(cls, settings: Settings, *, ocr: bool = False) -> PdfReading:
         """As the settings say, but with OCR in any case if `ocr`; raises `InputError` if what they name is missing."""
-        return cls(ocr_of(settings, required=ocr))
+        return cls(choose_ocr(settings, required=ocr))
 
 
 BUILT_IN = PdfReading()
@@ -114,26 +129,105 @@ def _wants_ocr(read: Mapping[str, Any], ocr: Ocr | None) -> bool:
 
 
 def _read(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
-    read = _printed(path, (), seconds)
+    read = _read_record(path, None, seconds)
     if ocr is not None and read["unread"]:
         batches = math.ceil(len(read["unread"]) / pages_at_once())
-        read = _printed(
-            path, (ocr.program, ocr.languages, ocr.layout), seconds + batches * PAGE_READINGS * PAGE_SECONDS
-        )
+        read = _read_record(path, ocr, seconds + batches * PAGE_READINGS * PAGE_SECONDS)
     if "refused" in read:
         raise PdfRefusedError(read["refused"], read["unread"])
     return read
 
 
-def _printed(path: Path, options: tuple[str, ...], seconds: float) -> dict[str, Any]:
-    """What the reader prints of a file, which may be that it refuses the file."""
-    # -P: a json.py in the current folder must not be imported.
-    command = [sys.executable, "-P", "-m", _READER, str(path.resolve()), *options]
+def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
+    """What the reader says of a file, which may be that it refuses the file."""
     try:
-        done = run(command, seconds=seconds)
-    except OutOfTimeError:
-        raise PdfRefusedError(f"was not read within {seconds:g} seconds; it may be damaged") from None
+        return dict(sandboxed(pdf_record, CallLimits(seconds, _MEMORY), path.resolve(), ocr))
+    except SandboxError as error:
+        raise PdfRefusedError(f"was not read: the PDF reader {error}; it may be damaged") from None
+
+
+# Parses files, in order.
+ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, PdfReading], Iterable[ParsedPaper | Refusal]]
+
+
+def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading) -> Iterator[ParsedPaper | Refusal]:
+    """Parse one file after the other."""
+    for file in files:
+        raise_if_stopped()
+        yield parse_file(file, kept, pdf)
+
+
+def parse_file(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal:
+    """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
+    if printable(str(file)) != str(file):
+        return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
-        return dict(json.loads(done.output))
-    except ValueError:
-        raise PdfRefusedError(f"made the PDF reader fail (exit code {done.code}); it may be damaged") from None
+        return _parse(file, kept, pdf)
+    except FileRefusedError as error:
+        return Refusal(str(file), str(error))
+    except UNPARSABLE as error:
+        return refuse_unparsable(str(file), error)
+
+
+def _parse(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
+    """Parse the file by its extension; raises `FileRefusedError`."""
+    ending = file.suffix.lower()
+    try:
+        if ending in MARKDOWN:
+            return parse_markdown(read_text(file))
+        # Checked before anything is read, even to compare it with the cache.
+        require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
+        if ending == PDF:
+            return read_pdf_apart(file, kept, how=pdf)
+        if ending in FORMATS:
+            return parse_markdown(_converted(file, kept))
+    except OSError as error:
+        raise FileRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    hint = "; give it with --bib" if ending == ".bib" else ""
+    raise FileRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
+
+
+def _converted(file: Path, kept: ConvertedFiles | None) -> str:
+    """The file converted to markdown, from the cache if possible; raises `FileRefusedError`."""
+    read = kept.get(file) if kept is not None else None
+    if read is None:
+        read = {"markdown": as_markdown(file)}
+        if kept is not None:
+            kept.put(file, read)
+    text = str(read["markdown"])
+    if len(text) > MOST_CHARACTERS:
+        raise FileRefusedError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
+    return text
+
+
+def read_text(file: Path, *, blank: bool = False) -> str:
+    """The text of a UTF-8 file, which must not be blank unless `blank`; raises `FileRefusedError`."""
+    try:
+        data = read_regular(file, MOST_CHARACTERS)
+    except FileRefusedError as error:
+        raise FileRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
+    except OSError as error:
+        raise FileRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise FileRefusedError("is UTF-16; save it as UTF-8")
+    if b"\0" in data:
+        raise FileRefusedError("is binary, not text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    if not text.strip():
+        if not blank:
+            raise FileRefusedError("is empty")
+        text = ""
+    return text
+
+
+def refuse_unparsable(name: str, error: Exception) -> Refusal:
+    kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
+    return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
+
+
+def printable(name: str) -> str:
+    """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()

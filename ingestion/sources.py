@@ -6,11 +6,10 @@ links out of a folder are followed only on request.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -18,18 +17,28 @@ from typing import TYPE_CHECKING
 
 from ..documents.bibliography import Bibliography, Refusal, read_bibliography
 from ..documents.figures import IMAGE_ENDINGS
-from ..documents.markdown import ParsedPaper, parse_markdown
+from ..documents.markdown import ParsedPaper
 from ..documents.notes import note_stem
-from ..documents.pandoc import FORMATS, ConversionError, as_markdown, most_bytes
 from ..documents.paper_metadata import describe
-from ..documents.pdf import PdfRefusedError
-from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .langchain_documents import MOST_CHARACTERS, Given, SourcePaper, grouped, read_given
-from .reading import BUILT_IN, ConvertedFiles, PdfReading, read_pdf_apart
+from .langchain_documents import Given, SourcePaper, grouped, read_documents
+from .reading import (
+    BUILT_IN,
+    ENDINGS,
+    PDF,
+    UNPARSABLE,
+    ConvertedFiles,
+    ParseFiles,
+    PdfReading,
+    parse_file,
+    parse_files,
+    printable,
+    refuse_unparsable,
+)
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -104,17 +113,12 @@ def refused_link(file: Path, target: Path) -> Refusal:
     return Refusal(printable(str(file)), reason)
 
 
-def printable(name: str) -> str:
-    """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
 _RUN = 6  # words that identify a place
 _SAME = 0.6  # of the pages with text must be found, in order
 _WORD = re.compile(r"[^\W_]+")
 
 
-def with_pages_of(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
+def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     """The paper with the pages of its PDF; None if the PDF has another text.
 
     A page whose words are not in the text, such as one of figures, begins where the next one does.
@@ -163,17 +167,6 @@ def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
     return (0, *reversed(filled[:-1]))
 
 
-MARKDOWN = frozenset({".md", ".markdown"})
-PDF = ".pdf"
-ENDINGS = (
-    *sorted(MARKDOWN, reverse=True),
-    *FORMATS,
-    PDF,
-)  # the first is preferred if a folder has a paper in several formats
-_MOST_PDF = 500_000_000
-_TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The sources of an ingest: papers with distinct keys, refusals and warnings.
@@ -188,22 +181,6 @@ class Sources:
     folders: tuple[Path, ...]
     notes: tuple[Path, ...] = ()
     follow_links: bool = False
-
-
-class SourceRefusedError(Exception):
-    """A file that cannot be ingested; the message is the reason."""
-
-
-# Parses files, in order.
-ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, PdfReading], Iterable[ParsedPaper | Refusal]]
-_UNPARSABLE = (RecursionError, MemoryError, ValueError)
-
-
-def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading) -> Iterator[ParsedPaper | Refusal]:
-    """Parse one file after the other."""
-    for file in files:
-        raise_if_stopped()
-        yield parse_file(file, kept, pdf)
 
 
 def read_sources(
@@ -249,7 +226,7 @@ def read_sources(
         (str(file), _described(file, _paged(file, one, with_pages.get(file), warnings), bibliography))
         for file, one in parsed
     )
-    of_documents = ((one.name, _given(one, bibliography)) for one in given)
+    of_documents = ((one.name, _read_documents(one, bibliography)) for one in given)
     for name, read in chain(of_files, of_documents):
         raise_if_stopped()
         if isinstance(read, Refusal):
@@ -258,7 +235,7 @@ def read_sources(
         source, notices = read
         earlier = found.get(source.paper.key)
         if earlier is not None:
-            both = as_one(earlier, source)
+            both = merge_text_with_pdf(earlier, source)
             if both is None:
                 refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
                 continue
@@ -303,7 +280,9 @@ def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Pa
         if name not in best or _rank(file) < _rank(best[name]):
             best[name] = file
     twins = [
-        (file, taken) for file in files if (taken := best[file.parent, file.stem]) != file and _differ(file, taken)
+        (file, taken)
+        for file in files
+        if (taken := best[file.parent, file.stem]) != file and file.suffix.lower() != taken.suffix.lower()
     ]
     left_out = {file for file, _ in twins}
     return [file for file in files if file not in left_out], twins
@@ -319,7 +298,7 @@ def _paged(
     """The paper with the pages of the PDF next to it, if there is one; `warnings` gets why it has none of it."""
     if pdf is None or isinstance(parsed, Refusal):
         return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
-    paged = None if isinstance(pdf, Refusal) else with_pages_of(parsed, pdf)
+    paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
     if paged is None:
         why = pdf.reason if isinstance(pdf, Refusal) else "has another text"
         warnings.append(
@@ -328,12 +307,12 @@ def _paged(
     return paged or parsed
 
 
-def as_one(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
+def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
     """One paper of a text and a PDF with the same key; None if they are not the same paper."""
     if _is_pdf(earlier.path) == _is_pdf(later.path):
         return None
     text, pdf = (later, earlier) if _is_pdf(earlier.path) else (earlier, later)
-    parsed = with_pages_of(text.parsed, pdf.parsed)
+    parsed = align_pages(text.parsed, pdf.parsed)
     if parsed is None:
         return None
     return replace(text, parsed=parsed, paper=replace(text.paper, pages=len(parsed.page_starts)))
@@ -342,22 +321,6 @@ def as_one(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
 def _rank(file: Path) -> int:
     ending = file.suffix.lower()
     return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
-
-
-def _differ(file: Path, other: Path) -> bool:
-    return file.suffix.lower() != other.suffix.lower()
-
-
-def parse_file(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal:
-    """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
-    if printable(str(file)) != str(file):
-        return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
-    try:
-        return _parsed(file, kept, pdf)
-    except SourceRefusedError as error:
-        return Refusal(str(file), str(error))
-    except _UNPARSABLE as error:
-        return _unparsable(str(file), error)
 
 
 def _described(
@@ -369,89 +332,28 @@ def _described(
     try:
         entry = bibliography.match(file, doi=parsed.front_matter.doi, title=parsed.title)
         paper, notices = describe(file, parsed, entry)
-    except _UNPARSABLE as error:
-        return _unparsable(str(file), error)
+    except UNPARSABLE as error:
+        return refuse_unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
-def _given(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+def _read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
     try:
-        return read_given(given, bibliography)
-    except _UNPARSABLE as error:
-        return _unparsable(given.name, error)
-
-
-def _unparsable(name: str, error: Exception) -> Refusal:
-    kind = "is nested too deeply" if isinstance(error, RecursionError) else "has an unknown format"
-    return Refusal(printable(name), f"cannot be read: it {kind} ({type(error).__name__})")
-
-
-def _parsed(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
-    """Parse the file by its extension; raises `SourceRefusedError`."""
-    ending = file.suffix.lower()
-    try:
-        if ending in MARKDOWN:
-            return parse_markdown(read_text(file))
-        # Checked before anything is read, even to compare it with the cache.
-        require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
-        if ending == PDF:
-            return read_pdf_apart(file, kept, how=pdf)
-        if ending in FORMATS:
-            return parse_markdown(_converted(file, kept))
-    except (PdfRefusedError, ConversionError, FileRefusedError) as error:
-        raise SourceRefusedError(str(error)) from error
-    except OSError as error:
-        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
-    hint = "; give it with --bib" if ending == ".bib" else ""
-    raise SourceRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
-
-
-def _converted(file: Path, kept: ConvertedFiles | None) -> str:
-    """The file converted to markdown, from the cache if possible; raises `ConversionError`."""
-    read = kept.get(file) if kept is not None else None
-    if read is None:
-        read = {"markdown": as_markdown(file)}
-        if kept is not None:
-            kept.put(file, read)
-    text = str(read["markdown"])
-    if len(text) > MOST_CHARACTERS:
-        raise ConversionError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
-    return text
-
-
-def read_text(file: Path, *, blank: bool = False) -> str:
-    """The text of a UTF-8 file, which must not be blank unless `blank`; raises `SourceRefusedError`."""
-    try:
-        data = read_regular(file, MOST_CHARACTERS)
-    except FileRefusedError as error:
-        raise SourceRefusedError(f"{error}; are pictures embedded in it?" if file.is_file() else str(error)) from error
-    except OSError as error:
-        raise SourceRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceRefusedError("is UTF-16; save it as UTF-8")
-    if b"\0" in data:
-        raise SourceRefusedError("is binary, not text")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    if not text.strip():
-        if not blank:
-            raise SourceRefusedError("is empty")
-        text = ""
-    return text
+        return read_documents(given, bibliography)
+    except UNPARSABLE as error:
+        return refuse_unparsable(given.name, error)
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePaper:
-    """Read a paper's file again, keeping the library's metadata; raises `SourceRefusedError`."""
+    """Read a paper's file again, keeping the library's metadata; raises `FileRefusedError`."""
     file = Path(paper.source)
     if file.is_symlink():  # the library stores resolved paths
-        raise SourceRefusedError("has become a link")
+        raise FileRefusedError("has become a link")
     if not file.is_file():
-        raise SourceRefusedError("is gone")
+        raise FileRefusedError("is gone")
     read = read_as(file, paper, kept, pdf)
     if isinstance(read, Refusal):
-        raise SourceRefusedError(read.reason)
+        raise FileRefusedError(read.reason)
     source, _ = read
     now = source.paper
     return replace(source, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))

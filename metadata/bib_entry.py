@@ -13,7 +13,7 @@ from typing import Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
-from ..documents.paper_names import identifier_of
+from ..documents.paper_names import identifier_from_doi
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
@@ -31,11 +31,12 @@ _TYPES: Final = {
     "dissertation": "phdthesis",
     "report": "techreport",
 }
-_VENUE_FIELD: Final = {
+VENUE_FIELD: Final = {
     "article": "journal",
     "inproceedings": "booktitle",
     "incollection": "booktitle",
     "phdthesis": "school",
+    "mastersthesis": "school",
     "techreport": "institution",
 }
 _COMPLETED: Final = {"volume": "volume", "issue": "number", "pages": "pages"}
@@ -47,13 +48,13 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 def bib_entry(work: Work, key: str) -> str:
     """The BibTeX entry of a work under this key."""
     entry_type = _TYPES.get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
-    arxiv = identifier_of(work.doi).arxiv
+    arxiv = identifier_from_doi(work.doi).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",
         "author": " and ".join(map(_author, work.authors)),
         "year": str(work.year or ""),
-        _VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
+        VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
         "number": as_latex(work.issue),
         "pages": as_latex(normalize_pages(work.pages)),
@@ -97,7 +98,7 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
     filled = {item.field: str(item.value) for item in known.filled}
     kind = _KIND.match(paper.bibtex)
     entry_type = kind[1].lower() if kind else ""
-    venue_field = _VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
+    venue_field = VENUE_FIELD[entry_type] if entry_type in ("article", "inproceedings", "incollection") else ""
     fields = {name: as_latex(filled[field]) for field, name in _COMPLETED.items() if field in filled}
     if "pages" in fields:
         fields["pages"] = normalize_pages(fields["pages"])

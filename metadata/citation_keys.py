@@ -78,8 +78,8 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "capitalize": lambda text: _capital(text),
     "alphanum": lambda text: "".join(sign for sign in text if sign.isalnum()),
     "clean": lambda text: _safe(text),
-    "fold": lambda text: _folded(text),
-    "ascii": lambda text: "".join(sign for sign in _folded(text) if sign.isascii()),
+    "fold": lambda text: _fold(text),
+    "ascii": lambda text: "".join(sign for sign in _fold(text) if sign.isascii()),
     "abbr": lambda text: "".join(word[0] for word in re.findall(r"[A-Z]?[^\sA-Z]+|[A-Z]", text)),
     "select": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
     "substring": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
@@ -101,14 +101,14 @@ class _Term:
 
 
 class KeyPattern:
-    """A pattern that was parsed; raises `ConfigurationError` for one that cannot be."""
+    """A parsed pattern; raises `ConfigurationError` for one that cannot be parsed."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._terms = _Parser(pattern).terms()
 
     def key(self, fields: KeyFields, taken: Collection[str] = ()) -> str:
-        """The key for a paper, in ASCII; of one that is `taken`, in any case, the next free with a letter behind."""
+        """The key for a paper, in ASCII; if it is `taken`, in any case, with the next free letter appended."""
         base = _safe("".join(self._value(term, fields) for term in self._terms))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
         number = -1
@@ -117,18 +117,16 @@ class KeyPattern:
         return key
 
     def _value(self, term: _Term, fields: KeyFields) -> str:
-        value = term.source if isinstance(term.source, str) else self._given(term.source, fields)
+        value = term.source
+        if isinstance(value, _Call):
+            defaults, function = FUNCTIONS[value.name]
+            value = function(fields, *value.arguments, *defaults[len(value.arguments) :])
         for each in term.filters:
             try:
                 value = FILTERS[each.name](value, *each.arguments)
             except TypeError:
                 raise _refused(self._pattern, f"{each.name} does not take these arguments") from None
         return value
-
-    def _given(self, call: _Call, fields: KeyFields) -> str:
-        defaults, function = FUNCTIONS[call.name]
-        numbers = [*call.arguments, *defaults[len(call.arguments) :]]
-        return function(fields, *numbers)
 
 
 class _Parser:
@@ -145,7 +143,7 @@ class _Parser:
 
     def terms(self) -> tuple[_Term, ...]:
         terms = [self._term()]
-        while self._taken("+"):
+        while self._accept("+"):
             terms.append(self._term())
         if self._tokens:
             raise _refused(self._pattern, f"{self._tokens[0][1]!r} is not expected")
@@ -165,7 +163,7 @@ class _Parser:
         else:
             raise _refused(self._pattern, f"{text!r} is not expected")
         filters = []
-        while self._taken("."):
+        while self._accept("."):
             filters.append(self._call(self._next()[1], FILTERS, "filter"))
         return _Term(source, tuple(filters))
 
@@ -174,13 +172,13 @@ class _Parser:
         if name is None:
             raise _refused(self._pattern, f"there is no {what} {text!r}; there are {', '.join(known)}")
         arguments: list[Argument] = []
-        if self._taken("("):
-            while not self._taken(")"):
+        if self._accept("("):
+            while not self._accept(")"):
                 kind, value = self._next()
                 if kind not in ("number", "single", "double"):
                     raise _refused(self._pattern, f"{value!r} is no argument")
                 arguments.append(int(value) if kind == "number" else value)
-                self._taken(",")
+                self._accept(",")
         return _Call(name, tuple(arguments))
 
     def _next(self) -> tuple[str, str]:
@@ -188,7 +186,7 @@ class _Parser:
             raise _refused(self._pattern, "it ends too early")
         return self._tokens.pop(0)
 
-    def _taken(self, sign: str) -> bool:
+    def _accept(self, sign: str) -> bool:
         if self._tokens and self._tokens[0] == ("sign", sign):
             self._tokens.pop(0)
             return True
@@ -200,7 +198,7 @@ def _refused(pattern: str, why: str) -> ConfigurationError:
 
 
 def _suffix(number: int) -> str:
-    """Nothing, a, b ... z, aa, ab ..."""
+    """Nothing for -1, then a, b ... z, aa, ab ..."""
     text = ""
     while number >= 0:
         number, letter = divmod(number, 26)
@@ -220,10 +218,10 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.translate(_PLAIN))
     return "".join(sign for sign in plain if not unicodedata.combining(sign))
 
 
 def _safe(text: str) -> str:
-    return _UNSAFE.sub("", _folded(text)).strip("-:_")
+    return _UNSAFE.sub("", _fold(text)).strip("-:_")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..documents import Paper
-from ..documents.paper_names import identifier_of
+from ..documents.paper_names import identifier_from_doi
 from ..documents.publication_status import PublicationStatus
 from ..stores.metadata_store import MetadataStore, ServiceStatement
 from .matching import SURE, WorkCandidate, fold_name, match_paper, title_similarity
@@ -45,7 +45,7 @@ class KnownField:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that a service gives otherwise than the user's `.bib`, which stays as it is."""
+    """A field that a service and the user's `.bib` give differently; the `.bib` stays as it is."""
 
     field: str
     own: Any
@@ -119,7 +119,7 @@ async def _enrich_paper(services: Services, paper: Paper) -> Enrichment:
             similarity = best.similarity if best else None
             return Enrichment(paper.key, outcome, similarity, match.why, candidates, failures=failures)
         doi = best.work.doi
-    responses = await services.look_up(identifier_of(doi))
+    responses = await services.look_up(identifier_from_doi(doi))
     now = services.clock.time()
     if best is not None:
         await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)
@@ -154,7 +154,7 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
 
 
 def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
-    """What the services know and the paper's entry does not say, each from the most authoritative service."""
+    """Fields that services know and the paper's entry lacks, each from the most authoritative service."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
     counting = [
@@ -170,7 +170,7 @@ def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list
 
 
 def differing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[Difference]:
-    """What a service gives otherwise than the paper's entry; spelling and initials do not count."""
+    """Fields in which a service differs from the paper's entry; spelling and initials do not count."""
     own = _own_fields(paper)
     return [
         Difference(name, own[name], service, given.value)

@@ -92,7 +92,7 @@ def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
         return Match("different", why="no work has this title")
     sure = [item for item in near if item.similarity >= SURE]
     if len(sure) > 1:
-        sure = _of_this_venue(paper, sure)
+        sure = _narrow_by_venue(paper, sure)
     if len(sure) == 1:
         return Match("same", (sure[0], *(item for item in near if item is not sure[0])))
     if sure:
@@ -128,7 +128,7 @@ def title_similarity(one: str, other: str) -> float:
     if "".join(first.split()) == "".join(second.split()):
         return 1.0
     whole = _word_similarity(_content(first), _content(second))
-    return max(whole, _without_subtitle(one, other))
+    return max(whole, _subtitle_similarity(one, other))
 
 
 @lru_cache(maxsize=4096)
@@ -172,7 +172,7 @@ def _misspelt(one: str, other: str) -> bool:
     return longer[1:] == (shorter[1:] if len(longer) == len(shorter) else shorter)
 
 
-def _without_subtitle(one: str, other: str) -> float:
+def _subtitle_similarity(one: str, other: str) -> float:
     """0.95 if one title is the other without its subtitle; 0 for a subtitle that makes it another work."""
     parts = [_SUBTITLE.split(_RETRACTED_TITLE.sub("", title[:_MOST_TITLE]), maxsplit=1) for title in (one, other)]
     if len(parts[0]) == len(parts[1]):
@@ -234,7 +234,7 @@ def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
     return 1.0
 
 
-def _of_this_venue(paper: Paper, sure: list[WorkCandidate]) -> list[WorkCandidate]:
+def _narrow_by_venue(paper: Paper, sure: list[WorkCandidate]) -> list[WorkCandidate]:
     """The candidates of the paper's venue, or of its year if that separates them; else all of them."""
     if paper.venue:
         named = [item for item in sure if title_similarity(paper.venue, item.work.venue) >= SURE]

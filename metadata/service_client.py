@@ -26,7 +26,7 @@ from ..models.http.failures import (
 from ..models.http.limiter import Clock, Limiter, SystemClock
 from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
 from ..settings.key_trust import host_of
-from ..stores.metadata_store import Answer, MetadataStore
+from ..stores.metadata_store import MetadataStore, ServiceAnswer
 
 if TYPE_CHECKING:
     import httpx
@@ -136,7 +136,7 @@ class ServiceClient:
             raise ServiceError(self._given_up)
         status, body = await self._request(request)
         self._traffic.requests += 1
-        answer = Answer(status, body, self._clock.time())
+        answer = ServiceAnswer(status, body, self._clock.time())
         await asyncio.to_thread(self._store.keep_answer, name, request, answer)
         return answer.body
 
@@ -154,7 +154,10 @@ class ServiceClient:
 
     async def _send(self, request: str) -> tuple[int, Any]:
         async with self._turn:
-            await self._wait_turn()
+            wait = self._next_at - self._clock.monotonic()
+            if wait > 0:
+                await self._clock.sleep(wait)
+            self._next_at = self._clock.monotonic() + self.address.interval
             url = f"{self.address.base_url.rstrip('/')}{request}"
             for _ in range(_MOST_REDIRECTS + 1):
                 onward = await self._get(url)
@@ -162,12 +165,6 @@ class ServiceClient:
                     return onward
                 url = onward
         raise RedirectedError("more redirects than are followed")
-
-    async def _wait_turn(self) -> None:
-        wait = self._next_at - self._clock.monotonic()
-        if wait > 0:
-            await self._clock.sleep(wait)
-        self._next_at = self._clock.monotonic() + self.address.interval
 
     async def _get(self, url: str) -> tuple[int, Any] | str:
         """Status and JSON of the answer, or the address on the same host that it redirects to."""

@@ -19,6 +19,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u20
 _ABSTRACT_TITLE = re.compile(r"^(?:abstract|summary)\b[\s:.]*(?=[A-Z])", re.IGNORECASE)
 _LINK = re.compile(r"https?://[^\s<>\"'\\^`{|}\x00-\x1f\x7f-\uffff]{4,1000}")
 PREPRINT_KINDS: Final = frozenset({"posted-content", "preprint"})
+_STATED: Final = "title year venue volume issue pages publisher abstract citations open_access".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,8 @@ class Work:
 
     def stated_fields(self) -> dict[str, Any]:
         """The fields that the service gives, as plain values."""
-        fields = {
-            "title": self.title,
-            "authors": [author.name for author in self.authors],
-            "year": self.year,
-            "venue": self.venue,
-            "volume": self.volume,
-            "issue": self.issue,
-            "pages": self.pages,
-            "publisher": self.publisher,
-            "type": self.kind,
-            "abstract": self.abstract,
-            "citations": self.citations,
-            "open_access": self.open_access,
-        }
+        fields = {name: getattr(self, name) for name in _STATED}
+        fields |= {"authors": [author.name for author in self.authors], "type": self.kind}
         return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 

@@ -27,6 +27,8 @@ PROMPT_NAMES: tuple[str, ...] = (
     "needs_system",
     "needs_question_task",
     "needs_section_task",
+    "screener_system",
+    "screener_task",
     "reader_system",
     "reader_task",
     "planner_system",

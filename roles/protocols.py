@@ -377,11 +377,27 @@ class Comparison:
     second: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PaperCard:
+    """What a screener sees of a paper; never evidence."""
+
+    key: str
+    text: str
+
+
 class NeedsPlanner(Protocol):
     """Plans what has to be known, before anything is searched."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """At least one need; `papers` are titles in the library near to the question or section."""
+
+
+class PaperScreener(Protocol):
+    """Reads the cards of papers, and names those that may hold what has to be known."""
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
+        """The keys of the papers that may bear on each need, by its id, most promising first."""
+        ...
 
 
 class Findings(list[PassageFinding]):
@@ -476,8 +492,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are those for questions; `comparer` is the judge of contradictions, None when the judge works without a
-    chat model.
+    `answering` are those for questions; `comparer` is the judge of contradictions and `screener` the reader of cards,
+    None when they work without a chat model.
     """
 
     needs: NeedsPlanner
@@ -489,6 +505,7 @@ class Roles:
     answering: AnswerRoles
     notice: str = ""
     comparer: ContradictionJudge | None = None
+    screener: PaperScreener | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""

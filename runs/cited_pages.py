@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..ingestion.page_images import PageRefusedError, draw_page_apart
+from ..documents.pdf.drawing import draw_page_apart
+from ..documents.safe_files import FileRefusedError
 from ..plurals import counted
 from ..stores.library import Library, UnknownPaperError
 
@@ -39,7 +40,7 @@ def cited_pages(record: Mapping[str, Any], library: Library, file_of: Callable[[
         try:
             found[identifier] = draw_page_apart(path, page, words=quote, width=_WIDTH)
             size += len(found[identifier])
-        except PageRefusedError as error:
+        except FileRefusedError as error:
             refused.setdefault(str(error), []).append(place)
     notices = (
         f"{counted(len(places), 'page image')} left out of the report ({why}): {_named(places)}."

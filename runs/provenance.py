@@ -10,7 +10,7 @@ from typing import Any
 
 from ..documents import Evidence
 from ..documents.paper_names import NO_LINK, zotero_link
-from ..documents.plain_text import shown_quote
+from ..documents.plain_text import format_quote
 from ..drafts.evidence_sources import sources_for
 from ..errors import InputError
 from ..stores.library import Library
@@ -34,7 +34,7 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
         "searches": [dict(record) for record in values.get("queries", [])],
         "passages": {source.evidence.id: source.text for source in sources if source.evidence.id in cited},
         "quotes": {
-            item.id: shown_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]
+            item.id: format_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]
         },
         "papers": {key: found for key in sorted({item.key for item in evidence}) if (found := _paper(library, key))},
     }

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..graph.session import Session
-from ..ingestion.doctor import Level, Problem
+from ..ingestion.doctor import DoctorFinding, Level
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
@@ -76,14 +76,16 @@ def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, 
     return papers | {key: known[key].paper for key in listed | set(papers) if key in known}
 
 
-def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[Problem]:
+def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[DoctorFinding]:
     """Retracted papers in the library, and finished texts that cite one; blocks.
 
     Of several runs of the same request only the latest counts. If citing is `allowed`, such a text is no problem.
     """
     store = library.metadata
     found = [
-        Problem("notice", _TOPIC, f"{key}: {status.retraction_line()}", "It is read, but cited only if you allow it.")
+        DoctorFinding(
+            "notice", _TOPIC, f"{key}: {status.retraction_line()}", "It is read, but cited only if you allow it."
+        )
         for key, status in sorted(store.statuses(library.papers()).items())
         if status.retracted
     ]
@@ -95,7 +97,7 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
         for key in sorted(_cited_keys(record)):
             if key in statuses and statuses[key].retracted:
                 message = f"{name} cites {key}: {statuses[key].retraction_line()}"
-                found.append(Problem(level, _TOPIC, message, remedy))
+                found.append(DoctorFinding(level, _TOPIC, message, remedy))
     return found
 
 

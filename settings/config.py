@@ -148,6 +148,12 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         0.0, ge=0, le=1, description="Weight of the cross-encoder in ranking found chunks; 1: it alone decides."
     )
     top_k_initial: int = Field(40, ge=1, le=200, description="Chunks that each search proposes for reading.")
+    screened_papers: int = Field(
+        300,
+        ge=0,
+        le=10_000,
+        description="Papers whose cards are read for a question that many may bear on, with a chat model; 0: none.",
+    )
     top_k_final: int = Field(8, ge=1, le=50, description="Findings shown to a writer for each need.")
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
     window_tokens: int = Field(

@@ -59,7 +59,7 @@ RETRACTION_WATCH: Final = "Retraction Watch"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceAnswer:
     """A stored answer of a service."""
 
     status: int
@@ -101,13 +101,13 @@ class MetadataStore:
         """Whether nothing was ever stored, as far as that is known without reading."""
         return not self._tables.exist()
 
-    def answer(self, service: str, request: str) -> Answer | None:
+    def answer(self, service: str, request: str) -> ServiceAnswer | None:
         """The stored answer to a request; None if there is none."""
         query = "SELECT * FROM metadata_answers WHERE service = ? AND request = ?"
         rows = read_rows(self._tables, METADATA_ANSWERS, query, (service, index_key(request)))
-        return Answer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
+        return ServiceAnswer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
 
-    def keep_answer(self, service: str, request: str, answer: Answer) -> None:
+    def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
         row = (service, index_key(request), answer.status, dump_json(answer.body), answer.answered_at)
         with self._tables.transaction() as db:

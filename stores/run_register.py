@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
-from ..documents.safe_files import hash_of_own_file
+from ..documents.safe_files import hash_regular_file
 from ..errors import InputError
 from ..section_kinds import SECTION_KINDS
 from ..table_columns import (
@@ -332,7 +332,7 @@ class WrittenFiles:
 
     def has(self, file: Path) -> bool:
         """Whether a file holds exactly what Citeloom wrote; false for a link or an unreadable file."""
-        if self._tables is None or not self._tables.exist() or (found := hash_of_own_file(file)) is None:
+        if self._tables is None or not self._tables.exist() or (found := hash_regular_file(file)) is None:
             return False
         with self._tables.transaction() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None

@@ -18,11 +18,7 @@ from .need_coverage import STRONG
 from .scope import Scope
 from .window_search import propose_windows
 
-# Reading for a need stops after this many strong findings, from several papers if there are several; or after this many
-# consecutive windows without one.
-_PLENTY: Final = 6
-_PLENTY_IN_ALL: Final = 30  # shared among the needs when they are few
-_DRY: Final = 6
+_PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
 
 
 async def search_evidence(
@@ -93,7 +89,7 @@ async def read_in_waves(
     unreadable: frozenset[str] = frozenset()
     waves = list(_waves(windows, limits.waves))
     for number, wave in enumerate(waves, 1):
-        open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found)
+        open_needs = {need.id for need in purpose.needs} - _settled(purpose, read, found, limits)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
         if library is not None and number == len(waves) > 1:
             abstracts = await asyncio.to_thread(_abstracts, library, found, [*read, *wanted], limits)
@@ -204,19 +200,21 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
     yield from (rest[start : start + size] for start in range(0, len(rest), size))
 
 
-def _settled(purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence]) -> set[str]:
+def _settled(
+    purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
+) -> set[str]:
     """The needs for which further reading is not worth its calls."""
     strong = [item for item in found if item.finding.score >= STRONG]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1
     holding = {(chunk.id, need) for item in strong for chunk, _, _ in item.finding.spans for need in item.needs}
-    plenty = max(_PLENTY, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
+    plenty = max(limits.plenty, _PLENTY_IN_ALL // max(1, len(purpose.needs)))
     settled: set[str] = set()
     for need in purpose.needs:
         windows = [window for window in read if need.id in window.needs]
-        latest = windows[-_DRY:]
-        dry = len(latest) == _DRY and not any(
+        latest = windows[-limits.dry :]
+        dry = len(latest) == limits.dry and not any(
             (chunk.id, need.id) in holding for window in latest for chunk in window.chunks
         )
         if dry or (many[need.id] >= plenty and (len(papers[need.id]) > 1 or not several)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ..documents import Evidence, EvidenceSpan
 from ..roles.protocols import PassageFinding
@@ -12,6 +13,8 @@ from ..settings.config import RetrievalMode
 from .duplicate_findings import Words, first_same
 from .retrieval import Retrieval
 from .window_search import WindowLimits
+
+_BREADTH: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,9 @@ class EvidenceLimits:
     `read_tokens` limits what the first search for all needs reads, `search_tokens` each later one; `call_tokens` is
     what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
     `abstracts` the number of papers whose abstract is read at its end; `paper_share`, `paper_margin` and `spread` are
-    those of `WindowLimits`. `top_k_final` and `per_paper` limit what is kept for each need, and per paper for each
-    need; None keeps everything that was read and is useful.
+    those of `WindowLimits`. Reading for a need stops after `plenty` strong findings, from several papers if there are
+    several, or after `dry` consecutive windows without one. `top_k_final` and `per_paper` limit what is kept for each
+    need, and per paper for each need; None keeps everything that was read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -32,6 +36,8 @@ class EvidenceLimits:
     window_tokens: int = 1_200
     waves: int = 2
     abstracts: int = 4
+    plenty: int = 6
+    dry: int = 6
     top_k_initial: int = 40
     top_k_final: int | None = None
     per_paper: int | None = None
@@ -51,6 +57,16 @@ class EvidenceLimits:
     def within(self, call_tokens: int) -> EvidenceLimits:
         """The same for a reader whose calls hold no more than `call_tokens`."""
         return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
+
+    def for_breadth(self) -> EvidenceLimits:
+        """The same for a question that many papers bear on: more and smaller windows, and none is taken for enough."""
+        return replace(
+            self,
+            read_tokens=_BREADTH * self.read_tokens,
+            window_tokens=max(1, self.window_tokens // _BREADTH),
+            plenty=_BREADTH * _BREADTH * self.plenty,
+            dry=_BREADTH * _BREADTH * self.dry,
+        )
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
         """The limits of what is proposed for this many needs, `tokens` in total."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..documents import Category, Paper
-from ..documents.categories import said_outright
+from ..documents.categories import standard_section
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def category_named(name: str) -> Category:
     try:
         return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
     except KeyError:
-        said = said_outright(name)
+        said = standard_section(name)
         if said is not None:
             return said
         listed = ", ".join(category.name.lower() for category in Category)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Final
 
 from ..documents import Chunk, chunk_id, split_chunk_id
@@ -27,6 +28,8 @@ _HITS: Final = 40  # per search
 _SHARE_OF_TWO: Final = 0.7  # of what is read, for each paper when there are two
 _AHEAD: Final = 16  # hits whose surroundings are read at once
 _PAPERS: Final = 6  # nearest to a query by summary, searched separately
+_CANDIDATE_HITS: Final = 10  # for each paper that was named for a need, of all of them together
+_MOST_CANDIDATE_HITS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +68,30 @@ async def propose_windows(
     *,
     known: Collection[str] = (),
     asked: str = "",
+    candidates: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Window]:
     """Windows for the needs, best first, taking the needs in turn; none contains a chunk of `known`, read before.
 
-    A hit's cosine is that to the query which found it or, if given, to `asked`. Raises whatever the embedding or the
-    stores raise.
+    A hit's cosine is that to the query which found it or, if given, to `asked`. `candidates` are keys of papers by the
+    id of a need: each of them is searched for it, and none is left out for being far. Raises whatever the embedding or
+    the stores raise.
     """
     limits = limits or WindowLimits()
-    found = await gather_all(_ranked(library, need, scope, how) for need in needs)
+    found = await gather_all(_ranked(library, need, scope, how, candidates.get(need.id, ())) for need in needs)
     hits = _interleaved([need.id for need in needs], found)
     if asked:
         vector = await library.embedding.embed_query(asked)
         cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
         hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
     if not scope.papers:
-        hits = _of_near_papers(hits, limits.paper_margin)
+        hits = _of_near_papers(hits, limits.paper_margin, {key for keys in candidates.values() for key in keys})
     hits = _spread(hits, limits.spread)
     return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
 
 
-async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+async def _ranked(
+    library: Library, need: Need, scope: Scope, how: Retrieval, candidates: Sequence[str]
+) -> list[tuple[str, float]]:
     """The chunks that the need's searches found, best first, with their best cosine."""
     scopes = await gather_all(_scopes(library, query, scope) for query in need.queries)
     searches = await gather_all(
@@ -92,11 +99,28 @@ async def _ranked(library: Library, need: Need, scope: Scope, how: Retrieval) ->
         for query, of_query in zip(need.queries, scopes, strict=True)
         for within in of_query
     )
+    if candidates:
+        each = await _search_candidates(library, need, replace(scope, papers=tuple(candidates), categories=()), how)
+        searches = [*searches, *[each] * len(searches)]  # counts as much as all searches of the whole scope
     cosines: dict[str, float] = {}
     for search in searches:
         for name, cosine in search:
             cosines[name] = max(cosine, cosines.get(name, 0.0))
     return [(name, cosines[name]) for name, _ in by_rank(searches)]
+
+
+async def _search_candidates(library: Library, need: Need, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
+    """The best chunk of each paper in scope, then the second of each ..., the papers in the order of their best."""
+    most = min(_MOST_CANDIDATE_HITS, _CANDIDATE_HITS * len(scope.papers))
+    searches = await gather_all(_search(library, query, scope, how, most) for query in need.queries)
+    cosines = {name: cosine for search in searches for name, cosine in search}
+    earlier: Counter[str] = Counter()
+    placed: list[tuple[int, str]] = []
+    for name, _ in by_rank(searches):
+        key = split_chunk_id(name)[0]
+        placed.append((earlier[key], name))
+        earlier[key] += 1
+    return [(name, cosines[name]) for _, name in sorted(placed, key=lambda item: item[0])]
 
 
 async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
@@ -117,8 +141,10 @@ async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
     return [scope, replace(scope, papers=tuple(keys))] if keys else [scope]
 
 
-async def _search(library: Library, query: str, scope: Scope, how: Retrieval) -> list[tuple[str, float]]:
-    ranking, cosines = await rank(library, query, _HITS, scope, how)
+async def _search(
+    library: Library, query: str, scope: Scope, how: Retrieval, most: int = _HITS
+) -> list[tuple[str, float]]:
+    ranking, cosines = await rank(library, query, most, scope, how)
     return [(name, min(1.0, max(0.0, cosines[name]))) for name, _ in ranking if name in cosines]
 
 
@@ -134,8 +160,8 @@ def _interleaved(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]
     return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
 
 
-def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
-    """The hits without those of papers that are far from the needs compared with the nearest paper."""
+def _of_near_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()) -> list[_Hit]:
+    """The hits without those of papers that are far from the needs compared with the nearest paper, unless `kept`."""
     best: dict[str, float] = {}
     for hit in hits:
         key = split_chunk_id(hit.id)[0]
@@ -143,7 +169,7 @@ def _of_near_papers(hits: list[_Hit], margin: float) -> list[_Hit]:
     if not margin or not best:
         return hits
     least = (1 - margin) * max(best.values())
-    return [hit for hit in hits if best[split_chunk_id(hit.id)[0]] >= least]
+    return [hit for hit in hits if (key := split_chunk_id(hit.id)[0]) in kept or best[key] >= least]
 
 
 def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:

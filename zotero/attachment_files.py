@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..ingestion.sources import ENDINGS
+from ..ingestion.reading import ENDINGS
 from .zotero_records import Attachment
 
 STORAGE_NAME: Final = "storage"
@@ -58,10 +58,11 @@ def choose_file(attachments: Iterable[Attachment], places: FilePlaces) -> tuple[
     """The first usable file of an item's attachments, best first, and why better ones were not used."""
     problems: list[str] = []
     for attachment in sorted(filter(is_paper, attachments), key=_rank):
-        found = _located(attachment, places)
+        found = _locate(attachment, places)
         if isinstance(found, ItemFile):
             return found, problems
-        problems.append(f"attachment {attachment.key} ({_shown(attachment.name)}): {found}")
+        name = " ".join(attachment.name.split())[-80:] or "without a name"
+        problems.append(f"attachment {attachment.key} ({name}): {found}")
     return None, problems
 
 
@@ -81,7 +82,7 @@ def _ending(attachment: Attachment) -> str:
     return PurePosixPath(attachment.name.replace("\\", "/")).suffix.lower()
 
 
-def _located(attachment: Attachment, places: FilePlaces) -> ItemFile | str:
+def _locate(attachment: Attachment, places: FilePlaces) -> ItemFile | str:
     """The file of an attachment, or why it is not read."""
     try:
         found = _stored(attachment, places) if attachment.mode == "stored" else _linked(attachment, places)
@@ -127,7 +128,3 @@ def _linked(attachment: Attachment, places: FilePlaces) -> Path | str:
         return "its path is not absolute"
     file = path.resolve(strict=True)
     return file if file.is_relative_to(base) else f"is a linked file outside of {base}; {_LINKED_HELP}"
-
-
-def _shown(name: str) -> str:
-    return " ".join(name.split())[-80:] or "without a name"

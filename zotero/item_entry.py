@@ -9,7 +9,7 @@ from typing import Final
 from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
-from ..metadata.bib_entry import escape_separators, normalize_pages
+from ..metadata.bib_entry import VENUE_FIELD, escape_separators, normalize_pages
 from ..metadata.citation_keys import KeyFields
 from ..text.normalize import unescape_html
 from .zotero_records import Annotation, Creator, ItemNote, ZoteroItem, ZoteroLibrary
@@ -26,14 +26,6 @@ _TYPES: Final = {
     "thesis": "phdthesis",
     "report": "techreport",
     "manuscript": "unpublished",
-}
-_VENUE_FIELD: Final = {
-    "article": "journal",
-    "inproceedings": "booktitle",
-    "incollection": "booktitle",
-    "phdthesis": "school",
-    "mastersthesis": "school",
-    "techreport": "institution",
 }
 _EDITED: Final = ("incollection", "inproceedings", "book")
 _VENUES: Final = (
@@ -68,7 +60,7 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
         kind = "mastersthesis"
     field = item.fields.get
-    doi, arxiv = item_doi(item), _arxiv(item)
+    arxiv = _ARXIV.fullmatch((field("archiveID", "")[:100] or _extra(item, "arxiv")).strip())
     editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor")]
     authors = _authors(item)
     fields = {
@@ -76,7 +68,7 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
         "author": " and ".join(map(_author, authors[:_MOST_NAMES])),
         "editor": " and ".join(map(_author, editors[:_MOST_NAMES])) if kind in _EDITED and editors != authors else "",
         "year": str(_year(item) or ""),
-        _VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
+        VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
         "series": as_latex(field("series", "")),
         "volume": as_latex(field("volume", "")),
         "number": as_latex(field("issue") or field("reportNumber") or field("number") or ""),
@@ -85,8 +77,8 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
         "publisher": as_latex(field("publisher", "")),
         "address": as_latex(field("place", "")),
         "isbn": as_latex(field("ISBN", "")),
-        "doi": _raw(doi),
-        "eprint": _raw(arxiv),
+        "doi": _raw(item_doi(item)),
+        "eprint": _raw(arxiv[1]) if arxiv else "",
         "archiveprefix": "arXiv" if arxiv else "",
         "url": _raw(field("url", "")),
         "abstract": as_latex(field("abstractNote", "")[:_MOST_ABSTRACT]),
@@ -124,12 +116,6 @@ def _venue(item: ZoteroItem) -> str:
 def _year(item: ZoteroItem) -> int | None:
     found = _YEAR.search(item.fields.get("date", "")[:200])
     return int(found[1]) if found else None
-
-
-def _arxiv(item: ZoteroItem) -> str:
-    named = item.fields.get("archiveID", "")[:100] or _extra(item, "arxiv")
-    found = _ARXIV.fullmatch(named.strip())
-    return found[1] if found else ""
 
 
 def _extra(item: ZoteroItem, name: str) -> str:

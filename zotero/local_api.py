@@ -273,14 +273,16 @@ def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, st
 
 def _item(key: str, data: Record) -> ZoteroItem:
     fields = {name: value for name in data if name not in _NOT_FIELDS and (value := _string(data[name]))}
-    creators: list[Creator] = []
-    for creator in map(_object, _array(data.get("creators"))):
-        given = _string(creator.get("firstName"))
-        family = _string(creator.get("lastName")) or _string(creator.get("name"))
-        if family or given:
-            creators.append(Creator(_string(creator.get("creatorType")), family or given, given if family else ""))
+    creators = (
+        Creator.of(
+            _string(person.get("creatorType")),
+            _string(person.get("lastName")) or _string(person.get("name")),
+            _string(person.get("firstName")),
+        )
+        for person in map(_object, _array(data.get("creators")))
+    )
     collections = frozenset(map(_string, _array(data.get("collections"))))
-    return ZoteroItem(key, _string(data["itemType"]), fields, tuple(creators), collections, _date(data))
+    return ZoteroItem(key, _string(data["itemType"]), fields, tuple(filter(None, creators)), collections, _date(data))
 
 
 def _attachment(key: str, data: Record, record: Record) -> Attachment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ class SyncState:
 
     def file_changed(self) -> bool:
         """Whether a file that was ingested is gone or has another size or time."""
-        return any(paper.file and _current(paper.file) != paper.file for paper in self.papers.values())
+        return any(paper.file and not _is_current(paper.file) for paper in self.papers.values())
 
 
 def read_state(home: Home) -> SyncState:
@@ -74,17 +74,12 @@ def read_state(home: Home) -> SyncState:
 def write_state(home: Home, state: SyncState) -> None:
     """Replace the state atomically; raises `InputError` if it cannot be written."""
     path = home.zotero / _NAME
-    papers = {key: _record(paper) for key, paper in state.papers.items()}
+    papers = {key: {**asdict(paper), "scopes": sorted(paper.scopes)} for key, paper in state.papers.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps({"version": _VERSION, "papers": papers}, indent=0).encode("utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
-
-
-def _record(paper: SyncedPaper) -> dict[str, Any]:
-    record = {"item": paper.item, "scopes": sorted(paper.scopes), "stamp": paper.stamp}
-    return {**record, "file": paper.file, "refused": paper.refused}
 
 
 def _paper(value: Mapping[str, Any]) -> SyncedPaper:
@@ -94,11 +89,11 @@ def _paper(value: Mapping[str, Any]) -> SyncedPaper:
     return SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
 
 
-def _current(stamp: str) -> str:
-    """The stamp of the same file as it is now; empty if it is gone."""
+def _is_current(stamp: str) -> bool:
+    """Whether the file of a stamp still has its size and time."""
     path = stamp.rsplit(":", 2)[0]
     try:
         state = Path(path).stat()
     except (OSError, ValueError):
-        return ""
-    return f"{path}:{state.st_size}:{state.st_mtime_ns}"
+        return False
+    return stamp == f"{path}:{state.st_size}:{state.st_mtime_ns}"

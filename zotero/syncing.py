@@ -68,7 +68,7 @@ class SyncReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was left out or chosen otherwise than one might expect."""
+        """What was left out or chosen unexpectedly."""
         return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
 
     @property

@@ -161,9 +161,8 @@ class _Reading:
             "JOIN itemCreators USING (itemID) JOIN creators USING (creatorID) JOIN creatorTypes USING (creatorTypeID)",
             "ORDER BY items.itemID, orderIndex",
         ):
-            family, given = _text(row["lastName"]), _text(row["firstName"])
-            if family or given:
-                made = Creator(_text(row["creatorType"]), family or given, given if family else "")
+            made = Creator.of(_text(row["creatorType"]), _text(row["lastName"]), _text(row["firstName"]))
+            if made:
                 creators.setdefault(row["itemID"], []).append(made)
         collections: dict[int, set[str]] = {}
         for row in self._live(

@@ -60,6 +60,13 @@ class Creator:
     family: str
     given: str = ""
 
+    @classmethod
+    def of(cls, role: str, family: str, given: str) -> Creator | None:
+        """The creator with these names; None without any."""
+        if not family and not given:
+            return None
+        return cls(role, family or given, given if family else "")
+
 
 @dataclass(frozen=True, slots=True)
 class ZoteroItem:

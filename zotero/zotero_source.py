@@ -52,18 +52,13 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
     try:
         await api.require_available()
     except NotAvailableError as error:
-        folder = await asyncio.to_thread(_default_folder)
-        if folder is None:
+        folder = await asyncio.to_thread(Path(_DEFAULT_FOLDER).expanduser)
+        if not await asyncio.to_thread((folder / DATABASE).is_file):
             missing = f"{error.message.rstrip('.')}; and there is no database in {_DEFAULT_FOLDER}."
             raise NotAvailableError(missing, help=error.help) from error
         on_notice(f"{error.message} Reading its database in {folder} instead.")
         return ZoteroDatabase(folder)
     return api
-
-
-def _default_folder() -> Path | None:
-    folder = Path(_DEFAULT_FOLDER).expanduser()
-    return folder if (folder / DATABASE).is_file() else None
 
 
 def _database(setting: str) -> ZoteroDatabase:
@@ -134,7 +129,7 @@ def find_scopes(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
     ambiguous one.
     """
     paths = _paths(content.collections) if names else {}
-    return frozenset(_collection(name, paths) for name in names) or frozenset({WHOLE})
+    return frozenset(_find_collection(name, paths) for name in names) or frozenset({WHOLE})
 
 
 def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
@@ -167,7 +162,7 @@ def _paths(collections: Sequence[ZoteroCollection]) -> dict[str, str]:
     return paths
 
 
-def _collection(wanted: str, paths: Mapping[str, str]) -> str:
+def _find_collection(wanted: str, paths: Mapping[str, str]) -> str:
     name = wanted.strip().strip("/").casefold()
     whole = [key for key, path in paths.items() if key == wanted or path.casefold() == name]
     found = whole or [key for key, path in paths.items() if path.casefold().endswith(f"/{name}")]

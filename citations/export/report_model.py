@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...documents.plain_text import shown_quote
+from ...documents.plain_text import format_quote
 from ..marking import MARKS
 
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
@@ -246,7 +246,7 @@ def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Sup
         return Support(citation, found, Excerpt("", quote, ""), False, quote)
     flowing = _WRAPPED.sub(" ", passage)
     end = start + len(quote)
-    shown, decided = shown_quote(passage, start, end), deciding_words(citation, passage)
+    shown, decided = format_quote(passage, start, end), deciding_words(citation, passage)
     return Support(citation, found, Excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, shown, decided)
 
 

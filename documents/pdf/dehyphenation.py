@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SPACE = 0.16  # times the letter size
@@ -31,7 +31,7 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text.replace("\u00ad", ""))
 
 
-def lost_ligatures(texts: Iterable[str]) -> bool:
+def lacks_ligatures(texts: Iterable[str]) -> bool:
     """Whether the font has no mapping for ligatures, so that "profiling" is extracted as "pro" and "ling"."""
     letters = found = 0
     for text in texts:
@@ -40,39 +40,21 @@ def lost_ligatures(texts: Iterable[str]) -> bool:
     return letters >= _LOST_ENOUGH and found < _LEAST_LIGATURES * letters
 
 
-def damaged_words(texts: Iterable[str]) -> dict[str, str]:
+def find_damaged_words(texts: Iterable[str]) -> dict[str, str]:
     """Words that lost a ligature without a gap ("dierent"), mapped to their intact form elsewhere in the text."""
-    words = _words_of(texts)
-    found = (
-        (damaged, word)
-        for damaged, word in _with_ligature(words)
-        if damaged in words
-        and damaged not in _WHOLE
-        and (len(damaged) >= _MENDED or (len(damaged) > 2 and not re.search("[aeiouy]", damaged)))
-    )
-    return _unambiguous(found)
-
-
-def _words_of(texts: Iterable[str]) -> set[str]:
-    return {word.casefold() for text in texts for word in _WORD.findall(text)}
-
-
-def _with_ligature(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of a word without its ligature and the word."""
+    words = {word.casefold() for text in texts for word in _WORD.findall(text)}
+    whole: dict[str, set[str]] = {}
     for word in words:
         for ligature in _LIGATURE_IN.finditer(word):
-            yield word[: ligature.start()] + word[ligature.end() :], word
+            damaged = word[: ligature.start()] + word[ligature.end() :]
+            long_enough = len(damaged) >= _MENDED or (len(damaged) > 2 and not re.search("[aeiouy]", damaged))
+            if damaged in words and damaged not in _WHOLE and long_enough:
+                whole.setdefault(damaged, set()).add(word)
+    return {damaged: intact.pop() for damaged, intact in whole.items() if len(intact) == 1}
 
 
-def _unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
-    whole: dict[str, set[str]] = {}
-    for damaged, word in found:
-        whole.setdefault(damaged, set()).add(word)
-    return {damaged: words.pop() for damaged, words in whole.items() if len(words) == 1}
-
-
-def with_words(text: str, repairs: Mapping[str, str]) -> str:
-    """The text with the words of `damaged_words` repaired."""
+def repair_words(text: str, repairs: Mapping[str, str]) -> str:
+    """The text with the words of `find_damaged_words` repaired."""
 
     def whole(match: re.Match[str]) -> str:
         word = match.group()
@@ -82,7 +64,7 @@ def with_words(text: str, repairs: Mapping[str, str]) -> str:
     return _WORD.sub(whole, text) if repairs else text
 
 
-def joined(left: str, right: str, gap: float, lost: bool) -> str:
+def join_runs(left: str, right: str, gap: float, lost: bool) -> str:
     """Join two runs of one line; `gap` is the space between them in letter sizes."""
     if lost and _LIGATURE[0] <= gap <= _LIGATURE[1] and left.strip()[-1:].isalpha() and right.strip()[:1].islower():
         return left + _ligature(right, gap) + right

@@ -41,20 +41,32 @@ class PageLayout:
     captions: tuple[Box, ...]
 
 
-def region_of(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
+def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
     """The box of the figure or table with this caption; None if none is drawn next to it."""
     left, right = _column(caption, page)
     drawings = [box for box in page.drawings if not _fills(box, page)]
-    sides = [(caption[3], _ceiling(caption, left, right, page)), (_floor(caption, left, right, page), caption[1])]
+    others = [box for box in page.captions if box != caption]
     if kind == "table":
-        near = [box for side in _unbounded(caption, page) if (box := _ruled(caption, side, drawings))]
+        # Lines of a table may be as wide as running text, so only the next caption bounds it.
+        beside = [box for box in others if box[0] < caption[2] and box[2] > caption[0]]
+        low, high = _free_space(caption, beside, page)
+        spaces = (caption[3] - 1, high), (low, caption[1] + 1)
+        near = [box for space in spaces if (box := _ruled_box(caption, space, drawings))]
         if near:
             return min(near, key=lambda box: min(abs(box[1] - caption[3]), abs(caption[1] - box[3])))
-    for low, high in sides:
-        found = _drawn((left, low, right, high), drawings, page)
+    bounds = [box for box in others if box[0] < right and box[2] > left]
+    low, high = _free_space(caption, [*bounds, *_running_text(left, right, page)], page)
+    for bottom, top in ((caption[3], high), (low, caption[1])):
+        found = _drawn_box((left, bottom, right, top), drawings, page)
         if found:
             return found
     return None
+
+
+def _free_space(caption: Box, bounds: Sequence[Box], page: PageLayout) -> tuple[float, float]:
+    """How far the page is free below and above a caption."""
+    below = max((box[3] for box in bounds if box[3] <= caption[1] + 1), default=0.0)
+    return below, min((box[1] for box in bounds if box[1] >= caption[3] - 1), default=page.height)
 
 
 def _column(caption: Box, page: PageLayout) -> tuple[float, float]:
@@ -79,77 +91,50 @@ def _running_text(left: float, right: float, page: PageLayout) -> list[Box]:
     near = [_follows(above, below) for above, below in pairwise(wide)]
     text = [line for line, up, down in zip(wide, [False, *near], [*near, False], strict=True) if up or down]
     # The last line of a paragraph may be short.
-    return text + [line for line in inside if any(_follows(above, line) and _aligned(above, line) for above in text)]
+    return text + [
+        line for line in inside if any(_follows(above, line) and abs(above[0] - line[0]) < _SAME_EDGE for above in text)
+    ]
 
 
 def _follows(above: Box, below: Box) -> bool:
     return 0 < above[1] - below[1] < _SPACING * max(above[3] - above[1], below[3] - below[1])
 
 
-def _aligned(above: Box, below: Box) -> bool:
-    return abs(above[0] - below[0]) < _SAME_EDGE
-
-
 def _drawn_on(line: Box, page: PageLayout) -> bool:
     """Whether letters are part of a drawing."""
+    across, down = (line[0] + line[2]) / 2, (line[1] + line[3]) / 2
     return any(
-        box[2] - box[0] > _LEAST and box[3] - box[1] > _LEAST and not _fills(box, page) and _inside(line, box)
+        min(box[2] - box[0], box[3] - box[1]) > _LEAST
+        and not _fills(box, page)
+        and box[0] <= across <= box[2]
+        and box[1] <= down <= box[3]
         for box in page.drawings
     )
 
 
-def _inside(line: Box, box: Box) -> bool:
-    across, down = (line[0] + line[2]) / 2, (line[1] + line[3]) / 2
-    return box[0] <= across <= box[2] and box[1] <= down <= box[3]
-
-
-def _ceiling(caption: Box, left: float, right: float, page: PageLayout) -> float:
-    """Where running text or another caption begins above a caption."""
-    above = (box[1] for box in _bounds(caption, left, right, page) if box[1] >= caption[3] - 1)
-    return min(above, default=page.height)
-
-
-def _floor(caption: Box, left: float, right: float, page: PageLayout) -> float:
-    below = (box[3] for box in _bounds(caption, left, right, page) if box[3] <= caption[1] + 1)
-    return max(below, default=0.0)
-
-
-def _bounds(caption: Box, left: float, right: float, page: PageLayout) -> list[Box]:
-    others = [box for box in page.captions if box != caption and box[0] < right and box[2] > left]
-    return [*others, *_running_text(left, right, page)]
-
-
-def _drawn(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
+def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
     """What is drawn in an area, with the letters that belong to it."""
     inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None
-    drawn = _union(inside)
+    drawn = enclosing_box(inside)
     if drawn[2] - drawn[0] < _LEAST or drawn[3] - drawn[1] < _LEAST:
         return None
     reach = (drawn[0] - _LABELS, drawn[1] - _LABELS, drawn[2] + _LABELS, drawn[3] + _LABELS)
     letters = [_clipped(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
-    return _union([drawn, *letters])
+    return enclosing_box([drawn, *letters])
 
 
-def _unbounded(caption: Box, page: PageLayout) -> list[tuple[float, float]]:
-    """Above and below a caption up to the next one: lines of a table may be as wide as running text."""
-    beside = [box for box in page.captions if box != caption and box[0] < caption[2] and box[2] > caption[0]]
-    above = min((box[1] for box in beside if box[1] >= caption[3] - 1), default=page.height)
-    below = max((box[3] for box in beside if box[3] <= caption[1] + 1), default=0.0)
-    return [(caption[3] - 1, above), (below, caption[1] + 1)]
-
-
-def _ruled(caption: Box, side: tuple[float, float], drawings: Sequence[Box]) -> Box | None:
+def _ruled_box(caption: Box, space: tuple[float, float], drawings: Sequence[Box]) -> Box | None:
     """The box between the first and last of the rules that are as wide as the one next to a caption."""
-    low, high = side
+    low, high = space
     rules = [box for box in _rules(drawings) if low <= box[1] and box[3] <= high]
     near = [box for box in rules if box[0] < caption[2] and box[2] > caption[0] and _distance(box, caption) <= _TO_RULE]
     if not near:
         return None
     first = min(near, key=lambda box: (round(_distance(box, caption)), box[0] - box[2]))
     alike = [box for box in rules if abs(box[0] - first[0]) <= _SAME_EDGE and abs(box[2] - first[2]) <= _SAME_EDGE]
-    whole = _grid(first, drawings) or _union(alike)
+    whole = _grid(first, drawings) or enclosing_box(alike)
     return whole if whole[3] - whole[1] > _LEAST_TABLE else None
 
 
@@ -158,16 +143,13 @@ def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
     cells = [box for box in drawings if box[3] - box[1] > _RULE]
     grown: Box | None = None
     for _ in range(_GROWTH):
-        reach = _grown(grown or rule)
+        left, bottom, right, top = grown or rule
+        reach = (left - _RULE, bottom - _RULE, right + _RULE, top + _RULE)
         touching = [box for box in cells if _overlaps(box, reach)]
-        if not touching or _union(touching) == grown:
+        if not touching or enclosing_box(touching) == grown:
             break
-        grown = _union(touching if grown is None else [grown, *touching])
+        grown = enclosing_box(touching if grown is None else [grown, *touching])
     return grown
-
-
-def _grown(box: Box) -> Box:
-    return box[0] - _RULE, box[1] - _RULE, box[2] + _RULE, box[3] + _RULE
 
 
 def _rules(drawings: Sequence[Box]) -> list[Box]:
@@ -179,7 +161,7 @@ def _rules(drawings: Sequence[Box]) -> list[Box]:
     for edge in sorted(edges, key=lambda box: (round(box[1]), box[0])):
         last = joined[-1] if joined else None
         if last and abs(edge[1] - last[1]) <= _RULE and edge[0] - last[2] <= _RULE:
-            joined[-1] = _union([last, edge])
+            joined[-1] = enclosing_box([last, edge])
         else:
             joined.append(edge)
     return [box for box in joined if box[2] - box[0] >= _LEAST_RULE]
@@ -197,10 +179,7 @@ def _clipped(box: Box, area: Box) -> Box:
     return max(box[0], area[0]), max(box[1], area[1]), min(box[2], area[2]), min(box[3], area[3])
 
 
-def _union(boxes: Sequence[Box]) -> Box:
-    return (
-        min(box[0] for box in boxes),
-        min(box[1] for box in boxes),
-        max(box[2] for box in boxes),
-        max(box[3] for box in boxes),
-    )
+def enclosing_box(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of these."""
+    lefts, bottoms, rights, tops = zip(*boxes, strict=True)
+    return min(lefts), min(bottoms), max(rights), max(tops)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..categories import said_outright
-from ..paragraph_kinds import is_furniture
+from ..categories import standard_section
+from ..paragraph_kinds import is_boilerplate
 from ..types import Category
 from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, begins_text, is_heading, opening_category
 
@@ -70,7 +70,9 @@ def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
     for index, piece in enumerate(pieces):
         if piece.page >= TITLE_PAGES or (is_heading(piece, body) and begins_text(piece.text)):
             introduced = piece.page < TITLE_PAGES and opening_category(piece.text) is Category.INTRODUCTION
-            if introduced and not any(_is_abstract(before) for before in marked):
+            if introduced and not any(
+                before.part and opening_category(before.text) is Category.ABSTRACT for before in marked
+            ):
                 marked = _with_abstract(marked, body)
             return [*marked, *pieces[index:]]
         label = _RUN_IN.match(piece.text)
@@ -89,11 +91,7 @@ def _begins_body(piece: Piece, body: float) -> bool:
     """Whether the piece is a numbered or usual heading other than the abstract's."""
     if piece.page >= TITLE_PAGES or not is_heading(piece, body) or _LABEL.fullmatch(piece.text):
         return False
-    return NUMBERED.match(piece.text) is not None or said_outright(piece.text) not in (None, Category.ABSTRACT)
-
-
-def _is_abstract(piece: Piece) -> bool:
-    return piece.part and opening_category(piece.text) is Category.ABSTRACT
+    return NUMBERED.match(piece.text) is not None or standard_section(piece.text) not in (None, Category.ABSTRACT)
 
 
 def _with_abstract(lead: Sequence[Piece], body: float) -> list[Piece]:
@@ -108,7 +106,7 @@ def _with_abstract(lead: Sequence[Piece], body: float) -> list[Piece]:
 
 def _can_be_abstract(piece: Piece, body: float) -> bool:
     words = piece.text.split()
-    if piece.table or piece.code or piece.size < SMALLER * SMALLER * body or is_furniture(piece.text):
+    if piece.table or piece.code or piece.size < SMALLER * SMALLER * body or is_boilerplate(piece.text):
         return False
     if not _ABSTRACT_WORDS[0] <= len(words) <= _ABSTRACT_WORDS[1] or "@" in piece.text or _NOTICE.match(piece.text):
         return False
@@ -133,7 +131,7 @@ def read_authors(pieces: Sequence[Piece], title: Piece | None, opens: Piece | No
     return tuple(found) if len(found) <= _MOST_AUTHORS else ()
 
 
-def confirmed_authors(stated: str, first_page: str) -> tuple[str, ...]:
+def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
     """The authors that the metadata of a PDF state, if all are names whose family names are on its first page."""
     names = _names(stated, "")
     words = set(re.findall(r"[\w'\u2019-]+", first_page))
@@ -150,7 +148,7 @@ def _between(pieces: Sequence[Piece], title: Piece, opens: Piece) -> list[Piece]
         if not piece.table
         and piece.size < 0.9 * title.size
         and piece.text.casefold() not in title.text.casefold()
-        and not is_furniture(piece.text)
+        and not is_boilerplate(piece.text)
         and len(piece.text.split()) > 1
     ]
 
@@ -181,12 +179,12 @@ def _pairs(text: str, around: str) -> list[str]:
         return []
     addresses = " ".join(re.findall(r"[\w.,{} -]{1,80}(?=@)", around)).lower()
     pairs = [words[place : place + 2] for place in range(0, len(words), 2)]
-    return [" ".join(pair) for pair in pairs] if all(_in_address(pair, addresses) for pair in pairs) else []
-
-
-def _in_address(pair: Sequence[str], addresses: str) -> bool:
-    given, family = (word.lower() for word in pair)
-    return any(form in addresses for form in (given[:1] + family, given + family[:1], given, family))
+    lowered = [(given.lower(), family.lower()) for given, family in pairs]
+    known = all(
+        any(form in addresses for form in (given[:1] + family, given + family[:1], given, family))
+        for given, family in lowered
+    )
+    return [" ".join(pair) for pair in pairs] if known else []
 
 
 def _is_name(text: str) -> bool:
@@ -206,10 +204,5 @@ def read_year(first_page: str, lead: str) -> int | None:
     for pattern in _YEAR_STATEMENTS:
         for match in pattern.finditer(" ".join(first_page.split())):
             return int(next(filter(None, match.groups())))
-    years = set(_years(lead))
-    return years.pop() if len(years) == 1 else None
-
-
-def _years(text: str) -> Iterator[int]:
-    for match in re.finditer(rf"(?<![\w/.-]){_YEAR}(?![\w/-])", text):
-        yield int(match.group(1))
+    years = set(re.findall(rf"(?<![\w/.-]){_YEAR}(?![\w/-])", lead))
+    return int(years.pop()) if len(years) == 1 else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 
-from ..categories import plain_title, said_outright
+from ..categories import plain_title, standard_section
 from ..types import Category
 from .dehyphenation import Hyphens, plain
 from .lines import Line
@@ -58,7 +58,7 @@ def body_size(lines: Sequence[Line]) -> float:
     return weight.most_common(1)[0][0] if weight else 0.0
 
 
-def gathered(lines: Sequence[Line], body: float) -> Iterator[Piece]:
+def group_lines(lines: Sequence[Line], body: float) -> Iterator[Piece]:
     """Group consecutive lines of one paragraph or heading."""
     gaps = [
         above.y - line.y
@@ -86,7 +86,8 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
     if heading or inside:
         # A heading of two lines: same font, close together, and the second is not a numbered heading itself.
         close = 0 < above.y - line.y < max(1.7, usual) * line.size
-        return heading and inside and close and _same_font(above, line) and not NUMBERED.match(line.text)
+        same_font = abs(above.size - line.size) < 0.2
+        return heading and inside and close and same_font and not NUMBERED.match(line.text)
     if abs(above.size - line.size) > 0.1 * body:
         return False
     fall = above.y - line.y
@@ -96,10 +97,6 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
     width = max(one.right - one.x for one in group)
     ended = bool(ENDS.search(above.text)) or above.right < above.x + 0.8 * width
     return not (_INDENT[0] < indent < _INDENT[1] and ended and len(above.text) > 20)
-
-
-def _same_font(one: Line, other: Line) -> bool:
-    return abs(one.size - other.size) < 0.2
 
 
 def looks_like_heading(line: Line, body: float) -> bool:
@@ -114,7 +111,7 @@ def _piece(group: Sequence[Line]) -> Piece:
     return Piece(first.page, first.size, bold, "", table=first.table, code=first.code, lines=tuple(group))
 
 
-def written(piece: Piece, hyphens: Hyphens) -> Piece:
+def join_lines(piece: Piece, hyphens: Hyphens) -> Piece:
     """The piece with its lines joined."""
     if piece.code:
         return replace(piece, text="\n".join(plain(line.text) for line in piece.lines))
@@ -173,7 +170,7 @@ def reads_as_heading(text: str, *, larger: bool) -> bool:
     return starts and not re.search(r"[,;=]$", text) and (larger or not re.search(r"\w\.$", text))
 
 
-def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, body: float) -> list[Piece]:
+def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, body: float) -> list[Piece]:
     """Pieces with the level of each heading; names and addresses before the abstract do not count."""
     waiting = opens is not None
     headings: set[int] = set()
@@ -186,9 +183,11 @@ def levelled(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None, 
             continue
         headings.add(index)
         listed = piece if lists_references(piece.text) else None
-    headings -= listed_in_contents([(index, pieces[index].text) for index in sorted(headings)])
+    headings -= find_contents_lines([(index, pieces[index].text) for index in sorted(headings)])
     sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings if not pieces[index].part}, reverse=True)
-    letters = _counting([pieces[index].text for index in headings])
+    # "A Proofs" with "B Data" are numbered by their letters, "A simple example" alone is not.
+    bare = {match.group(1) for index in headings if (match := _LETTERED.match(pieces[index].text))}
+    letters = {letter for letter in bare if {chr(ord(letter) - 1), chr(ord(letter) + 1)} & bare}
     return [
         replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
         for index, piece in enumerate(pieces)
@@ -207,7 +206,7 @@ def begins_text(heading: str) -> bool:
 
 def opening_category(heading: str) -> Category | None:
     """Abstract or introduction, if the heading names one of them."""
-    category = said_outright(heading)
+    category = standard_section(heading)
     return category if category in _OPENING else None
 
 
@@ -219,7 +218,7 @@ def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
     return below.page == pieces[index].page and below.text[:1].islower() and abs(below.size - pieces[index].size) < 0.5
 
 
-def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
+def find_contents_lines(headings: Sequence[tuple[int, str]]) -> set[int]:
     """Indices of the lines of a table of contents: other headings followed by a page number."""
     titles = {text.casefold() for _, text in headings}
     return {
@@ -228,12 +227,6 @@ def listed_in_contents(headings: Sequence[tuple[int, str]]) -> set[int]:
         if (match := re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", text))
         and match.group(1).strip(" .").casefold() in titles
     }
-
-
-def _counting(titles: Iterable[str]) -> frozenset[str]:
-    """The letters that number headings: "A Proofs" with "B Data" does, "A simple example" alone does not."""
-    bare = {match.group(1) for title in titles if (match := _LETTERED.match(title))}
-    return frozenset(letter for letter in bare if chr(ord(letter) - 1) in bare or chr(ord(letter) + 1) in bare)
 
 
 def numbered_level(title: str) -> int | None:

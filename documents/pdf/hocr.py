@@ -11,7 +11,8 @@ from statistics import median
 from typing import Final
 from xml.etree import ElementTree
 
-from ..markdown import names_part
+from ..markdown import is_standard_heading
+from ..safe_files import FileRefusedError
 from .headings import NUMBERED
 from .pages import Page, TextRun
 
@@ -33,7 +34,7 @@ _SLOPE: Final = re.compile(rf"\bbaseline {_NUMBER}")
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-class HocrError(Exception):
+class HocrError(FileRefusedError):
     """Output that is not hOCR; the message says so in one line."""
 
 
@@ -79,18 +80,14 @@ def _lines(sheet: ElementTree.Element) -> Iterator[_Line]:
     for paragraph in (node for node in sheet.iter() if node.get("class") == "ocr_par"):
         lines = [node for node in paragraph if node.get("class") in _LINES]
         for place, node in enumerate(lines):
-            words = tuple(word for found in node if (word := _word(found)) is not None)
+            words = tuple(
+                (text, _box(word))
+                for word in node
+                if (text := "".join(word.itertext()).strip()) and int(_found(_SURE, word, "100")) >= _LEAST_SURE
+            )
             size = float(_found(_SIZE, node, "0"))
             turned, slope = float(_found(_TURNED, node, "0")), float(_found(_SLOPE, node, "0"))
             yield _Line(size, words, turned, slope, place == 0)
-
-
-def _word(node: ElementTree.Element) -> tuple[str, Box] | None:
-    """A word that tesseract is sure enough of."""
-    text = "".join(node.itertext()).strip()
-    if not text or int(_found(_SURE, node, "100")) < _LEAST_SURE:
-        return None
-    return text, _box(node)
 
 
 def _found(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
@@ -106,7 +103,7 @@ def _box(node: ElementTree.Element) -> Box:
     return left, top, right, bottom
 
 
-def in_common_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
+def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
     """The pages with letters of the same size where tesseract measured them a little differently in each line.
 
     The headings that name a part of the paper all get the size of the largest, so that they are on one level.
@@ -129,7 +126,9 @@ def in_common_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
 def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
     """The words of a line on one baseline."""
     low = max(box[3] for _, box in line.words)
-    bold = line.opens and _is_heading(" ".join(word for word, _ in line.words))
+    # Where no font tells a heading from a line, only the name of a part of a paper does.
+    title = NUMBERED.sub("", " ".join(word for word, _ in line.words))
+    bold = line.opens and title[:1].isupper() and is_standard_heading(title)
     for word, (left, _, right, _) in line.words:
         yield TextRun(
             x=left * points,
@@ -141,12 +140,6 @@ def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
             mono=False,
             text=word,
         )
-
-
-def _is_heading(line: str) -> bool:
-    """Whether it names a part of a paper, which is what tells a heading from a line where no font does."""
-    title = NUMBERED.sub("", line)
-    return title[:1].isupper() and names_part(title)
 
 
 def _turn(lines: Sequence[_Line]) -> float:

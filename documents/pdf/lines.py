@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .dehyphenation import damaged_words, joined, with_words
-from .pages import Page, Table, TextRun, grid_table
+from .dehyphenation import find_damaged_words, join_runs, repair_words
+from .pages import Page, Table, TextRun, read_grid
 from .table_detection import take_tables, take_wide_tables
 
-_WORD_GAP = 0.16  # times the letter size: less is not a word gap
 _COLUMN_GAP = 0.7  # times the letter size: less does not separate columns
 _COLUMN = 0.25  # of the page width: the minimum length of a column's line
 _SMALL = 0.85  # times the letter size: smaller runs may be superscript or subscript
@@ -42,7 +41,10 @@ class Line:
 def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
     """The lines of all pages in reading order; `lost` means that ligatures are missing."""
     found = [_page_lines(number, page, lost) for number, page in enumerate(pages)]
-    running = _running(pages, found)
+    seen: Counter[str] = Counter()  # lines at the same edge of several pages, ignoring numbers
+    for page, lines in zip(pages, found, strict=True):
+        seen.update({without_numbers(line.text) for line in lines if _at_edge(page, line)})
+    running = {pattern for pattern, count in seen.items() if count >= ON_PAGES and len(pattern) < 200}
     kept = [
         line
         for page, lines in zip(pages, found, strict=True)
@@ -50,12 +52,12 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         if not (_at_edge(page, line) and (without_numbers(line.text) in running or is_number(line.text)))
         and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
-    repairs = damaged_words(line.text for line in kept) if lost else {}
-    return [replace(line, text=with_words(line.text, repairs)) for line in kept] if repairs else kept
+    repairs = find_damaged_words(line.text for line in kept) if lost else {}
+    return [replace(line, text=repair_words(line.text, repairs)) for line in kept] if repairs else kept
 
 
 def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
-    ruled = [*page.tables, *(grid_table(grid, page.runs, lost) for grid in page.grids)]
+    ruled = [*page.tables, *(read_grid(grid, page.runs, lost) for grid in page.grids)]
     rows = _rows([run for run in page.runs if not any(table.holds(run) for table in ruled)])
     tables = [_table_line(number, table) for table in ruled]
     gutter = _gutter(page, rows)
@@ -64,21 +66,15 @@ def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
         lines = [_line(number, row, lost) for row in rows]
         lines += [*tables, *(_table_line(number, table) for table in found)]
         return sorted(lines, key=lambda line: -line.y)
-    rows, wide = take_wide_tables(rows, lambda row: _parted(row, gutter))
+    rows, wide = take_wide_tables(rows, lambda row: _split_at_gutter(row, gutter))
     tables += [_table_line(number, table) for table in wide]
-    parts = [part for row in rows for part in _parted(row, gutter)]
-    for side in _sides(parts, gutter):
+    parts = [part for row in rows for part in _split_at_gutter(row, gutter)]
+    left = [part for part in parts if max(run.right for run in part) <= gutter]
+    right = [part for part in parts if part[0].x >= gutter]
+    for side in (left, right, [part for part in parts if _crosses(part, gutter)]):
         side, found = take_tables(side)
         tables += [*(_line(number, part, lost) for part in side), *(_table_line(number, table) for table in found)]
     return list(_by_columns(tables, gutter))
-
-
-def _sides(parts: Sequence[list[TextRun]], gutter: float) -> tuple[list[list[TextRun]], ...]:
-    """The runs left of the gutter, right of it, and across it."""
-    left = [part for part in parts if max(run.right for run in part) <= gutter]
-    right = [part for part in parts if part[0].x >= gutter]
-    across = [part for part in parts if part[0].x < gutter < max(run.right for run in part)]
-    return left, right, across
 
 
 def _table_line(number: int, table: Table) -> Line:
@@ -116,8 +112,10 @@ def _touches(run: TextRun, row: Sequence[TextRun]) -> bool:
 def _gutter(page: Page, rows: Sequence[Sequence[TextRun]]) -> float | None:
     """The position between two columns; None if the page has one column."""
     middle = [page.width * step / 200 for step in range(80, 121, 2)]
-    at = min(middle, key=lambda place: sum(_crosses(part, place) for row in rows for part in _parted(row, place)))
-    parts = [part for row in rows for part in _parted(row, at)]
+    at = min(
+        middle, key=lambda place: sum(_crosses(part, place) for row in rows for part in _split_at_gutter(row, place))
+    )
+    parts = [part for row in rows for part in _split_at_gutter(row, at)]
     inside = [part for part in parts if not _crosses(part, at)]
     sides = [[part for part in inside if (part[0].x >= at) == right] for right in (False, True)]
     across = len(parts) - len(inside)
@@ -132,7 +130,7 @@ def _crosses(part: Sequence[TextRun], at: float) -> bool:
     return part[0].x < at < max(run.right for run in part)
 
 
-def _parted(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
+def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
     """The row split at `at` if there is a gap, else whole."""
     left = [run for run in row if run.x + run.width / 2 < at]
     right = [run for run in row if run.x + run.width / 2 >= at]
@@ -165,7 +163,7 @@ def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
     text = ""
     for before, run in zip((None, *runs), runs, strict=False):
         weight[run.size] += len(run.text.strip())
-        text = run.text if before is None else joined(text, run.text, before.gap_to(run), lost)
+        text = run.text if before is None else join_runs(text, run.text, before.gap_to(run), lost)
     size = weight.most_common(1)[0][0]
     letters = [run for run in runs if any(character.isalnum() for character in run.text)]
     bold = bool(letters) and all(run.bold for run in letters)
@@ -188,11 +186,3 @@ def without_numbers(text: str) -> str:
 def is_number(text: str) -> bool:
     """Whether it is a page number."""
     return bool(re.fullmatch(r"[-–—\s]*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?[-–—\s]*", text, re.IGNORECASE))
-
-
-def _running(pages: Sequence[Page], found: Sequence[Sequence[Line]]) -> set[str]:
-    """Lines at the same edge of several pages, ignoring numbers."""
-    seen: Counter[str] = Counter()
-    for page, lines in zip(pages, found, strict=True):
-        seen.update({without_numbers(line.text) for line in lines if _at_edge(page, line)})
-    return {pattern for pattern, count in seen.items() if count >= ON_PAGES and len(pattern) < 200}

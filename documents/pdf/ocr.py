@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 import os
 import re
 import shutil
-import sys
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
 from ...program import install_hint
 from ...settings.config import Settings
-from ..sandbox import OutOfTimeError, bound_memory, run
-from .drawing import PageRefusedError
-from .hocr import HocrError, OcrPage, in_common_sizes, read_hocr
+from ..safe_files import FileRefusedError
+from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, sandboxed
+from .hocr import OcrPage, read_hocr, unify_sizes
 from .pages import Page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PAGE_SECONDS: Final = 60.0  # usual pages take two to five
-_AT_ONCE: Final = 4
 PAGE_READINGS: Final = 3  # of one page: as it lies, upright, and with level lines
+_AT_ONCE: Final = 4
 _ENOUGH: Final = 0.8  # of the words of the best reading
-_READER: Final = "citeloom.documents.pdf.ocr"
+_RESOLUTION: Final = 300  # dots per inch, as tesseract is trained
+_LEAST_RESOLUTION: Final = 70  # tesseract takes anything lower for a mistake
+_MAX_PIXELS: Final = 16_000_000  # an A3 page in full resolution
+_MEMORY: Final = 2 << 30  # bytes of address space, and as much for tesseract
+_SHADES: Final = 24  # of 255: a page with less contrast is blank
+_SIGNALLED: Final = 128
+_SECONDS: Final = 20.0
+_PACKAGES: Final = ("pypdfium2", "PIL")
+_ORIENTATION: Final = "osd"  # the model that finds out how a page lies
+_UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
+_OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +61,14 @@ class ScannedPages:
     failed: Mapping[int, str]
 
 
-class _PageError(Exception):
-    """A page that was not read; the message is the reason."""
-
-
 def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS) -> ScannedPages:
     """Read these pages, counted from 1, several at once; a page that fails does not keep the others from being read."""
+    limits = CallLimits(seconds, _MEMORY)
     with ThreadPoolExecutor(pages_at_once()) as pool:
-        results = list(pool.map(partial(_read, path, ocr=ocr, seconds=seconds), numbers))
+        results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
     found = dict(zip(numbers, results, strict=True))
     return ScannedPages(
-        in_common_sizes({number: page for number, page in found.items() if isinstance(page, Page)}),
+        unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}),
         {number: reason for number, reason in found.items() if isinstance(reason, str)},
     )
 
@@ -72,77 +78,49 @@ def pages_at_once() -> int:
     return min(_AT_ONCE, os.cpu_count() or 1)
 
 
-def _read(path: Path, number: int, *, ocr: Ocr, seconds: float) -> Page | str:
+def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | str:
+    """The page, or the reason why it cannot be read."""
     degrees, readings = 0.0, list[OcrPage]()
     try:
         while len(readings) < PAGE_READINGS and not (readings and not readings[-1].turn):
-            readings.append(_scanned(path, number, degrees, ocr, seconds))
+            hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
+            readings.append(read_hocr(str(hocr)) if hocr is not None else OcrPage(Page(0.0, 0.0, (), (), 0), 0.0))
             degrees += readings[-1].turn
-    except (_PageError, HocrError) as error:
+    except (FileRefusedError, SandboxError) as error:
         return str(error)
     # An upright page is laid out better, even if a word or two more were read as it lay.
     most = max(read.words for read in readings)
     return next(read.page for read in reversed(readings) if read.words >= _ENOUGH * most)
 
 
-def _scanned(path: Path, number: int, degrees: float, ocr: Ocr, seconds: float) -> OcrPage:
-    # -P: a json.py in the current folder must not be imported.
-    command = [sys.executable, "-P", "-m", _READER, str(path), str(number), f"{degrees:.2f}"]
-    try:
-        done = run([*command, ocr.program, ocr.languages, ocr.layout], seconds=seconds)
-    except OutOfTimeError:
-        raise _PageError(f"was not read within {seconds:g} seconds") from None
-    text = done.output.decode("utf-8", "replace")
-    if text.startswith("{"):
-        return _not_drawn(text)
-    if done.code:
-        raise _PageError(f"made tesseract fail (exit code {done.code})")
-    return read_hocr(text)
+def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:
+    """What tesseract prints of a page, as hOCR; None for a blank page. To be called in a sandbox.
 
-
-def _not_drawn(text: str) -> OcrPage:
-    """An empty page, if it is blank; raises `_PageError` if it could not be drawn."""
-    try:
-        said = json.loads(text)
-    except ValueError:
-        raise HocrError("tesseract printed something else than hOCR") from None
-    if "refused" in said:
-        raise _PageError(str(said["refused"]))
-    return OcrPage(Page(0.0, 0.0, (), (), 0), 0.0)
-
-
-RESOLUTION: Final = 300  # dots per inch, as tesseract is trained
-_LEAST_RESOLUTION: Final = 70  # tesseract takes anything lower for a mistake
-_MAX_PIXELS: Final = 16_000_000  # an A3 page in full resolution
-_MEMORY: Final = 2 << 30  # bytes of address space, tesseract's too
-_SHADES: Final = 24  # of 255: a page with less contrast is blank
-
-
-def main() -> None:
-    """Read the page that the arguments name."""
-    bound_memory(_MEMORY)
-    # Messages of the library must not mix with the output.
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    path, number, degrees, program, languages, layout = sys.argv[1:7]
-    try:
-        image, resolution = grey_page(Path(path), int(number), float(degrees))
-    except PageRefusedError as error:
-        os.write(answer, json.dumps({"refused": str(error)}).encode())
-        return
+    The drawn page is a file without a name, so whatever kills this process leaves nothing behind. Raises
+    `FileRefusedError`.
+    """
+    image, resolution = grey_page(Path(path), number, degrees)
     if image is None:
-        os.write(answer, b'{"blank": true}')
-        return
-    os.dup2(answer, 1)
+        return None
+    options = ["-l", languages, "--psm", layout, "--dpi", str(resolution), "-c", "tessedit_create_hocr=1"]
     with tempfile.TemporaryFile() as drawn:
         image.save(drawn, "PPM")
-        _become_tesseract(drawn, program, languages, layout, resolution)
+        drawn.seek(0)
+        # Pages are read side by side, so each needs one core only.
+        environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
+        done = subprocess.run(
+            [program, "stdin", "stdout", *options], stdin=drawn, stdout=subprocess.PIPE, env=environment, check=False
+        )
+    if done.returncode:
+        code = done.returncode if done.returncode > 0 else _SIGNALLED - done.returncode
+        raise FileRefusedError(f"made tesseract fail (exit code {code})")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | None, int]:
     """The page with this number, from 1, turned counter-clockwise, and its resolution; no image of a blank page.
 
-    Raises `PageRefusedError`.
+    Raises `FileRefusedError`.
     """
     import pypdfium2
 
@@ -150,11 +128,11 @@ def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | No
         page = pypdfium2.PdfDocument(path)[number - 1]
         across, down = page.get_size()
         if across <= 0 or down <= 0:
-            raise PageRefusedError("has no size")
-        scale = min(RESOLUTION / 72, math.sqrt(_MAX_PIXELS / (across * down)))
+            raise FileRefusedError("has no size")
+        scale = min(_RESOLUTION / 72, math.sqrt(_MAX_PIXELS / (across * down)))
         image = page.render(scale=scale, grayscale=True, may_draw_forms=False).to_pil().convert("L")
     except (pypdfium2.PdfiumError, MemoryError) as error:
-        raise PageRefusedError(f"cannot be drawn ({error or 'out of memory'})") from error
+        raise FileRefusedError(f"cannot be drawn ({error or 'out of memory'})") from error
     darkest, lightest = image.getextrema()
     if lightest - darkest < _SHADES:
         return None, 0
@@ -163,29 +141,13 @@ def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | No
     return image, max(_LEAST_RESOLUTION, round(scale * 72))
 
 
-def _become_tesseract(drawn: IO[bytes], program: str, languages: str, layout: str, resolution: int) -> None:
-    """Replace this process by tesseract, with the image as its input."""
-    drawn.flush()
-    os.lseek(drawn.fileno(), 0, os.SEEK_SET)
-    os.dup2(drawn.fileno(), 0)
-    options = ["-l", languages, "--psm", layout, "--dpi", str(resolution), "-c", "tessedit_create_hocr=1"]
-    # Pages are read side by side, so each needs one core only.
-    os.execve(program, [program, "stdin", "stdout", *options], {**os.environ, "OMP_THREAD_LIMIT": "1"})
-
-
-_SECONDS: Final = 20.0
-_PACKAGES: Final = ("pypdfium2", "PIL")
-_ORIENTATION: Final = "osd"  # the model that finds out how a page lies
-_UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
-_OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
-
-
-def ocr_of(settings: Settings, *, required: bool = False) -> Ocr | None:
+def choose_ocr(settings: Settings, *, required: bool = False) -> Ocr | None:
     """The tesseract that the settings ask for; None if OCR is off, or automatic and not installed.
 
     Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
     """
-    if not required and (settings.ocr == "off" or not _is_installed()):
+    installed = shutil.which("tesseract") is not None and _has_packages()
+    if not required and (settings.ocr == "off" or not installed):
         return None
     return find_ocr(settings.ocr_languages)
 
@@ -200,7 +162,8 @@ def find_ocr(languages: str) -> Ocr:
         )
     if not _has_packages():
         raise InputError("OCR needs pypdfium2 and pillow.", help=f"{install_hint('ocr')}.")
-    known = _listed(program)
+    lines = map(str.strip, _printed(program, "--list-langs").splitlines())
+    known = [line for line in lines if re.fullmatch(r"[\w/]+", line)]
     missing = [name for name in languages.split("+") if name not in known]
     if missing:
         raise InputError(
@@ -215,17 +178,8 @@ def tesseract_version(program: str) -> str:
     return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
 
 
-def _is_installed() -> bool:
-    return shutil.which("tesseract") is not None and _has_packages()
-
-
 def _has_packages() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
-
-
-def _listed(program: str) -> list[str]:
-    lines = _printed(program, "--list-langs").splitlines()
-    return [line.strip() for line in lines if re.fullmatch(r"[\w/]+", line.strip())]
 
 
 def _printed(program: str, option: str) -> str:
@@ -236,7 +190,3 @@ def _printed(program: str, option: str) -> str:
     if done is None or done.code:
         raise InputError(f"OCR needs tesseract, but {program} does not start.", help=f"Repair it, {_OTHERWISE}.")
     return done.output.decode("utf-8", "replace") or done.errors
-
-
-if __name__ == "__main__":
-    main()

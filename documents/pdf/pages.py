@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from .dehyphenation import joined
+from .dehyphenation import join_runs
 
 LEAST_ROWS = 2
 FEW_LETTERS = 30
@@ -112,12 +113,18 @@ _LEAST_FILLED: Final = 0.5
 _LONGEST_CELL: Final = 2_000  # characters
 
 
-def painted_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], page: float) -> list[Grid]:
+def find_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], page: float) -> list[Grid]:
     """The grids with words in them among the rectangles of a page, whose area is `page`."""
-    return [grid for grid in _grids(_rows(_cells(rectangles, page))) if _is_filled(grid, runs)]
+    filled: list[Grid] = []
+    for grid in _grids(_rows(_cells(rectangles, page))):
+        inside = [run for run in runs if grid_box(grid).holds(run)]
+        cells = [_box(cell) for row in grid for cell in row]
+        if sum(any(cell.holds(run) for run in inside) for cell in cells) >= _LEAST_FILLED * len(cells):
+            filled.append(grid)
+    return filled
 
 
-def grid_table(grid: Grid, runs: Sequence[TextRun], lost: bool) -> Table:
+def read_grid(grid: Grid, runs: Sequence[TextRun], lost: bool) -> Table:
     """The words in the cells of a grid as a table; `lost` means that ligatures are missing."""
     box = grid_box(grid)
     inside = [run for run in runs if box.holds(run)]
@@ -129,13 +136,6 @@ def grid_box(grid: Grid) -> Table:
     """The edges of a grid, as a table without words."""
     x, y = grid[0][0].left, grid[-1][0].bottom
     return Table(x, y, grid[0][-1].right - x, grid[0][0].top - y, "")
-
-
-def _is_filled(grid: Grid, runs: Sequence[TextRun]) -> bool:
-    box = grid_box(grid)
-    inside = [run for run in runs if box.holds(run)]
-    cells = [_box(cell) for row in grid for cell in row]
-    return sum(any(cell.holds(run) for run in inside) for cell in cells) >= _LEAST_FILLED * len(cells)
 
 
 def _box(cell: Cell) -> Table:
@@ -200,7 +200,7 @@ def _words(cell: Cell, runs: Sequence[TextRun], lost: bool) -> str:
         if before is None or run.x < before.right - before.size:
             text = f"{text} {run.text}"
         else:
-            text = joined(text, run.text, before.gap_to(run), lost)
+            text = join_runs(text, run.text, before.gap_to(run), lost)
         before = run
     return re.sub(r"\s+", " ", text).strip()
 
@@ -220,20 +220,17 @@ def read_page(document: Any, number: int) -> Page:
         if height < _UPRIGHT * max(span.font_size, 1.0) or len(text) < _UPRIGHT
     )
     width, height = _size(document, number, runs)
-    grids = tuple(painted_grids(document.extract_rects(number), runs, width * height))
+    grids = tuple(find_grids(document.extract_rects(number), runs, width * height))
     boxes = [grid_box(grid) for grid in grids]
     found = (table for item in document.extract_tables(number) if (table := _table(item)) is not None)
     tables = tuple(table for table in found if not any(table.overlaps(box) for box in boxes))
     # Only needed for pages without text; counting images takes as long as reading text.
     lettered = sum(character.isalpha() for run in runs for character in run.text) >= FEW_LETTERS
-    return Page(width, height, runs, tables, 0 if lettered else _pictures(document, number), grids)
-
-
-def _pictures(document: Any, number: int) -> int:
-    try:
-        return len(document.page_images(number))
-    except (RuntimeError, OSError):
-        return 0
+    pictures = 0
+    if not lettered:
+        with suppress(RuntimeError, OSError):
+            pictures = len(document.page_images(number))
+    return Page(width, height, runs, tables, pictures, grids)
 
 
 def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, float]:
@@ -252,7 +249,10 @@ def _clean(text: str) -> str:
 
 def _table(found: dict[str, Any]) -> Table | None:
     """The table as markdown; None if the library's detection was wrong."""
-    rows = [[_cell(cell) for cell in row["cells"]] for row in found["rows"]]
+    rows = [
+        [re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip() for cell in row["cells"]]
+        for row in found["rows"]
+    ]
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
     filled = sum(bool(cell) for cell in cells)
@@ -262,7 +262,3 @@ def _table(found: dict[str, Any]) -> Table | None:
         return None
     x, y, width, height = found["bbox"]
     return Table(x, y, width, height, table_markdown(rows))
-
-
-def _cell(cell: dict[str, Any]) -> str:
-    return re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip()

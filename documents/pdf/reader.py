@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ...text.normalize import unescape_html
 from ..front_matter import find_doi
-from .dehyphenation import lost_ligatures, plain
-from .first_page import confirmed_authors, read_year
+from ..safe_files import FileRefusedError
+from .dehyphenation import lacks_ligatures, plain
+from .first_page import confirm_authors, read_year
 from .lines import read_lines
-from .ocr import Ocr, ScannedPages, read_scanned
+from .ocr import Ocr, read_scanned
 from .pages import FEW_LETTERS, Page, read_page
 from .structure import PdfText, structure
 
@@ -31,7 +32,7 @@ SCANNED = f"holds pictures of pages without any text (scanned?); {_OCR}"
 RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; take its text file"
 
 
-class PdfRefusedError(Exception):
+class PdfRefusedError(FileRefusedError):
     """A PDF that cannot be used; the message is the reason in one line, `unread` are the pages that OCR may read."""
 
     def __init__(self, reason: str, unread: Sequence[int] = ()) -> None:
@@ -39,38 +40,57 @@ class PdfRefusedError(Exception):
         self.unread = tuple(unread)
 
 
+def pdf_record(path: str, ocr: Mapping[str, str] | None) -> dict[str, Any]:
+    """A PDF as the fields of `PdfText`, or why it is `refused` and which pages OCR may read. To be called in a sandbox.
+
+    A damaged file can hang or crash the parser.
+    """
+    try:
+        return asdict(read_pdf(Path(path), Ocr(**ocr) if ocr else None))
+    except PdfRefusedError as error:
+        return {"refused": str(error), "unread": error.unread}
+
+
 def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:
     """The text of a PDF with its structure, pages without text read by `ocr`; raises `PdfRefusedError`."""
     data = path.read_bytes()
-    document = _opened(path, data)
+    document = _open(path, data)
     try:
         count = document.page_count()
         pages = [read_page(document, number) for number in range(count)]
     except Exception as error:
-        raise PdfRefusedError(f"cannot be read as PDF ({_line(error)})") from error
+        raise PdfRefusedError(f"cannot be read as PDF ({_one_line(error)})") from error
     refusal = _refusal(document, data, pages)
-    unread = _without_text(pages, refusal)
+    # Those that OCR may read, from 1: all of them if their text means nothing.
+    unread = tuple(
+        number
+        for number, page in enumerate(pages, 1)
+        if refusal != RIGHT_TO_LEFT and (page.pictures or not page.runs or refusal == NO_MAP)
+    )
     if ocr is None or not unread:
         if refusal:
             raise PdfRefusedError(refusal, unread)
-        return _laid_out(data, pages, unread)
+        return _build_text(data, pages, unread)
     scanned = read_scanned(path, unread, ocr)
     if refusal and not any(page.runs for page in scanned.read.values()):
-        raise PdfRefusedError(_found_nothing(scanned))
+        if scanned.failed:
+            number, reason = min(scanned.failed.items())
+            raise PdfRefusedError(f"could not be read by OCR: page {number} {reason}")
+        raise PdfRefusedError("holds no text, nor did OCR find any on its pages")
     without = {number: replace(pages[number - 1], runs=(), tables=()) for number in unread}
     merged = [{**without, **scanned.read}.get(number, page) for number, page in enumerate(pages, 1)]
     return replace(
-        _laid_out(data, merged, scanned.failed),
+        _build_text(data, merged, scanned.failed),
         ocr=ocr.languages,
         ocr_pages=tuple(number for number in sorted(scanned.read) if scanned.read[number].runs),
         ocr_failed=tuple(sorted(scanned.failed.items())),
     )
 
 
-def _laid_out(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfText:
+def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfText:
     """The text of these pages, with title and DOI."""
     count = len(pages)
-    lost = lost_ligatures(run.text for page in pages for run in page.runs)
+    lost = lacks_ligatures(run.text for page in pages for run in page.runs)
     read = structure(read_lines(pages, lost), count)
     if not read.blocks:
         raise PdfRefusedError("holds no text")
@@ -85,26 +105,13 @@ def _laid_out(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfT
         title=title or read.title,
         title_source="metadata of the PDF" if title else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
-        authors=max(on_page, confirmed_authors(document_authors(data), printed), key=len),
+        authors=max(on_page, confirm_authors(document_authors(data), printed), key=len),
         year=read_year(printed, lead),
         unread=tuple(sorted(unread)),
     )
 
 
-def _without_text(pages: Sequence[Page], refusal: str) -> tuple[int, ...]:
-    """The numbers, from 1, of the pages that OCR may read: all of them if their text means nothing."""
-    if refusal == RIGHT_TO_LEFT:
-        return ()
-    return tuple(number for number, page in enumerate(pages, 1) if page.pictures or not page.runs or refusal == NO_MAP)
-
-
-def _found_nothing(scanned: ScannedPages) -> str:
-    for number, reason in sorted(scanned.failed.items()):
-        return f"could not be read by OCR: page {number} {reason}"
-    return "holds no text, nor did OCR find any on its pages"
-
-
-def _opened(path: Path, data: bytes) -> Any:
+def _open(path: Path, data: bytes) -> Any:
     """Open the document; if the parser fails, examine the file to report the actual reason."""
     if not data:
         raise PdfRefusedError("is empty (0 bytes)")
@@ -116,23 +123,19 @@ def _opened(path: Path, data: bytes) -> Any:
     pdf_oxide.disable_logging()
     try:
         document = pdf_oxide.PdfDocument(str(path))
-        locked = _encrypted(data) and not document.authenticate("")
+        locked = b"/Encrypt" in data and re.search(rb"/Encrypt\b", data) and not document.authenticate("")
     except Exception as error:
         if b"%%EOF" not in data[-_TAIL:]:
             raise PdfRefusedError("is cut off: its end is missing; download or copy it again") from error
         if not re.search(rb"\d\s+\d\s+obj\b", data):
             raise PdfRefusedError("is damaged: there is nothing between its head and its end") from error
-        raise PdfRefusedError(f"is damaged ({_line(error)})") from error
+        raise PdfRefusedError(f"is damaged ({_one_line(error)})") from error
     if locked:
         raise PdfRefusedError("is encrypted and asks for a password; save a copy without one")
     return document
 
 
-def _encrypted(data: bytes) -> bool:
-    return re.search(rb"/Encrypt\b", data) is not None
-
-
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return re.sub(r"\s+", " ", str(error)).strip().rstrip(".")[:160] or type(error).__name__
 
 
@@ -185,7 +188,11 @@ _LEAST = 8  # characters
 
 def document_title(data: bytes) -> str:
     """The title in a PDF's metadata; empty if there is none, or only a file name."""
-    for found in (_from_information(data, b"/Title"), _from_xmp(data)):
+    xmp = _XMP.search(data)
+    described = (
+        re.sub(r"<[^>]*>", " ", xmp.group(1).decode("utf-8", "ignore")) if xmp else ""
+    )  # bounded: 2,000 characters
+    for found in (_from_information(data, b"/Title"), unescape_html(described)):
         title = " ".join(plain(found).split())
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
             return title
@@ -228,10 +235,3 @@ def _escape(match: re.Match[bytes]) -> bytes:
     if code.isdigit():
         return bytes([int(code, 8) & 0xFF])
     return _ESCAPES.get(code, b"" if code in (b"\n", b"\r\n") else code)
-
-
-def _from_xmp(data: bytes) -> str:
-    found = _XMP.search(data)
-    if found is None:
-        return ""
-    return unescape_html(re.sub(r"<[^>]*>", " ", found.group(1).decode("utf-8", "ignore")))  # bounded: 2,000 characters

@@ -11,7 +11,7 @@ from ..front_matter import FrontMatter
 from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
 from .dehyphenation import Hyphens, plain
 from .first_page import mark_front_parts, read_authors
-from .headings import ENDS, SMALLER, Piece, body_size, find_title, gathered, levelled, written
+from .headings import ENDS, SMALLER, Piece, assign_levels, body_size, find_title, group_lines, join_lines
 from .lines import Line
 from .table_detection import CAPTION
 
@@ -63,18 +63,11 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
     """The text of a paper from its lines in reading order."""
     body = body_size(lines)
     hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
-    read = [piece for found in gathered(lines, body) if not is_scale(piece := written(found, hyphens))]
+    read = [piece for found in group_lines(lines, body) if not is_scale(piece := join_lines(found, hyphens))]
     pieces = mark_front_parts(read, body)
     title, opens = find_title(pieces, body)
-    paper = put_together(levelled(pieces, title, opens, body), body, hyphens, page_count, opens is not None)
-    return replace(paper, authors=read_authors(pieces, title, opens))
-
-
-def put_together(
-    pieces: Sequence[Piece], body: float, hyphens: Hyphens, page_count: int, opens_with_names: bool
-) -> PdfText:
-    """Assemble a paper from pieces with their levels, in reading order; `body` is the size of the body text."""
-    return _assembled(list(_continued(pieces, body, hyphens)), page_count, opens_with_names)
+    whole = list(_rejoin(assign_levels(pieces, title, opens, body), body, hyphens))
+    return replace(_assemble(whole, page_count, opens is not None), authors=read_authors(pieces, title, opens))
 
 
 def is_scale(piece: Piece) -> bool:
@@ -89,7 +82,7 @@ def is_scale(piece: Piece) -> bool:
     )
 
 
-def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
+def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
     """Rejoin paragraphs split by a column or page break.
 
     Pieces between the parts are placed before the paragraph if they are on the page where it began, else after it, so
@@ -106,7 +99,9 @@ def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterat
                     behind.append(piece)
                 continue
             if _goes_on(piece, body) and all(piece.page == between.page for between in behind):
-                begun = _whole(begun, piece, hyphens)
+                text = hyphens.join(begun.text, piece.text)
+                breaks = (len(text) - len(piece.text),) * (piece.page - begun.page - len(begun.breaks))
+                begun = replace(begun, text=text, breaks=begun.breaks + breaks)
                 continue
         if begun is not None:
             yield begun
@@ -115,12 +110,6 @@ def _continued(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterat
     if begun is not None:
         yield begun
     yield from behind
-
-
-def _whole(first: Piece, second: Piece, hyphens: Hyphens) -> Piece:
-    text = hyphens.join(first.text, second.text)
-    breaks = (len(text) - len(second.text),) * (second.page - first.page - len(first.breaks))
-    return replace(first, text=text, breaks=first.breaks + breaks)
 
 
 def _aside(piece: Piece, body: float) -> bool:
@@ -144,7 +133,7 @@ def _goes_on(piece: Piece, body: float) -> bool:
     )
 
 
-def _assembled(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:
+def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:
     text = ""
     starts: list[int] = []
     headings: list[tuple[str, int, int, int]] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -19,7 +20,8 @@ from ...text.question_subject import subject_words
 from ...tools.evidence_search import read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits
 from ...tools.need_coverage import coverage
-from ...tools.questions.routing import Route, route_in
+from ...tools.paper_cards import screen_papers
+from ...tools.questions.routing import Route, question_kind, route_in
 from ...tools.questions.validation import plain_question
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
@@ -71,6 +73,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
             "track": found.track,
             "papers": list(found.papers),
             "categories": [category.name.lower() for category in found.categories],
+            "kind": question_kind(question, found.track),
+            "start": list(found.start),
         },
         "needs": [],
         "read_chunks": Overwrite([]),
@@ -110,12 +114,32 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Sessio
 
 
 async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Find passages for the needs, in papers proposed by summaries and passages."""
-    windows = await _proposed(state, runtime, session)
+    """Find passages for the needs, in papers proposed by summaries, passages and, for a broad question, their cards."""
+    windows = await _proposed(state, runtime, session, await _screen(state, runtime, session))
     count = len({window.paper.key for window in windows})
     by = "named" if state["route"]["papers"] else "found by their summaries and passages"
     runtime.stream_writer(progress("shortlisted", f"{counted(count, 'paper')} {by}", total=count))
     return _windows_update(windows, runtime)
+
+
+async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session) -> Mapping[str, Sequence[str]]:
+    """The papers that may bear on each need of a broad question, by their cards; empty for any other question."""
+    screener = (await session.roles(runtime)).screener
+    most = session.settings.screened_papers
+    scope = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, session.library))
+    if screener is None or not most or not _is_broad(state) or len(scope.papers) == 1:
+        return {}
+    purpose = await asyncio.to_thread(purpose_of, state)
+    named = await screen_papers(session.library, screener, purpose, scope, most)
+    keys = {key for papers in named.values() for key in papers} | set(state["route"]["start"])
+    runtime.stream_writer(
+        progress("shortlisted", f"{counted(len(keys), 'paper')} named by their cards", total=len(keys))
+    )
+    return {need: list(dict.fromkeys([*state["route"]["start"], *papers])) for need, papers in named.items()}
+
+
+def _is_broad(state: ResearchState) -> bool:
+    return state["route"]["kind"] in ("survey", "inventory")
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -126,7 +150,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     roles = await session.roles(runtime)
     reader = roles.answering.reader
     usual = await search_limits(session, runtime, section=False)
-    purpose, limits = purpose_of(state), _limits(state, usual)
+    purpose, limits = purpose_of(state), _limits(state, usual, session)
     windows = await asyncio.to_thread(windows_from, state["found"], session.library)
     searched = await read_in_waves(reader, purpose, windows, limits, session.library)
     said = f"{counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
@@ -175,11 +199,13 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
     return any(item.status != "met" or len(item.evidence) < enough for item in needs)
 
 
-def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
-    """How much is kept without a chat model: slightly more than for one search of a section.
+def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:
+    """How much is read and kept: more for a broad question; without a chat model slightly more than for a section.
 
     A question about one paper has no limit on the share of that paper.
     """
+    if "reader" not in session.extractive:
+        return limits.for_breadth() if _is_broad(state) else limits
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2
@@ -187,9 +213,15 @@ def _limits(state: ResearchState, limits: EvidenceLimits) -> EvidenceLimits:
     return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
 
 
-async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Session) -> list[Window]:
+async def _proposed(
+    state: ResearchState,
+    runtime: Runtime[Any],
+    session: Session,
+    candidates: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[Window]:
     record = state["route"]
-    purpose, limits = purpose_of(state), await search_limits(session, runtime, section=False)
+    purpose, usual = purpose_of(state), await search_limits(session, runtime, section=False)
+    limits = usual.for_breadth() if candidates else usual
     within = await asyncio.to_thread(limits_of, state, session.library)
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)
@@ -197,7 +229,9 @@ async def _proposed(state: ResearchState, runtime: Runtime[Any], session: Sessio
     asked = purpose.text
     if "reader" in session.extractive:  # each passage is judged for the part of the question that found it
         proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
-    return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked)
+    return await propose_windows(
+        session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked, candidates=candidates
+    )
 
 
 def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:

@@ -15,6 +15,7 @@ from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, C
 from .chat_reader import ChatReader
 from .chat_writers import ChatAnswerer, ChatWriter
 from .judges import ChatContradictionJudge, ChatJudge
+from .screener import ChatScreener
 from .structured_output import Note, log_note
 from .summarizer import ChatSummarizer
 
@@ -67,4 +68,5 @@ def chat_roles(
             ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         ),
         comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=judges.output),
+        screener=ChatScreener(callers["reader"], prompts, max_tokens=reads.output, note=note, room=reads),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...documents.blocks import blocks
+from ...documents.blocks import field_blocks
 from ...documents.marker_escaping import as_text
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
@@ -65,7 +65,7 @@ def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
 def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
     """The blocks of a field in order, unchanged but for a final full stop; the first has the label."""
     made: list[OwnParagraph] = []
-    for block in blocks(text):
+    for block in field_blocks(text):
         words = as_text(block.text)
         if block.kind == "paragraph":
             made.append(OwnParagraph(words if _CLOSED.search(words) else f"{words}.", block.text))
@@ -74,7 +74,7 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
             made.append(OwnParagraph(words, "" if block.kind == "heading" else plain))
     if label and made and text.strip():
         head = f"**{label}.**"
-        if blocks(text)[0].kind == "paragraph":
+        if field_blocks(text)[0].kind == "paragraph":
             made[0] = OwnParagraph(f"{head} {made[0].text}", made[0].about)
         else:
             made.insert(0, OwnParagraph(head))

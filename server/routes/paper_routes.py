@@ -13,8 +13,8 @@ from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
     MAX_WORDS,
+    FileRefusedError,
     MissingFigureError,
-    PageRefusedError,
     PaperOrder,
     acorrect_entry,
     afigure,
@@ -131,7 +131,7 @@ async def page_image(
     try:
         async with state.renderers:
             image = await apage_image(state.session, key, number, words=quote, width=width)
-    except PageRefusedError as error:
+    except FileRefusedError as error:
         raise ServerError(422, f"Page {number} of {key}: {error}.") from error
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, figure_records, image_hash, is_image_hash, redescribed
+from ...documents.figures import PaperFigure, carry_descriptions, figure_records, image_hash, is_image_hash
 from ...documents.safe_files import replace_file
 from ...table_columns import TEXT, TypedTable, dump_json, shaped
 from ..paper_change import STAGED, Change, PaperRecord
@@ -59,7 +59,7 @@ class CatalogFigures:
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
             for stored in _stored(db, key):
-                written = _written(redescribed(stored, figures))
+                written = _written(carry_descriptions(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...documents.figures import PaperFigure, redescribed
+from ...documents.figures import PaperFigure, carry_descriptions
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import FIGURE, Change
 from .database import Database, revise
@@ -57,7 +57,7 @@ class PostgresFigures:
             revise(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
-            for item in redescribed([figure for _, _, figure in rows], figures):
+            for item in carry_descriptions([figure for _, _, figure in rows], figures):
                 connection.execute(
                     "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
                     (dump_json(asdict(item)), key, item.number),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.documents.plain_text import shown_quote
+from citeloom.documents.plain_text import format_quote
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest
@@ -68,7 +68,7 @@ def test_every_statement_is_a_quotation_of_its_source_with_the_place(answers: An
             (chunk,) = corpus_library.chunks([citation["chunk_id"]])
             assert chunk.text[citation["start"] : citation["end"]] == citation["quote"]
             assert len(citation["quote"].split()) <= MOST_QUOTED
-            quoted = shown_quote(chunk.text, citation["start"], citation["end"])
+            quoted = format_quote(chunk.text, citation["start"], citation["end"])
             assert f"“{quoted}” [{citation['number']}" in record["text"]
             (reference,) = [item for item in record["references"] if item["key"] == citation["key"]]
             assert reference["label"] == str(citation["number"])

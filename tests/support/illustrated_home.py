@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
-from citeloom.ingestion.home_copy import change_of
+from citeloom.ingestion.home_copy import build_change
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
@@ -21,7 +21,7 @@ def colour_of(number: int) -> str:
 
 def illustrate(library: Library, key: str, captions: Sequence[str], first: int = 1) -> list[PaperFigure]:
     """Give a paper one figure for each caption, which is found in its text if it is there; returns them."""
-    change = change_of(library, key)
+    change = build_change(library, key)
     assert change.record is not None
     figures: list[PaperFigure] = []
     images: dict[str, bytes] = {}

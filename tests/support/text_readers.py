@@ -159,7 +159,7 @@ def _papers(text: str) -> list[Paper]:
 
 def _given(text: str) -> object:
     given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
-    return langchain_documents.read_given(langchain_documents.Given("a2020", (given,)), _bibliography(""))
+    return langchain_documents.read_documents(langchain_documents.Given("a2020", (given,)), _bibliography(""))
 
 
 def _render(style: Any) -> Reader:
@@ -217,7 +217,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
     "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
     "an edited file": exported_text.without_frame,
-    "citations of an exported file": exported_text.with_keys,
+    "citations of an exported file": exported_text.restore_keys,
     "characters of LaTeX": lambda text: latex_characters.with_printable_characters(f"\\begin{{document}}{text}", ""),
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
@@ -262,7 +262,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
-    "made_entry": lambda text: paper_metadata.made_entry(paper(text)),
+    "make_entry": lambda text: paper_metadata.make_entry(paper(text)),
     "key_of": _of_a_file(lambda text: paper_metadata.key_of(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
     "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
@@ -280,11 +280,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "in_text_name": lambda text: paper_names.in_text_name(paper(text)),
     "short_title": lambda text: paper_names.short_title(paper(text)),
     "plain_title": categories.plain_title,
-    "opens_letters": categories.opens_letters,
-    "place": lambda text: categories.place(text, 1),
-    "in_english": categories.in_english,
+    "is_reviewer_letter": categories.is_reviewer_letter,
+    "classify_section": lambda text: categories.classify_section(text, 1),
+    "translate_heading": categories.translate_heading,
     "plain_heading": markdown.plain_heading,
-    "headings_among": lambda text: list(markdown.headings_among(text.split("\n"))),
+    "find_unmarked_headings": lambda text: list(markdown.find_unmarked_headings(text.split("\n"))),
     "is_latin": normalize.is_latin,
     "plain_wording": normalize.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
@@ -294,11 +294,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "without_numbers": pdf_lines.without_numbers,
     "is_number": pdf_lines.is_number,
     "plain, of a PDF": pdf_mending.plain,
-    "lost_ligatures": lambda text: pdf_mending.lost_ligatures([text]),
-    "damaged_words": lambda text: pdf_mending.damaged_words([text]),
-    "with_words": lambda text: pdf_mending.with_words(text, {"node": "mode"}),
+    "lacks_ligatures": lambda text: pdf_mending.lacks_ligatures([text]),
+    "find_damaged_words": lambda text: pdf_mending.find_damaged_words([text]),
+    "repair_words": lambda text: pdf_mending.repair_words(text, {"node": "mode"}),
     "made of a document by pandoc": pandoc._without_boxes,
-    "read_given": _given,
+    "read_documents": _given,
     "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
 }
 
@@ -321,8 +321,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "present_paper": lambda text: prompt_format.present_paper(paper(text), text),
     "quotable_passages": quotable_sentences.quotable_passages,
     "is_quotable": quotable_sentences.is_quotable,
-    "shown_quote": lambda text: plain_text.shown_quote(text, len(text) // 3, len(text) // 2),
-    "without_pointers": plain_text.without_pointers,
+    "format_quote": lambda text: plain_text.format_quote(text, len(text) // 3, len(text) // 2),
+    "omit_pointers": plain_text.omit_pointers,
     "words_of": words.words_of,
     "field_paragraphs": section_outlines.field_paragraphs,
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],

@@ -54,7 +54,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
     "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
-    "field blocks": blocks.blocks,
+    "field blocks": blocks.field_blocks,
     "as_text": marker_escaping.as_text,
     "as_written": marker_escaping.as_written,
     "without_stand_ins": marker_escaping.without_stand_ins,

@@ -38,13 +38,13 @@ WHOLE = (
         "leave_out",
     ),
     *("front matter", "read_front", "author_names", "readable", "quotable"),
-    *("repairing", "read_given", "readable_units"),
+    *("repairing", "read_documents", "readable_units"),
     "extractive_summary",  # of a paper that is parsed first, as it is by `describe`
 )
 
 
 def _cpu(name: str, text: str) -> float:
-    for kept in (unicode_folding.fold, markers._sentences, blocks._blocks):
+    for kept in (unicode_folding.fold, markers._sentences, blocks.field_blocks):
         kept.cache_clear()  # which would answer what was measured before
     gc.disable()  # which goes through all that other tests have left, too, at moments of its own
     try:

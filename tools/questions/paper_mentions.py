@@ -32,10 +32,14 @@ _SHARED = 0.6  # of a title's words that must be in the question before it is co
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The keys of the papers that a question names, sorted, and the question without their names."""
+    """The keys of the papers that a question names, sorted, and the question without their names.
+
+    `by_title` when it has nothing of them but words of their titles, without quotation marks.
+    """
 
     keys: tuple[str, ...]
     rest: str
+    by_title: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,16 @@ def named_papers(question: str, papers: Sequence[Paper]) -> Named:
     """The papers that a question names; an author and a year may name several."""
     keys: set[str] = set()
     rest = question
+    by_title = _QUOTED.search(question) is None
     for find in (_by_doi, _by_key, _by_title):
         found, rest = find(rest, papers)
         keys.update(found)
+        by_title = by_title and (find is _by_title or not found)
     for group in papers_by_author(rest, papers):
         # "Crawford 2020 ("Incorporating ...")" names one paper, not all of that author and year.
         keys.update(group if not keys & group else set())
-    return Named(tuple(sorted(keys)), rest)
+        by_title = False
+    return Named(tuple(sorted(keys)), rest, by_title and bool(keys))
 
 
 def _blanked(text: str, start: int, end: int) -> str:

@@ -17,12 +17,12 @@ PATIENCE = 60.0  # seconds, which neither text is read in
 # The command line, which says when it begins to read a paper.
 COMMAND = """\
 import sys
-from citeloom.ingestion import sources
-parse = sources.parse_markdown
+from citeloom.ingestion import reading
+parse = reading.parse_markdown
 def heard(text):
     print("reading a paper", file=sys.stderr, flush=True)
     return parse(text)
-sources.parse_markdown = heard
+reading.parse_markdown = heard
 sys.argv = ["cli.py", *sys.argv[1:]]
 from citeloom.cli import main
 main()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.documents.plain_text import shown_quote
+from citeloom.documents.plain_text import format_quote
 from tests.integration.commands.conftest import Citeloom
 from tests.integration.commands.test_other_languages import QUESTION as CHINESE
 from tests.integration.commands.test_other_languages import multilingual
@@ -53,7 +53,7 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
         assert name in record
     assert record["citations"] and record["files"] == {}
     for citation in record["citations"]:
-        assert shown_quote(citation["chunk_text"], citation["start"], citation["end"]) in record["text"]
+        assert format_quote(citation["chunk_text"], citation["start"], citation["end"]) in record["text"]
         assert len(citation["quote"].split()) <= 45
 
 

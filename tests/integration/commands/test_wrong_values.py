@@ -18,7 +18,7 @@ from citeloom import Conversation, open_library, research
 from citeloom.documents.publication_status import Notice, Version
 from citeloom.stores.backends import backend_of
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.metadata_store import Answer
+from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
@@ -95,7 +95,7 @@ def fill(home: Path, run: str) -> None:
     with closing(backend.open_library()) as stores:
         (paper,) = [record.paper for key, record in stores.catalog.records().items() if key == KEY]
         metadata = stores.metadata
-        metadata.keep_answer("crossref", "seeds", Answer(200, {"a": 1}, 1.0))
+        metadata.keep_answer("crossref", "seeds", ServiceAnswer(200, {"a": 1}, 1.0))
         metadata.keep_identity(paper, DOI, 0.9, "crossref", 1.0)
         notice = Notice("retraction", "crossref", "10.5555/notice", "2020-01-01", "an error")
         version = Version("preprint", "10.5555/preprint", "crossref")

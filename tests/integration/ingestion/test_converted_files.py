@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.ingestion import reading
+from citeloom.documents import sandbox
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.stores.library import Library
 
@@ -26,11 +26,11 @@ def entries(library: Library) -> list[Path]:
 
 def test_an_unchanged_file_starts_no_reader(pdf: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asyncio.run(ingest(library, [pdf])).added == ("tree",)
-    monkeypatch.setattr(reading, "_READER", "no_such_module_anywhere")
+    monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
     again = asyncio.run(ingest(library, [pdf]))
     assert again.unchanged == ("tree",) and not again.refused
     pdf.write_bytes(pdf.read_bytes() + b"\n% changed\n")
-    assert "made the PDF reader fail" in asyncio.run(ingest(library, [pdf])).refused[0].reason
+    assert "the PDF reader ended with exit code 1" in asyncio.run(ingest(library, [pdf])).refused[0].reason
 
 
 def test_a_broken_entry_is_converted_again(pdf: Path, library: Library) -> None:

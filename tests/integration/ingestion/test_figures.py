@@ -15,8 +15,8 @@ import pypandoc
 import pytest
 from PIL import Image
 
+from citeloom.documents import sandbox
 from citeloom.documents.figures import PaperFigure
-from citeloom.ingestion import figure_subprocess
 from citeloom.ingestion.doctor import examine, repair, repair_library
 from citeloom.ingestion.ingest import ingest, remove
 from citeloom.ingestion.ingest_events import IngestReport
@@ -175,17 +175,17 @@ def test_an_archive_that_expands_endlessly_costs_its_images_only(library: Librar
 def test_a_reader_that_dies_costs_the_images_only(
     library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figure_subprocess, "_EXTRACTOR", "no_such_module_anywhere")
+    monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
     figure = figure_of(library, folder / "p.md")
     assert figure.caption == CAPTION
-    assert "made the image reader fail" in figure.no_image
+    assert "the image reader ended with exit code 1" in figure.no_image
 
 
 def test_unchanged_figures_start_no_reader(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
     taken_in(library, folder)
-    monkeypatch.setattr(figure_subprocess, "_EXTRACTOR", "no_such_module_anywhere")
+    monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
     assert taken_in(library, folder).unchanged == ("p",)
     assert library.figures("p")[0].width == 300
 

@@ -327,16 +327,16 @@ async def test_a_reader_that_fails_as_nobody_thought_of_ends_no_ingest(
     error: Exception, folder: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "x.md").write_text(GOOD + "odd", encoding="utf-8")
-    from citeloom.ingestion import sources
+    from citeloom.ingestion import reading
 
-    parse = sources.parse_markdown
+    parse = reading.parse_markdown
 
     def odd(text: str) -> object:
         if text.endswith("odd"):
             raise error
         return parse(text)
 
-    monkeypatch.setattr(sources, "parse_markdown", odd)
+    monkeypatch.setattr(reading, "parse_markdown", odd)
     report = await ingest(library, [folder])
     assert [Path(refusal.path).name for refusal in report.refused] == ["x.md"] and report.added == ("good",)
     assert type(error).__name__ in report.refused[0].reason

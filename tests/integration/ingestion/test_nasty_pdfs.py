@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.pdf import PdfRefusedError
+from citeloom.documents import sandbox
+from citeloom.documents.pdf.reader import PdfRefusedError
 from citeloom.errors import InputError
-from citeloom.ingestion import reading
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.reading import read_pdf_apart
@@ -80,13 +80,13 @@ def test_a_folder_of_them_leaves_nothing_half(nasty: Path, library: Library) -> 
 def test_a_reader_that_hangs_is_stopped(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.pdf"
     os.mkfifo(pipe)  # nobody ever writes to it
-    with pytest.raises(PdfRefusedError, match="was not read within 2 seconds"):
+    with pytest.raises(PdfRefusedError, match="the PDF reader took longer than 2 seconds"):
         read_pdf_apart(pipe, seconds=2)
 
 
 def test_a_reader_that_dies_is_reported(nasty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_READER", "no_such_module_anywhere")
-    with pytest.raises(PdfRefusedError, match="made the PDF reader fail"):
+    monkeypatch.setattr(sandbox, "_THIS", "no_such_module_anywhere")
+    with pytest.raises(PdfRefusedError, match="the PDF reader ended with exit code 1"):
         read_pdf_apart(nasty / "multicolumn.pdf")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from citeloom.ingestion.page_images import PageRefusedError, draw_page_apart
+from citeloom.documents.pdf.drawing import draw_page_apart
+from citeloom.documents.safe_files import FileRefusedError
 from tests.support.plain_pdf import Line, write_pdf
 
 
@@ -56,7 +57,7 @@ def test_what_is_no_page_is_refused_with_the_reason(
     if isinstance(content, bytes):
         path.write_bytes(content)
 
-    with pytest.raises(PageRefusedError, match=reason):
+    with pytest.raises(FileRefusedError, match=reason):
         draw_page_apart(path, page)
 
 
@@ -71,5 +72,5 @@ def test_an_endless_page_size_is_drawn_small(tmp_path: Path) -> None:
 
 
 def test_a_page_that_takes_too_long_is_given_up(pdf: Path) -> None:
-    with pytest.raises(PageRefusedError, match="was not drawn within"):
+    with pytest.raises(FileRefusedError, match=r"drawing it took longer than 0\.01 seconds"):
         draw_page_apart(pdf, 1, seconds=0.01)

@@ -10,8 +10,8 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.reading import BUILT_IN, read_pdf_apart
-from citeloom.ingestion.sources import parse_file, with_pages_of
+from citeloom.ingestion.reading import BUILT_IN, parse_file, read_pdf_apart
+from citeloom.ingestion.sources import align_pages
 from citeloom.stores.library import Library
 
 KEY = "le2020treeheatr"
@@ -61,11 +61,11 @@ def test_every_passage_is_on_its_page(key: str, shared_dir: Path) -> None:
     text = parse_file(shared_dir / "corpus" / "papers" / f"{key}.md", None, BUILT_IN)
     pdf = read_pdf_apart(shared_dir / "corpus" / "pdfs" / f"{key}.pdf")
     assert isinstance(text, ParsedPaper)
-    paged = with_pages_of(text, pdf)
+    paged = align_pages(text, pdf)
     assert paged is not None
     compared = right = 0
     for section in pdf.sections:
-        for block in pdf.blocks_of(section):
+        for block in pdf.section_blocks(section):
             words = pdf.text[block.start : block.end].split(". ")[0]
             place = paged.text.find(words)
             if section.searchable and len(words) > 50 and place >= 0 and paged.text.count(words) == 1:

@@ -44,7 +44,7 @@ def first_sentences(file: Path) -> list[str]:
     paper = parse_markdown(file.read_text(encoding="utf-8"))
     found: list[str] = []
     for section in paper.sections:
-        prose = next((block for block in paper.blocks_of(section) if block.kind == "prose"), None)
+        prose = next((block for block in paper.section_blocks(section) if block.kind == "prose"), None)
         if prose is None or not section.searchable or section.title == paper.title:
             continue
         text = paper.text[prose.start : prose.end]

@@ -61,7 +61,7 @@ NAMED = {
     "a megabyte of parentheses": lambda: chunking.chunk_paper(
         "a", markdown.parse_markdown("(" * 1_000_000), lambda texts: [len(text) for text in texts]
     ),
-    "a heading of 100 kB of blanks": lambda: categories.in_english(" " * 100_000),
+    "a heading of 100 kB of blanks": lambda: categories.translate_heading(" " * 100_000),
     "100 kB of numbers as a need": lambda: needs.searchable("1 " * 50_000),
     "2 MB of results": lambda: draft_checks.check_draft(
         Draft("The baseline explains 72.5% of the edges (Lee, 2020) [12]."),

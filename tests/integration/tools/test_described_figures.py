@@ -42,7 +42,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def describe(library: Library, said: str = SAID, key: str = "loom2020") -> PaperFigure:
     (figure,) = illustrate(library, key, [CAPTION])
     described = replace(
-        figure.leading_to(library.paper_chunks(key)),
+        figure.with_described_chunk(library.paper_chunks(key)),
         description=said,
         described_by="see-1",
         vector=written_vector(WORDS.vector(said)),
@@ -126,9 +126,9 @@ async def test_a_damaged_description_is_not_searched(
 async def test_a_figure_without_a_caption_in_the_text_leads_to_its_page(library: Library) -> None:
     (figure,) = illustrate(library, "loom2020", ["No caption of this text."])
     chunks = library.paper_chunks("loom2020")
-    assert replace(figure, page=2).leading_to(chunks).described_chunk == 1  # it ends on page 3
-    assert replace(figure, page=77).leading_to(chunks).described_chunk is None
-    assert figure.leading_to(chunks).described_chunk is None
+    assert replace(figure, page=2).with_described_chunk(chunks).described_chunk == 1  # it ends on page 3
+    assert replace(figure, page=77).with_described_chunk(chunks).described_chunk is None
+    assert figure.with_described_chunk(chunks).described_chunk is None
 
 
 def test_orders_in_a_description_are_flagged_like_those_of_a_source(library: Library) -> None:

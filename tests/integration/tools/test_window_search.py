@@ -140,3 +140,13 @@ async def test_a_call_holds_windows_within_its_size_those_of_a_paper_together_in
     )
     for key, size in sizes.items():
         assert size > 700 or sum(any(w.paper.key == key for w in group) for group in groups) == 1
+
+
+async def test_a_paper_named_for_a_need_is_read_for_it_though_it_is_far(samples: Library) -> None:
+    need = Need("N1", SCALING.text, SCALING.queries)
+    near = await propose_windows(samples, [need], limits=WindowLimits(tokens=400, paper_margin=0.05))
+    far = next(paper.key for paper in samples.papers() if paper.key not in {window.paper.key for window in near})
+    windows = await propose_windows(
+        samples, [need], limits=WindowLimits(tokens=1200, paper_margin=0.05), candidates={"N1": [far]}
+    )
+    assert far in {window.paper.key for window in windows}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.categories import Placement, opens_letters, place
+from citeloom.documents.categories import SectionClass, classify_section, is_reviewer_letter
 from citeloom.documents.types import Category
 
 # Labelled by what stands under them; their words alone do not tell.
@@ -25,15 +25,15 @@ def labelled(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def placed(row: dict[str, str]) -> Placement:
+def placed(row: dict[str, str]) -> SectionClass:
     """Walk down the labelled ancestors as the parser does."""
-    above: list[Placement] = []
+    above: list[SectionClass] = []
     level = int(row["level"])
     ancestors = [title for title in row["ancestors"].split(" > ") if title]
     for depth, title in enumerate(ancestors):
-        above.append(place(title, max(1, level - len(ancestors) + depth), above))
+        above.append(classify_section(title, max(1, level - len(ancestors) + depth), above))
     # An abstract or summary far down comes after the body has begun.
-    return place(row["title"], level, above, body_begun=bool(above) and above[0].category in BODY)
+    return classify_section(row["title"], level, above, body_begun=bool(above) and above[0].category in BODY)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def placed(row: dict[str, str]) -> Placement:
 def test_heading_is_placed_as_labelled(row: dict[str, str]) -> None:
     placement = placed(row)
     if row["title"].split(" {")[0] in BEYOND_WORDS:
-        assert placement == Placement(Category.OTHER)
+        assert placement == SectionClass(Category.OTHER)
         return
     assert (placement.category.name, placement.searchable) == (row["category"], row["searchable"] == "yes")
 
@@ -55,7 +55,7 @@ def test_heading_in_another_language_is_placed_as_labelled(row: dict[str, str]) 
 
 @pytest.mark.parametrize("title", ["Resume the run", "Methoden Inc.", "Et al.", "E. coli", "Literatur und Leben", "と"])
 def test_a_word_of_another_language_is_no_part_of_a_paper(title: str) -> None:
-    assert place(title, 2) in {Placement(Category.OTHER), Placement(Category.OTHER, searchable=True)}
+    assert classify_section(title, 2) in {SectionClass(Category.OTHER), SectionClass(Category.OTHER, searchable=True)}
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_a_word_of_another_language_is_no_part_of_a_paper(title: str) -> None:
     ],
 )
 def test_letters_are_known(title: str) -> None:
-    assert opens_letters(title)
+    assert is_reviewer_letter(title)
 
 
 @pytest.mark.parametrize("title", ["Reviewing methods", "Response to treatment", "Peer review in practice", "Letters"])
 def test_prose_about_reviewing_is_no_letter(title: str) -> None:
-    assert not opens_letters(title)
+    assert not is_reviewer_letter(title)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_prose_about_reviewing_is_no_letter(title: str) -> None:
     ],
 )
 def test_numbering_does_not_hide_a_part(title: str, category: Category) -> None:
-    assert place(title, 1).category is category
+    assert classify_section(title, 1).category is category
 
 
 @pytest.mark.parametrize("title", ["Supplementary Tables", "Supplemental table S2", "Metagenome data set accessions"])
 def test_a_list_of_tables_is_searched_if_it_holds_one(title: str) -> None:
-    assert not place(title, 2).searchable
-    assert place(title, 2, has_table=True).searchable
+    assert not classify_section(title, 2).searchable
+    assert classify_section(title, 2, has_table=True).searchable
 
 
 @pytest.mark.parametrize("title", ["Competing interests", "Author contributions", "References", "Reviewer #2 (Tables)"])
 def test_a_table_in_a_section_about_people_is_not_searched(title: str) -> None:
-    assert not place(title, 2, has_table=True).searchable
+    assert not classify_section(title, 2, has_table=True).searchable

@@ -104,7 +104,7 @@ def test_chunks_are_slices_in_order_that_cover_all_searchable_prose(text: str, t
         bounds = [chunk for chunk in chunks if section.start <= chunk.start < section.end]
         assert all(chunk.end <= section.end for chunk in bounds)
         assert section.searchable or not bounds
-        for block in paper.blocks_of(section):
+        for block in paper.section_blocks(section):
             if section.searchable and block.kind != "hidden":
                 left_out = [
                     paper.text[i] for i in range(block.start, block.end) if not covered[i] and paper.text[i].isalnum()
@@ -126,7 +126,7 @@ def test_a_formula_or_piece_of_code_that_fits_is_never_split(parts: list[str], t
     paper = parse_markdown("# Title\n\n## Results\n\n" + "\n\n".join([prose(3), *parts, prose(3)]) + "\n")
     chunks = chunk_paper("key", paper, count_each, target=target, overlap=overlap)
     for section in paper.sections:
-        for block in paper.blocks_of(section):
+        for block in paper.section_blocks(section):
             size = count_words(paper.text[block.start : block.end])
             if section.searchable and block.kind in {"math", "code"} and size <= 2 * target:
                 assert any(chunk.start <= block.start and block.end <= chunk.end for chunk in chunks)
@@ -145,7 +145,7 @@ def test_no_character_of_prose_is_lost(text: str, target: int, overlap: int) -> 
         covered[chunk.start : chunk.end] = b"\1" * (chunk.end - chunk.start)
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     for section in paper.sections:
-        for block in paper.blocks_of(section):
+        for block in paper.section_blocks(section):
             whole = paper.text[block.start : block.end]
             if section.searchable and block.kind in {"prose", "list"} and any(map(str.isalnum, whole)):
                 seen = "".join(c if covered[i] else "\0" for i, c in enumerate(whole, block.start))

@@ -9,7 +9,8 @@ import zlib
 import pytest
 from PIL import Image
 
-from citeloom.documents.image_decoding import ImageRefusedError, decoded
+from citeloom.documents.image_decoding import decode_image
+from citeloom.documents.safe_files import FileRefusedError
 
 
 def written(kind: str, size: tuple[int, int] = (300, 200), mode: str = "RGB") -> bytes:
@@ -30,23 +31,23 @@ def png_of(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP"])
 def test_raster_images_become_png_or_jpeg(kind: str) -> None:
-    image = decoded(written(kind))
+    image = decode_image(written(kind))
     assert (image.media_type, image.width, image.height) == ("image/png", 300, 200)
     assert Image.open(io.BytesIO(image.content)).size == (300, 200)
 
 
 def test_equal_pixels_become_equal_bytes_without_what_was_behind_them() -> None:
     plain = written("PNG")
-    assert decoded(plain + b"<script>alert(1)</script>").content == decoded(plain).content
+    assert decode_image(plain + b"<script>alert(1)</script>").content == decode_image(plain).content
 
 
 def test_a_large_image_becomes_smaller() -> None:
-    image = decoded(written("PNG", (5000, 1000)))
+    image = decode_image(written("PNG", (5000, 1000)))
     assert (image.width, image.height) == (2000, 400)
 
 
 def test_transparency_becomes_white() -> None:
-    image = Image.open(io.BytesIO(decoded(written("PNG", mode="RGBA")).content))
+    image = Image.open(io.BytesIO(decode_image(written("PNG", mode="RGBA")).content))
     assert image.mode == "RGB"
     assert image.getpixel((5, 5)) == (255, 255, 255)
 
@@ -67,5 +68,5 @@ def test_transparency_becomes_white() -> None:
     ],
 )
 def test_what_is_refused_says_why(data: bytes, reason: str) -> None:
-    with pytest.raises(ImageRefusedError, match=reason):
-        decoded(data)
+    with pytest.raises(FileRefusedError, match=reason):
+        decode_image(data)

@@ -58,7 +58,7 @@ async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_twice(
 
         return ray_jobs.Job(number, stage, loaded, size)
 
-    monkeypatch.setattr("citeloom.ingestion.ray_stages.Job", recorded)
+    monkeypatch.setattr("citeloom.ingestion.ray_executor.Job", recorded)
     embedded: list[str] = []
     refusals = [Status(429, retry_after="0.2"), Status(503)]
     with Crowd(

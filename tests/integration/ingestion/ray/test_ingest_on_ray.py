@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from citeloom.errors import InputError
-from citeloom.ingestion import ray_jobs, ray_stages, ray_tasks
+from citeloom.ingestion import ray_executor, ray_jobs
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
@@ -233,7 +233,7 @@ async def test_a_file_that_vanishes_after_it_was_found_is_refused(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
-    real = ray_stages._parsed_here
+    real = ray_executor._parse_here
 
     def vanishing(file: Path, *arguments: Any) -> Any:
         here = real(file, *arguments)
@@ -241,18 +241,18 @@ async def test_a_file_that_vanishes_after_it_was_found_is_refused(
             file.unlink()
         return here
 
-    monkeypatch.setattr(ray_stages, "_parsed_here", vanishing)
+    monkeypatch.setattr(ray_executor, "_parse_here", vanishing)
     report = await ingest(libraries[1], [papers], ray=RAY)
     assert report.added == ("paper000", "paper002")
     assert "paper001.md" in {Path(item.path).name for item in report.refused}
 
 
-async def test_a_large_file_is_parsed_here(
+async def test_a_large_file_is_parse_here(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 10)
     sizes = sorted(file.stat().st_size for file in papers.iterdir())
-    monkeypatch.setattr("citeloom.ingestion.ray_stages.MOST_SENT", sizes[8])
+    monkeypatch.setattr("citeloom.ingestion.ray_executor.MOST_SENT", sizes[8])
     sent = watch_jobs(monkeypatch)
     here, on_ray = await both(libraries, [papers])
     assert without_seconds(here) == without_seconds(on_ray)
@@ -264,7 +264,7 @@ async def test_a_worker_of_another_version_is_named(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
-    own = ray_tasks.versions()
+    own = ray_jobs.versions()
     monkeypatch.setattr(ray_jobs, "versions", lambda: {**own, "citeloom": "9.9"})
     with pytest.raises(InputError) as refused:
         await ingest(libraries[1], [papers], ray=RAY)

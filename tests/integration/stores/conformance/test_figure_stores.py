@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.home_copy import change_of
+from citeloom.ingestion.home_copy import build_change
 from citeloom.stores.backends import backend_of
 from citeloom.stores.described_figures import written_vector
 from citeloom.stores.home import Home
@@ -133,7 +133,7 @@ def test_a_search_knows_the_chunks_with_rows_of_tables(library: Library) -> None
 
 def test_a_copied_change_has_figures_and_images(library: Library) -> None:
     put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)))
-    change = change_of(library, "a")
+    change = build_change(library, "a")
     assert change.figures == (FIGURE, TABLE)
     assert change.images == {FIGURE.image_hash: PNG}
 

@@ -22,7 +22,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.home_tables import HOME_TABLES
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.metadata_store import Answer
+from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
@@ -79,7 +79,7 @@ async def fill(home: Home, library: Library) -> None:
             Reservation("research-1", record("lost"), 1, 10, 5)
         ):
             pass  # in flight when the home was left
-    library.metadata.keep_answer("Crossref", "/works/x", Answer(200, {"title": "Looms"}, 1.0))
+    library.metadata.keep_answer("Crossref", "/works/x", ServiceAnswer(200, {"title": "Looms"}, 1.0))
     library.metadata.keep_identity(replace(PAPER, doi=""), "10.5555/x", 0.97, "Crossref", 2.0)
     library.metadata.keep_work("10.5555/x", "Crossref", {"citations": 5}, [Notice("retraction", "Crossref")], [], 1.0)
     library.metadata.replace_notices("Retraction Watch", [], "stamp")
@@ -143,7 +143,7 @@ async def same_as_filled(library: Library) -> None:
         assert spent == {"research-1": (1, 1), "research-2": (5, 0)}
         assert (await once(journal, record("new"), RunScope("another"), pay)).paid, "new answers get ids of their own"
         await journal.forget("another")
-    assert library.metadata.answer("Crossref", "/works/x") == Answer(200, {"title": "Looms"}, 1.0)
+    assert library.metadata.answer("Crossref", "/works/x") == ServiceAnswer(200, {"title": "Looms"}, 1.0)
     assert library.metadata.statuses([PAPER])["ada2020"].retracted
     async with backend.open_checkpoints() as saver:
         found = await saver.aget_tuple({"configurable": {"thread_id": "research-1", "checkpoint_ns": ""}})  # type: ignore[attr-defined]

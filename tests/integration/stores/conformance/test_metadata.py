@@ -11,7 +11,7 @@ import pytest
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice, Version
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_store import Answer, MetadataStore
+from citeloom.stores.metadata_store import MetadataStore, ServiceAnswer
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 RETRACTION = Notice("retraction", "Crossref", "10.5555/notice", "2024-06-04")
@@ -24,12 +24,12 @@ def store(library: Library) -> MetadataStore:
 
 def test_an_answer_replaces_the_earlier_one(store: MetadataStore, open_library: Callable[[], Library]) -> None:
     assert store.answer("Crossref", "/x") is None
-    store.keep_answer("Crossref", "/x", Answer(404, None, 1.0))
-    store.keep_answer("Crossref", "/x", Answer(200, {"title": ["Looms \x00 \ud800 ✓"]}, 2.0))
-    store.keep_answer("Crossref", "/" + "long" * 9_000, Answer(200, {"n": 1}, 2.0))
+    store.keep_answer("Crossref", "/x", ServiceAnswer(404, None, 1.0))
+    store.keep_answer("Crossref", "/x", ServiceAnswer(200, {"title": ["Looms \x00 \ud800 ✓"]}, 2.0))
+    store.keep_answer("Crossref", "/" + "long" * 9_000, ServiceAnswer(200, {"n": 1}, 2.0))
     again = open_library().metadata
-    assert again.answer("Crossref", "/x") == Answer(200, {"title": ["Looms \ufffd \ufffd ✓"]}, 2.0)
-    assert again.answer("Crossref", "/" + "long" * 9_000) == Answer(200, {"n": 1}, 2.0)
+    assert again.answer("Crossref", "/x") == ServiceAnswer(200, {"title": ["Looms \ufffd \ufffd ✓"]}, 2.0)
+    assert again.answer("Crossref", "/" + "long" * 9_000) == ServiceAnswer(200, {"n": 1}, 2.0)
     assert again.answer("Crossref", "/" + "long" * 8_999) is again.answer("OpenAlex", "/x") is None
 
 
@@ -100,6 +100,7 @@ def test_many_papers_and_many_threads(store: MetadataStore) -> None:
     papers = [replace(PAPER, key=f"k{number}", doi=f"10.5555/{number}") for number in range(1200)]
     store.replace_notices("Crossref", [(paper.doi, RETRACTION) for paper in papers], "one")
     assert len(store.statuses(papers)) == 1200
+    answers = [ServiceAnswer(200, {"n": n}, 1.0) for n in range(40)]
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda n: store.keep_answer("Crossref", f"/{n}", Answer(200, {"n": n}, 1.0)), range(40)))
+        list(threads.map(lambda n: store.keep_answer("Crossref", f"/{n}", answers[n]), range(40)))
     assert [store.answer("Crossref", f"/{n}").body for n in range(40)] == [{"n": n} for n in range(40)]  # type: ignore[union-attr]

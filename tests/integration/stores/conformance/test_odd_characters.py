@@ -14,7 +14,7 @@ from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.uploaded_files import safe_name
 from citeloom.stores.backends import Backend
 from citeloom.stores.library import Library
-from citeloom.stores.metadata_store import Answer
+from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence, NewRun
 from citeloom.stores.server_jobs import JobOrder
 from tests.support.journal_calls import once
@@ -55,7 +55,7 @@ def test_edits_and_metadata(backend: Backend) -> None:
     (edit,) = edits.of("research-1")
     assert (edit.text, edit.checked) == (STORED, {"words": STORED})
     stores = backend.open_library()
-    stores.metadata.keep_answer("crossref", ODD, Answer(200, {"title": ODD}, 1.0))
+    stores.metadata.keep_answer("crossref", ODD, ServiceAnswer(200, {"title": ODD}, 1.0))
     found = stores.metadata.answer("crossref", ODD)
     assert found is not None and found.body == {"title": STORED}
     stores.close()

@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents import Paper
 from citeloom.sqlite import DamagedFileError
 from citeloom.stores.local.file_tables import metadata_tables
-from citeloom.stores.metadata_store import Answer, MetadataStore
+from citeloom.stores.metadata_store import MetadataStore, ServiceAnswer
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 
@@ -35,7 +35,7 @@ def test_reading_makes_no_file(store: MetadataStore, tmp_path: Path) -> None:
     ],
 )
 def test_damage_is_named_with_its_remedy(store: MetadataStore, tmp_path: Path, damage: str) -> None:
-    store.keep_answer("Crossref", "/x", Answer(200, {}, 1.0))
+    store.keep_answer("Crossref", "/x", ServiceAnswer(200, {}, 1.0))
     with sqlite3.connect(tmp_path / "metadata.sqlite") as db:
         db.execute(damage)
     with pytest.raises(DamagedFileError) as raised:

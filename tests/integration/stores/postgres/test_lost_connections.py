@@ -17,7 +17,7 @@ from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.metadata_store import Answer
+from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.postgres.database import ConnectionLostError, Database, DatabaseTables
 from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.library_fixtures import papers
@@ -36,7 +36,7 @@ WRITES: dict[str, tuple[str, Write]] = {
     "a file's hash": ("written", lambda library: backend_of(library.home).written_files().note([b"ours"])),
     "an answer of a service": (
         "metadata_answers",
-        lambda library: library.metadata.keep_answer("Crossref", "/x", Answer(200, {}, 1.0)),
+        lambda library: library.metadata.keep_answer("Crossref", "/x", ServiceAnswer(200, {}, 1.0)),
     ),
 }
 

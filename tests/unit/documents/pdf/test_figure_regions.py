@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.figure_regions import Box, PageLayout, region_of
+from citeloom.documents.pdf.figure_regions import Box, PageLayout, find_region
 
 WIDTH, HEIGHT = 600.0, 800.0
 
@@ -25,47 +25,47 @@ TEXT = [*lines(780, 8), *lines(380, 20)]
 def test_a_figure_is_what_is_drawn_above_its_caption() -> None:
     drawings = [(100.0, 450.0, 300.0, 600.0), (320.0, 440.0, 500.0, 610.0)]
     label = (200.0, 425.0, 260.0, 433.0)
-    assert region_of(CAPTION, "figure", page(drawings, [*TEXT, label], CAPTION)) == (100.0, 425.0, 500.0, 610.0)
+    assert find_region(CAPTION, "figure", page(drawings, [*TEXT, label], CAPTION)) == (100.0, 425.0, 500.0, 610.0)
 
 
 def test_a_figure_may_stand_below_its_caption() -> None:
     drawing = (100.0, 100.0, 500.0, 350.0)
-    assert region_of(CAPTION, "figure", page([drawing], lines(780, 20), CAPTION)) == drawing
+    assert find_region(CAPTION, "figure", page([drawing], lines(780, 20), CAPTION)) == drawing
 
 
 def test_the_last_line_of_a_paragraph_is_not_part_of_a_figure() -> None:
     last = (60.0, 660.0, 200.0, 670.0)
     drawing = (100.0, 450.0, 500.0, 655.0)
-    assert region_of(CAPTION, "figure", page([drawing], [*lines(780, 9), last, *lines(380, 20)], CAPTION)) == drawing
+    assert find_region(CAPTION, "figure", page([drawing], [*lines(780, 9), last, *lines(380, 20)], CAPTION)) == drawing
 
 
 def test_the_figure_of_another_caption_is_left_out() -> None:
     upper = (60.0, 600.0, 540.0, 620.0)
     drawings = [(100.0, 640.0, 500.0, 780.0), (100.0, 440.0, 500.0, 580.0)]
     layout = page(drawings, lines(380, 20), upper, CAPTION)
-    assert region_of(upper, "figure", layout) == drawings[0]
-    assert region_of(CAPTION, "figure", layout) == drawings[1]
+    assert find_region(upper, "figure", layout) == drawings[0]
+    assert find_region(CAPTION, "figure", layout) == drawings[1]
 
 
 def test_a_figure_in_one_of_two_columns_ends_at_the_gutter() -> None:
     columns = [*lines(380, 20, 40, 290), *lines(780, 40, 310, 560)]
     caption = (40.0, 400.0, 290.0, 420.0)
     drawings = [(60.0, 440.0, 280.0, 700.0), (330.0, 100.0, 540.0, 300.0)]
-    assert region_of(caption, "figure", page(drawings, columns, caption)) == drawings[0]
+    assert find_region(caption, "figure", page(drawings, columns, caption)) == drawings[0]
 
 
 @pytest.mark.parametrize(
     "drawing", [(100.0, 430.0, 120.0, 450.0), (0.0, 0.0, 600.0, 800.0), (60.0, 430.0, 540.0, 431.0)]
 )
 def test_decoration_backgrounds_and_rules_are_no_figure(drawing: Box) -> None:
-    assert region_of(CAPTION, "figure", page([drawing], TEXT, CAPTION)) is None
+    assert find_region(CAPTION, "figure", page([drawing], TEXT, CAPTION)) is None
 
 
 def test_a_table_reaches_from_its_first_rule_to_its_last() -> None:
     rules = [(70.0, y, 530.0, y + 1) for y in (390.0, 370.0, 200.0)]
     underline = (60.0, 500.0, 110.0, 501.0)
     layout = page([*rules, underline], [*lines(780, 20), *lines(386, 15), *lines(180, 5)], CAPTION)
-    assert region_of(CAPTION, "table", layout) == (70.0, 200.0, 530.0, 391.0)
+    assert find_region(CAPTION, "table", layout) == (70.0, 200.0, 530.0, 391.0)
 
 
 def test_a_table_of_cells_ends_with_its_last_cell() -> None:
@@ -76,9 +76,9 @@ def test_a_table_of_cells_ends_with_its_last_cell() -> None:
     ]
     heading = (60.0, 100.0, 540.0, 101.0)
     layout = page([*cells, heading], [*lines(780, 20), *lines(280, 10)], CAPTION)
-    assert region_of(CAPTION, "table", layout) == (60.0, 300.0, 540.0, 390.0)
+    assert find_region(CAPTION, "table", layout) == (60.0, 300.0, 540.0, 390.0)
 
 
 def test_a_thousand_drawings_end_in_time() -> None:
     chain = [(60.0 + number % 50, 390.0 - number, 160.0, 391.0 - number + 5) for number in range(380)]
-    assert region_of(CAPTION, "table", page(chain, TEXT, CAPTION)) is not None
+    assert find_region(CAPTION, "table", page(chain, TEXT, CAPTION)) is not None

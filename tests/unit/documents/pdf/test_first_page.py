@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents import Category
-from citeloom.documents.pdf.first_page import confirmed_authors, read_year
+from citeloom.documents.pdf.first_page import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.structure import PdfText, parsed_pdf, structure
 
@@ -79,9 +79,9 @@ def test_authors_below_the_title(rows: list[str], authors: list[str]) -> None:
 
 def test_authors_of_the_metadata_count_if_the_page_has_them() -> None:
     printed = "Looms and Engines Ada Lovelace 1 London Mary Somerville"
-    assert confirmed_authors("Ada Lovelace; Mary Somerville", printed) == ("Ada Lovelace", "Mary Somerville")
-    assert confirmed_authors("Ada Lovelace and Charles Babbage", printed) == ()
-    assert confirmed_authors("admin", printed) == confirmed_authors("", printed) == ()
+    assert confirm_authors("Ada Lovelace; Mary Somerville", printed) == ("Ada Lovelace", "Mary Somerville")
+    assert confirm_authors("Ada Lovelace and Charles Babbage", printed) == ()
+    assert confirm_authors("admin", printed) == confirm_authors("", printed) == ()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.hocr import HocrError, in_common_sizes, read_hocr
+from citeloom.documents.pdf.hocr import HocrError, read_hocr, unify_sizes
 from tests.support.scanned_pdfs import hocr
 
 
@@ -39,7 +39,7 @@ def test_lines_that_rise_say_how_much_the_page_is_skewed() -> None:
 def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
     text = hocr("Title words", "body text here", "more body text")
     text = text.replace("x_size 30", "x_size 60", 1).replace("x_size 30", "x_size 31.5", 1)
-    sizes = [round(run.size, 2) for run in in_common_sizes({1: read_hocr(text).page})[1].runs]
+    sizes = [round(run.size, 2) for run in unify_sizes({1: read_hocr(text).page})[1].runs]
     assert len(set(sizes[2:])) == 1 and sizes[0] > 1.5 * sizes[2]
 
 

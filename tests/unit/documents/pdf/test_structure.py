@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence
-from citeloom.documents.pdf.dehyphenation import Hyphens, damaged_words, joined, lost_ligatures, plain, with_words
+from citeloom.documents.pdf.dehyphenation import (
+    Hyphens,
+    find_damaged_words,
+    join_runs,
+    lacks_ligatures,
+    plain,
+    repair_words,
+)
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.reader import document_title
 from citeloom.documents.pdf.structure import parsed_pdf, structure
@@ -50,22 +57,24 @@ def test_hyphens_at_line_ends(left: str, right: str, whole: str) -> None:
     ],
 )
 def test_ligatures_without_a_name(left: str, right: str, gap: float, whole: str) -> None:
-    assert joined(left, right, gap, lost=True) == whole
+    assert join_runs(left, right, gap, lost=True) == whole
 
 
 def test_ligatures_are_left_alone_where_none_is_missing() -> None:
-    assert joined("pro", "ling", 0.59, lost=False) == "pro ling"
-    assert not lost_ligatures(["the first " * 1000])
-    assert not lost_ligatures(["short"])
-    assert lost_ligatures(["the rst " * 1000])
-    assert lost_ligatures(["the rst " * 1000, "one word in another font: classification"])
+    assert join_runs("pro", "ling", 0.59, lost=False) == "pro ling"
+    assert not lacks_ligatures(["the first " * 1000])
+    assert not lacks_ligatures(["short"])
+    assert lacks_ligatures(["the rst " * 1000])
+    assert lacks_ligatures(["the rst " * 1000, "one word in another font: classification"])
 
 
 def test_words_damaged_inside_a_run_are_repaired_by_the_same_words_elsewhere() -> None:
-    mended = damaged_words(["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"])
+    mended = find_damaged_words(
+        ["A different flow was first found efficient, flowing", "Dierent, rst, ow, owing, ecient"]
+    )
     assert mended == {"dierent": "different", "rst": "first", "ecient": "efficient"}
-    assert with_words("Dierent sizes, ecient and owing", mended) == "Different sizes, efficient and owing"
-    assert with_words("dierent", {}) == "dierent"
+    assert repair_words("Dierent sizes, ecient and owing", mended) == "Different sizes, efficient and owing"
+    assert repair_words("dierent", {}) == "dierent"
 
 
 def test_compatibility_letters_and_soft_hyphens() -> None:

@@ -23,6 +23,6 @@ def test_a_need_with_many_findings_crowds_out_no_other(make_source: Any) -> None
     whole = present_findings(needs, sources).text
     shown = present_findings(needs, sources, len(whole) // 8)
     assert shown.left_out == (), "the weakest are shown without their words"
-    with_words = {block.split("]")[0] for block in shown.text.split("\n[")[1:] if "words:" in block}
-    assert {"E7", "E1"} <= with_words and "E6" not in with_words
+    repair_words = {block.split("]")[0] for block in shown.text.split("\n[")[1:] if "words:" in block}
+    assert {"E7", "E1"} <= repair_words and "E6" not in repair_words
     assert "E6" in present_findings(needs, sources, len(whole) // 20).left_out

@@ -7,6 +7,7 @@ Those whose note begins with "second:" were labelled after its first form and be
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,7 +43,7 @@ KNOWN_MISSES = {"third: author in small letters after did"}
 @pytest.mark.parametrize("row", labelled(), ids=lambda row: row["note"])
 def test_a_question_takes_the_labelled_route(row: dict[str, str], shared_dir: Path) -> None:
     found = route(row["question"], real_papers(shared_dir))
-    assert (found == wanted(row)) == (row["note"] not in KNOWN_MISSES), found
+    assert (replace(found, start=()) == wanted(row)) == (row["note"] not in KNOWN_MISSES), found
 
 
 MADE_UP = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
-from citeloom.documents.pandoc import FORMATS, ConversionError, as_markdown
+from citeloom.documents.pandoc import FORMATS, as_markdown
+from citeloom.documents.safe_files import FileRefusedError
 from citeloom.documents.types import Category
 
 SOURCE = """\
@@ -103,7 +104,7 @@ def test_author_is_read_from_the_file(tmp_path: Path) -> None:
 def test_what_is_no_such_document_is_refused(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    with pytest.raises(ConversionError) as caught:
+    with pytest.raises(FileRefusedError) as caught:
         as_markdown(file)
     assert reason in str(caught.value) and "\n" not in str(caught.value)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from citeloom.documents.pdf.drawing import Letter, marked_boxes
+from citeloom.documents.pdf.drawing import Letter, find_quote_boxes
 
 
 def _page(*lines: str) -> list[Letter]:
@@ -14,19 +14,19 @@ def _page(*lines: str) -> list[Letter]:
 
 
 def test_a_quote_is_marked_with_one_box_for_each_line() -> None:
-    boxes = marked_boxes(_page("We train five models", "with ten seeds each."), "five models with ten")
+    boxes = find_quote_boxes(_page("We train five models", "with ten seeds each."), "five models with ten")
 
     assert boxes == [(90, 100, 199, 110), (0, 88, 79, 98)]
 
 
 def test_hyphens_at_line_ends_ligatures_case_and_markdown_make_no_difference() -> None:
-    boxes = marked_boxes(_page("The eﬀect is signi-", "ﬁcant in all sets"), "*the effect* is **significant** in")
+    boxes = find_quote_boxes(_page("The eﬀect is signi-", "ﬁcant in all sets"), "*the effect* is **significant** in")
 
     assert boxes == [(0, 100, 179, 110), (0, 88, 79, 98)]
 
 
 def test_a_quote_that_continues_on_the_next_page_is_marked_as_far_as_it_goes() -> None:
-    boxes = marked_boxes(_page("Seeds change the results"), "change the results of every model that we trained")
+    boxes = find_quote_boxes(_page("Seeds change the results"), "change the results of every model that we trained")
 
     assert boxes == [(60, 100, 239, 110)]
 
@@ -34,7 +34,7 @@ def test_a_quote_that_continues_on_the_next_page_is_marked_as_far_as_it_goes() -
 def test_words_that_interrupt_a_quote_on_the_page_are_not_marked() -> None:
     page = _page("the learning rate decays", "Figure 3: not of the text", "by half after each epoch")
 
-    boxes = marked_boxes(page, "the learning rate decays by half after each epoch")
+    boxes = find_quote_boxes(page, "the learning rate decays by half after each epoch")
 
     assert [box[1] for box in boxes] == [100, 76]
 
@@ -42,9 +42,9 @@ def test_words_that_interrupt_a_quote_on_the_page_are_not_marked() -> None:
 def test_nothing_is_marked_on_a_page_that_only_has_a_few_of_the_words() -> None:
     quote = "learning with graphs needs far more memory than learning with tables, as shown by all of our measurements"
 
-    assert marked_boxes(_page("learning with graphs is fun"), quote) == []
+    assert find_quote_boxes(_page("learning with graphs is fun"), quote) == []
 
 
 def test_a_quote_without_letters_marks_nothing() -> None:
-    assert marked_boxes(_page("anything"), "— … —") == []
-    assert marked_boxes([], "anything") == []
+    assert find_quote_boxes(_page("anything"), "— … —") == []
+    assert find_quote_boxes([], "anything") == []

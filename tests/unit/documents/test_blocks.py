@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.blocks import FieldBlock, blocks
+from citeloom.documents.blocks import FieldBlock, field_blocks
 
 TABLE = "| model | AP |\n|---|---|\n| a | 0.9 |"
 
@@ -44,14 +44,14 @@ def paragraph(text: str) -> FieldBlock:
     ],
 )
 def test_each_kind_of_block_is_kept_as_what_it_is(text: str, expected: tuple[FieldBlock, ...]) -> None:
-    assert blocks(text) == expected
+    assert field_blocks(text) == expected
 
 
 def test_headings_of_a_paper_stand_below_those_of_its_sections() -> None:
-    assert [block.text for block in blocks("## A\n\n#### B", top=3)] == ["### A", "##### B"]
+    assert [block.text for block in field_blocks("## A\n\n#### B", top=3)] == ["### A", "##### B"]
 
 
 def test_no_word_is_lost_of_anything() -> None:
     text = "# T\n\nx\n* * *\ny\n- a\n\n  more\n\n1) b\n\n[r]: http://x.y 'z'\n\n<div>\nq\n</div>\n\n    code"
-    words = set(" ".join(block.text for block in blocks(text)).split())
+    words = set(" ".join(block.text for block in field_blocks(text)).split())
     assert set(text.replace("# T", "T").split()) <= words

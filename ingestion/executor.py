@@ -1,6 +1,6 @@
 """The stages of an ingest that need no store: parsing files, splitting papers, embedding texts.
 
-They run here, one paper after the other, or on a Ray cluster (`ray_stages.py`), which calls the same functions.
+They run here, one paper after the other, or on a Ray cluster (`ray_executor.py`), which calls the same functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper
 from ..documents.sandbox import raise_if_stopped
 from ..models.embeddings.protocol import EmbeddingModel, Vector
-from .sources import ParseFiles, parse_files
+from .reading import ParseFiles, parse_files
 
 Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
 Texts = Mapping[str, str]  # by their hashes
@@ -25,7 +25,7 @@ EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vec
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class IngestExecutor:
     """How an ingest parses, splits and embeds; `texts_at_once` are worth embedding in one call."""
 
     parse: ParseFiles
@@ -34,9 +34,9 @@ class Stages:
     texts_at_once: int
 
 
-def stages_here(embedding: EmbeddingModel) -> Stages:
+def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
     """The stages in this process."""
-    return Stages(
+    return IngestExecutor(
         parse_files,
         partial(split_papers, embedding.count_tokens_each),
         partial(embed_texts, embedding),

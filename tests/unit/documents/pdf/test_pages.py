@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from citeloom.documents.pdf.pages import TextRun, grid_table, painted_grids
+from citeloom.documents.pdf.pages import TextRun, find_grids, read_grid
 
 PAGE = 600.0 * 800.0
 WORDS = [["Term", "Meaning"], ["Loom", "A frame for weaving"], ["Weft", "The crossing thread"]]
@@ -30,15 +30,15 @@ def runs(words: list[list[str]], top: float = 700.0) -> list[TextRun]:
 
 
 def test_words_are_read_cell_by_cell() -> None:
-    (grid,) = painted_grids(cells(3, 2), runs(WORDS), PAGE)
-    assert grid_table(grid, runs(WORDS), lost=False).markdown == (
+    (grid,) = find_grids(cells(3, 2), runs(WORDS), PAGE)
+    assert read_grid(grid, runs(WORDS), lost=False).markdown == (
         "| Term | Meaning |\n|---|---|\n| Loom | A frame for weaving |\n| Weft | The crossing thread |"
     )
 
 
 def test_a_cell_that_is_painted_twice_is_read_once() -> None:
     twice = [*cells(3, 2), *cells(3, 2)]
-    assert painted_grids(twice, runs(WORDS), PAGE) == painted_grids(cells(3, 2), runs(WORDS), PAGE)
+    assert find_grids(twice, runs(WORDS), PAGE) == find_grids(cells(3, 2), runs(WORDS), PAGE)
 
 
 def test_boxes_that_are_no_table() -> None:
@@ -46,5 +46,5 @@ def test_boxes_that_are_no_table() -> None:
     single = [rectangle(50, 600, 200, 30), rectangle(300, 600, 200, 30)]
     apart = [*cells(1, 2), *cells(1, 2, top=400)]
     for boxes in (background, single, apart, cells(3, 1), []):
-        assert painted_grids(boxes, runs(WORDS), PAGE) == []
-    assert painted_grids(cells(3, 2), [], PAGE) == []  # a calendar without words
+        assert find_grids(boxes, runs(WORDS), PAGE) == []
+    assert find_grids(cells(3, 2), [], PAGE) == []  # a calendar without words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.plain_text import shown_quote, without_pointers
+from citeloom.documents.plain_text import format_quote, omit_pointers
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ from citeloom.documents.plain_text import shown_quote, without_pointers
 def test_an_ellipsis_stands_for_what_is_left_out(text: str, quote: str | None, shown: str) -> None:
     quote = quote or text.rstrip(".")
     start = text.index(quote)
-    assert shown_quote(text, start, start + len(quote)) == shown
+    assert format_quote(text, start, start + len(quote)) == shown
 
 
 @pytest.mark.parametrize("words", ["Ranks (p < 0.05) were high", "f(x, y) = x", "Ranks (and so on, A) were high", ""])
 def test_brackets_that_point_nowhere_stay(words: str) -> None:
-    assert without_pointers(words) == words
+    assert omit_pointers(words) == words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.documents.figures import FoundFigure, find_figures, label_of
+from citeloom.documents.figures import FoundFigure, find_figures, read_label
 from citeloom.documents.markdown import parse_markdown
 
 TABLE = "| Loom | Speed |\n|---|---|\n| A | 12.5 |\n| B | 13 |\n"
@@ -159,4 +159,4 @@ def test_figures_are_numbered_in_reading_order() -> None:
     ],
 )
 def test_labels_are_read_as_printed(caption: str, label: str) -> None:
-    assert label_of(caption) == label
+    assert read_label(caption) == label

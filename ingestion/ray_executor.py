@@ -1,0 +1,172 @@
+"""Parses, splits and embeds on a Ray cluster.
+
+Workers are sent bytes, parsed papers and texts, never a setting or a key, and need no shared disk. The rest stays here:
+bibliography, caches, stores, and calls to an embedding endpoint, whose limits so hold for the whole cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..documents import Chunk
+from ..documents.bibliography import Refusal
+from ..documents.markdown import ParsedPaper
+from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.sandbox import in_thread
+from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
+from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
+from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_paper
+from .ray_cluster import RayRequest, ray_jobs
+from .ray_jobs import LOST, TRIES, Job, RayJobs
+from .reading import MARKDOWN, PDF, ConvertedFiles, PdfReading, parse_file, printable
+
+MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here
+_BATCH: Final = 16  # texts embedded by one task: about a second of work
+
+
+@asynccontextmanager
+async def ray_executor(request: RayRequest | None, embedding: EmbeddingModel) -> AsyncIterator[IngestExecutor]:
+    """The executor on the requested Ray cluster, or the local one without a request; raises like `ray_jobs`."""
+    if request is None:
+        yield local_executor(embedding)
+        return
+    async with ray_jobs(request) as jobs:
+        if isinstance(embedding, LocalEmbedding):
+            embed, texts_at_once = partial(_embed, jobs), _BATCH * jobs.at_once
+        else:  # an endpoint: limits, retries, the journal of paid calls and the key stay in this process
+            embed, texts_at_once = partial(embed_texts, embedding), embedding.at_once
+        yield IngestExecutor(partial(_parse, jobs), partial(_split, jobs), embed, texts_at_once)
+
+
+def _parse(
+    jobs: RayJobs, files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading
+) -> list[ParsedPaper | Refusal]:
+    """Parse files on the cluster, and here those that are cached, too large or cannot be sent."""
+    parsed: dict[int, ParsedPaper | Refusal] = {}
+    digests: dict[int, str] = {}  # of what was sent last; empty if the file could not be read
+
+    def load(number: int) -> tuple[bytes, str, PdfReading]:
+        try:
+            data = read_regular(files[number], MOST_SENT)
+        except (OSError, FileRefusedError):
+            data, digests[number] = b"", ""
+        else:
+            digests[number] = hashlib.sha256(data).hexdigest()
+        return data, str(files[number]), pdf
+
+    def unparsed() -> Iterator[Job]:
+        for number, file in enumerate(files):
+            here = _parse_here(file, kept, pdf)
+            if here is not None:
+                parsed[number] = here
+                continue
+            size = file.stat().st_size if file.is_file() else 0  # it may have vanished meanwhile
+            yield Job(number, "parse", partial(load, number), size)
+
+    for job, result in jobs.run(unparsed()):
+        file, digest = files[job.number], digests[job.number]
+        if result is None:
+            parsed[job.number] = Refusal(str(file), LOST)
+        elif not digest:  # it has vanished meanwhile: say why
+            parsed[job.number] = parse_file(file, kept, pdf)
+        else:
+            parsed[job.number], conversion = result
+            if kept is not None and conversion is not None:
+                kept.put(file, conversion, digest)
+    return [parsed[number] for number in range(len(files))]
+
+
+def _parse_here(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal | None:
+    """The parsed paper if no worker is needed for it; None for a file to send."""
+    suffix = file.suffix.lower()
+    needs_tesseract = pdf.ocr is not None and suffix == PDF  # that of this computer
+    try:
+        require_regular(file, MOST_SENT)
+        cached = kept is not None and suffix not in MARKDOWN and kept.get(file) is not None
+    except (OSError, FileRefusedError):
+        return parse_file(file, kept, pdf)
+    return parse_file(file, kept, pdf) if needs_tesseract or cached or printable(str(file)) != str(file) else None
+
+
+def _split(
+    jobs: RayJobs, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
+) -> list[tuple[Chunk, ...] | str]:
+    """Split papers on the cluster."""
+    unsplit = (
+        Job(number, "split", partial(tuple, (key, parsed, chunking)), 2 * len(parsed.text))
+        for number, (key, parsed) in enumerate(papers)
+    )
+    done = {job.number: LOST if chunks is None else chunks for job, chunks in jobs.run(unsplit)}
+    return [done[number] for number in range(len(papers))]
+
+
+async def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:
+    """Embed texts on the cluster with the bundled model."""
+    loop = asyncio.get_running_loop()
+    return await in_thread(_embed_all, jobs, texts, lambda count: loop.call_soon_threadsafe(on_done, count))
+
+
+def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dict[str, Vector]:
+    """Embed texts in batches, and one by one those of a batch whose worker ends, so that no text costs another."""
+    vectors: dict[str, Vector] = {}
+    for size, tries in ((_BATCH, 1), (1, TRIES)):
+        names = [name for name in texts if name not in vectors]
+        batches = [names[start : start + size] for start in range(0, len(names), size)]
+        unembedded = (
+            Job(number, "embed", partial(tuple, ([texts[name] for name in batch],)), tries=tries)
+            for number, batch in enumerate(batches)
+        )
+        for job, rows in jobs.run(unembedded):
+            if rows is not None:
+                vectors.update(zip(batches[job.number], rows, strict=True))
+                on_done(len(rows))
+    return vectors
+
+
+class _Recorder(ConvertedFiles):
+    """A cache without entries, which records what is put into it."""
+
+    def __init__(self) -> None:
+        self.conversion: dict[str, Any] | None = None
+
+    def get(self, file: Path) -> None:
+        return None
+
+    def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
+        self.conversion = read
+
+
+def parse(data: bytes, file: str, pdf: PdfReading) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
+    """Parse the bytes of a file on a worker; also returns what the file was converted to, if its format needs that.
+
+    Raises OSError if there is no space for the file.
+    """
+    recorder = _Recorder()
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        copy = Path(folder, f"paper{Path(file).suffix}")
+        copy.write_bytes(data)
+        parsed = parse_file(copy, recorder, pdf)
+        if isinstance(parsed, Refusal):
+            reason = parsed.reason.replace(str(copy.resolve()), file).replace(str(copy), file)
+            return Refusal(file, reason), None
+    return parsed, recorder.conversion
+
+
+def split(key: str, parsed: ParsedPaper, chunking: Chunking) -> tuple[Chunk, ...]:
+    """Split a paper into chunks on a worker."""
+    return split_paper(key, parsed, count_tokens_each, chunking)
+
+
+def embed(texts: list[str]) -> Vectors:
+    """The vectors of texts from the bundled model on a worker, [n, d]."""
+    model = LocalEmbedding()
+    return np.stack([model.embed_text(text) for text in texts])

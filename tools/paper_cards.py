@@ -1,0 +1,158 @@
+"""Cards of papers: what a person would want to know before opening a paper, in at most 150 tokens.
+
+A card is read by a screener, which names the papers that may bear on a question. It is made by rules from what the
+library holds of a paper (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card
+is never evidence and never quoted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice, zip_longest
+from typing import Final
+
+from ..documents import Category, Paper
+from ..documents.plain_text import plain_text
+from ..models.concurrency import gather_all
+from ..roles.protocols import PaperCard, PaperScreener, Purpose
+from ..stores.library import Library
+from ..text.sentences import sentence_spans
+from .scope import Scope
+
+# Named only where title or abstract leaves no doubt: a wrong kind of study misleads more than none.
+_KINDS: Final = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
+    for kind, pattern in (
+        ("systematic review or meta-analysis", r"\bmeta-analys[ie]s\b|\bsystematic(?:ally)? review"),
+        ("review", r"\b(?:in )?this review\b|\bwe review\b|\bliterature review\b|^ten (?:quick|simple)|^a quick guide"),
+        (
+            "randomised trial",
+            r"\bwere randomly (?:assigned|allocated)\b|\bdouble-blind\b|\brandomi[sz]ed (?:controlled )?trial of\b",
+        ),
+        (
+            "software",
+            r"\b(?:R|Python) package\b|\btoolkit\b|\bopen[- ]source (?:software|framework|tool)\b|\btutorial\b",
+        ),
+        ("simulation", r"\bsimulation study\b|\bin silico\b|\bcomputational model of\b"),
+    )
+)
+_SAMPLE: Final = re.compile(
+    r"\bn\s?=\s?\d[\d,]*|\b(?:\d{1,3}(?:,\d{3})+|\d+)\s(?:[a-z-]+\s){0,3}"
+    r"(?:patients|participants|children|adults|women|men|subjects|individuals|people|students|families|households"
+    r"|samples|tumou?rs|genomes|genes|strains|isolates|mice|rats|species|cells|sites|images|papers|articles|studies"
+    r"|trials|preprints|manuscripts|novels|stocks|countries|hospitals|datasets|data sets|sequences|networks)\b"
+)
+_AIM: Final = re.compile(
+    r"\b(?:we|this (?:paper|study|article|review|work|tutorial)|here)\b[^.]{0,60}?"
+    r"\b(?:present|introduce|propose|develop|describe|review|examine|investigate|study|aim|compare|survey|discuss)",
+    re.IGNORECASE,
+)
+_OUTCOME: Final = re.compile(
+    r"\b(?:we (?:find|found|show|showed|demonstrate|observe|conclude|report|identif)|results?|suggest|reveal|outperform"
+    r"|increas|decreas|significant|findings|conclu)",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = 230  # characters
+_SECTIONS: Final = 5
+_SECTION: Final = 45  # characters
+_SAMPLES: Final = 3
+_METHOD_CHUNKS: Final = 2  # whose numbers of subjects are read
+_NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category.CONCLUSION})
+_STANDARD: Final = re.compile(
+    r"(?:materials? and )?methods?|results?(?: and discussion)?|discussions?|background|introduction|conclusions?"
+    r"|abstract|references|acknowledge?ments?|supporting information|author \w+|funding|competing interests?|findings"
+    r"|.*\b(?:supplement\w*|appendix|figure legends|data availability|code availability)\b.*",
+    re.IGNORECASE,
+)
+
+
+async def screen_papers(
+    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int
+) -> dict[str, tuple[str, ...]]:
+    """The keys of the papers that may bear on each need, by its id; empty if no paper is in scope.
+
+    Reads the cards of all papers in `scope`; of more than `most` papers, of those nearest to the needs by summary.
+    """
+    keys = [paper.key for paper in library.papers() if scope.holds(paper)]
+    if len(keys) > most:
+        keys = await _nearest_keys(library, purpose, frozenset(keys), most)
+    cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
+    return await screener.screen(purpose, cards) if cards else {}
+
+
+async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:
+    """The first `most` papers when those nearest to each need are taken in turn."""
+    vectors = await gather_all(library.embedding.embed_query(need.queries[0]) for need in purpose.needs)
+    near = await asyncio.to_thread(
+        lambda: [library.nearest_papers(vector, len(library.papers())) for vector in vectors]
+    )
+    rankings = [[item.paper.key for item in items if item.paper.key in within] for items in near]
+    turns = (key for turn in zip_longest(*rankings) for key in turn if key is not None)
+    return list(islice(dict.fromkeys(turns), most))
+
+
+def make_cards(library: Library, keys: Collection[str] | None = None) -> list[PaperCard]:
+    """The cards of these papers, or of all, in the order of their keys; blocks."""
+    return [_make_card(library, paper) for paper in library.papers() if keys is None or paper.key in keys]
+
+
+def _make_card(library: Library, paper: Paper) -> PaperCard:
+    abstract = plain_text(paper.abstract or library.summary(paper.key))
+    sentences = [" ".join(abstract[start:end].split()) for start, end in sentence_spans(abstract)]
+    lines = [
+        f"{paper.title} ({paper.year or 'n.d.'})",
+        *_telling_sentences(sentences),
+    ]
+    if design := [*_kind_of_study(paper.title, abstract), *_samples(library, paper.key, abstract)]:
+        lines.append(f"Design: {'; '.join(design)}")
+    if scope := _scope(library, paper.key):
+        lines.append(f"Parts: {'; '.join(scope)}")
+    return PaperCard(paper.key, "\n".join(lines))
+
+
+def _kind_of_study(title: str, abstract: str) -> list[str]:
+    return [kind for kind, pattern in _KINDS if pattern.search(title) or pattern.search(abstract)][:1]
+
+
+def _samples(library: Library, key: str, abstract: str) -> list[str]:
+    """How many subjects of which kind, as the abstract has them, else the beginning of the methods."""
+    found = [match.group() for match in _SAMPLE.finditer(abstract)]
+    if not found:
+        rows = [row.id for row in library.catalog.chunk_rows(keys=[key]) if row.category is Category.METHOD]
+        found = [
+            match.group()
+            for chunk in library.chunks(rows[:_METHOD_CHUNKS])
+            for match in _SAMPLE.finditer(plain_text(chunk.text))
+        ]
+    return list(dict.fromkeys(found))[:_SAMPLES]
+
+
+def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
+    """What was done and what came out: a sentence each, else the first and the last."""
+    if not sentences:
+        return
+    aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
+    outcomes = [text for text in sentences if text != aim and _OUTCOME.search(text)]
+    yield _shortened(aim, _SENTENCE)
+    if outcome := (outcomes[-1:] or [text for text in sentences[-1:] if text != aim]):
+        yield _shortened(outcome[0], _SENTENCE)
+
+
+def _scope(library: Library, key: str) -> list[str]:
+    """The main headings that say something of the paper's subject."""
+    sections = [section for section in library.sections(key) if section.searchable and section.title]
+    named = [
+        section
+        for section in sections
+        if section.category not in _NO_SCOPE and not _STANDARD.fullmatch(section.title.strip(" .:0123456789"))
+    ]
+    top = sorted({section.level for section in named})[:2]
+    titles = [_shortened(plain_text(section.title), _SECTION) for section in named if section.level in top]
+    return list(dict.fromkeys(titles))[:_SECTIONS]
+
+
+def _shortened(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most].rsplit(' ', 1)[0]} ..."
