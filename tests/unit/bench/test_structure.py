@@ -32,7 +32,7 @@ def test_a_cycle_over_three_modules_and_one_inside_a_function_are_found() -> Non
 
 def test_what_a_face_imports_from_below_the_api_is_named() -> None:
     modules = [
-        module("server/routes/paper_routes.py", "from ...stores.library import Library\nfrom ...api import papers"),
+        module("server/routes/papers.py", "from ...stores.library import Library\nfrom ...api import papers"),
         module("commands/papers.py", "from ..errors import CiteloomError\nfrom .output import show"),
         module("commands/output.py", "import json"),
         module("stores/library.py", ""),
