@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api.contradictions import acontradictions, contradictions
+    from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
     from .api.homes import aopen_library, open_library
@@ -28,7 +28,7 @@ _HOMES = {
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.settings.config",
     "aadd": "citeloom.api.paper_lookup",
-    "acontradictions": "citeloom.api.contradictions",
+    "acontradictions": "citeloom.api.contradiction_search",
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
     "adescribe_figures": "citeloom.api.ingesting",
@@ -48,7 +48,7 @@ _HOMES = {
     "build_paper_graph": "citeloom.graph.graphs",
     "build_research_graph": "citeloom.graph.graphs",
     "build_section_graph": "citeloom.graph.graphs",
-    "contradictions": "citeloom.api.contradictions",
+    "contradictions": "citeloom.api.contradiction_search",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.ingesting",
     "export": "citeloom.api.files",

@@ -1,16 +1,18 @@
-"""Conversations in the register of a home: listed, shown and exported."""
+"""Conversations in the register of a home: listed, shown, and exported as markdown for people and JSON for programs."""
 
 from __future__ import annotations
 
-from ..runs.transcript import (
-    conversation_record,
-    conversation_summary,
-    require_turns,
-    transcript,
-    transcript_json,
-    turn_record,
-    write_transcript,
-)
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..citations.html_escaping import inert
+from ..citations.references import places_line
+from ..errors import InputError
+from ..runs.output_files import public_record, write_own_file
+from ..runs.result_record import ResultRecord, stored
 from ..stores.backends import backend_of
 from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 from ..stores.home import Home
@@ -66,3 +68,77 @@ def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:
 def last_turn(home: Home, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
     """The last finished turn, or the last one that was `answered`; blocks."""
     return backend_of(home).conversations().last_turn(thread_id, answered=answered)
+
+
+def turn_record(turn: KeptTurn) -> ResultRecord:
+    """A finished turn as plain data: its number, the question, and the answer's JSON."""
+    return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
+
+
+def conversation_summary(entry: ConversationEntry) -> dict[str, Any]:
+    """A conversation as listed by `conversations list`."""
+    return asdict(entry)
+
+
+def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> dict[str, Any]:
+    """The JSON of `conversations show`: the conversation with its finished turns."""
+    return {**conversation_summary(entry), "turns": [turn_record(turn) for turn in turns]}
+
+
+def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """A conversation as the JSON of its export."""
+    record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+
+
+def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """Questions and answers in order, then the references of all answers without repeats."""
+    parts = [f"# {inert(turns[0].asked)}"]
+    for turn in turns:
+        asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
+        parts += [f"## {turn.number}. {inert(asked)}", _one_level_down(inert(str(turn.record["text"]).strip()))]
+    entries = [entry for turn in turns for entry in turn.record["references"]]
+    references = {entry["key"]: entry for entry in entries}
+    if references:
+        lines: list[str] = []
+        for entry in sorted(references.values(), key=_order):
+            lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
+            places = places_line(place for other in entries if other["key"] == entry["key"] for place in _places(other))
+            lines += [f"  - {inert(places)}"] if places else []
+        parts.append("## References\n\n" + "\n".join(lines))
+    parts.append(f"<!-- conversation {thread_id} -->")
+    return "\n\n".join(parts) + "\n"
+
+
+def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
+    """Raise `InputError` for a conversation in which nothing was answered yet."""
+    if not turns:
+        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
+
+
+def write_transcript(
+    path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write a conversation as markdown, or as JSON for a file name ending in .json; returns its path and what was kept.
+
+    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force` is
+    given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
+    """
+    require_turns(thread_id, turns)
+    text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)
+    return write_own_file(path, text, home=home, force=force)
+
+
+def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cited places of a paper, when its number does not identify them."""
+    return list(entry["places"]) if str(entry["label"]).isdigit() else []
+
+
+def _order(entry: dict[str, Any]) -> tuple[int, str]:
+    label = str(entry["label"])
+    return (int(label), "") if label.isdigit() else (0, label.casefold())
+
+
+def _one_level_down(text: str) -> str:
+    """The text with its headings one level lower, below that of the turn."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

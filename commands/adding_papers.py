@@ -11,16 +11,15 @@ import typer
 from typer.core import TyperCommand
 
 from ..api.messages import command, counted
+from ..api.run_options import BudgetOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
 from .options import (
     HomeOption,
     JsonOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxTokensOption,
     command_on_home,
     command_session,
     resolve,
+    takes_options,
 )
 from .output import (
     ingest_progress,
@@ -81,6 +80,7 @@ def register(app: typer.Typer) -> None:
     app.command("add", rich_help_panel="Library")(add)
 
 
+@takes_options(limits=BudgetOptions)
 def ingest(
     paths: Annotated[
         list[Path],
@@ -124,11 +124,10 @@ def ingest(
         int | None,
         typer.Option("--ray-workers", min=1, help="Ray tasks at once.", show_default="the CPUs of the cluster"),
     ] = None,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    limits: BudgetOptions,
 ) -> None:
     """Index papers and embed what is new.
 
@@ -158,7 +157,7 @@ def ingest(
         describe=describe,
         ray=ray_request(ray or False, ray_workers),
     )
-    settings, found = resolve(home, max_calls=max_calls, max_tokens=max_tokens, max_cost=max_cost)
+    settings, found = resolve(home, **limits.changes())
     sources = None if found.exists() else read_for_new_home(settings, found, request)
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None

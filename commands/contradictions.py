@@ -62,7 +62,7 @@ def contradictions(
 async def _find(
     topic: str, keys: tuple[str, ...], pairs: int, home: str | None, given: ModelSettings
 ) -> dict[str, Any]:
-    from ..api.contradictions import acontradictions
+    from ..api.contradiction_search import acontradictions
 
     settings, found = resolve(home, **given.changes())
     with command_session(settings, found, create=False) as session:

@@ -33,19 +33,6 @@ HomeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
-MaxCallsOption = Annotated[
-    int | None,
-    typer.Option("--max-calls", min=1, help="Limit on model requests; the run pauses before it exceeds it."),
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", min=1, help="Limit on tokens; the run pauses before it exceeds it.")
-]
-MaxCostOption = Annotated[
-    float | None,
-    typer.Option(
-        "--max-cost", help="Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
-    ),
-]
 # The options that are not named like the settings that they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from ..api.messages import command, counted
+from ..api.run_options import BudgetOptions
 from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import HomeOption, JsonOption, MaxCallsOption, MaxCostOption, MaxTokensOption, complete_keys, home_session
+from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
 from .terminal_text import one_line, table
 
@@ -219,16 +220,16 @@ def enrich_papers(
 
 
 @papers_app.command("describe")
+@takes_options(limits=BudgetOptions)
 def describe_papers(
     keys: KeysArgument = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")
     ] = False,
-    max_calls: MaxCallsOption = None,
-    max_tokens: MaxTokensOption = None,
-    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    limits: BudgetOptions,
 ) -> None:
     """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
 
@@ -241,8 +242,7 @@ def describe_papers(
     """
     from ..api.ingesting import describe_figures
 
-    limits: dict[str, Any] = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-    with home_session(home, **limits) as session, ingest_progress() as show:
+    with home_session(home, **limits.changes()) as session, ingest_progress() as show:
         record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
     if as_json:
         result_json(record)

@@ -74,7 +74,7 @@ class ReferenceRecord(TypedDict):
     places: NotRequired[list[dict[str, Any]]]
 
 
-class _Record(TypedDict):
+class _ResultRecord(TypedDict):
     """The common fields."""
 
     thread_id: str
@@ -108,13 +108,13 @@ class _Record(TypedDict):
     number: NotRequired[int]
 
 
-class ResultRecord(_Record):
+class ResultRecord(_ResultRecord):
     """The public JSON of a section, a paper or an answer."""
 
     sections: NotRequired[list[ResultRecord]]
 
 
-class StoredRecord(_Record):
+class StoredRecord(_ResultRecord):
     """A record with the contents of its files, from which they are written again without the library."""
 
     sections: NotRequired[list[StoredRecord]]

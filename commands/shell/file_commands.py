@@ -15,7 +15,7 @@ from ..run_display import section_progress
 from . import display
 from .research_commands import format_references
 from .shell import Shell
-from .state import Drafted, Listed, NotNowError, Outcome, ShellDraft, Unchanged
+from .shell_state import Drafted, Listed, NotNowError, Outcome, ShellDraft, Unchanged
 
 RESULTS = Path("results")
 _LONGEST_SLUG = 60  # characters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..output import notice
 from .parser import WORDS
-from .state import Listed
+from .shell_state import Listed
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion

@@ -16,7 +16,7 @@ from ..searching import matching_line, place_of, plain_sentence
 from . import display
 from .input import on_terminal
 from .shell import Shell
-from .state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
+from .shell_state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
 
 _PASSAGES = 10
 _FULLTEXT = "--fulltext"

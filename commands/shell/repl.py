@@ -19,7 +19,7 @@ from . import display, file_commands, paper_commands, research_commands
 from .input import Lines
 from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
 from .shell import Shell
-from .state import NotNowError, Outcome, PausedCommand, Unchanged, after, require
+from .shell_state import NotNowError, Outcome, PausedCommand, Unchanged, after, require
 
 if TYPE_CHECKING:
     pass

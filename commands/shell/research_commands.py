@@ -19,7 +19,7 @@ from ..run_report import references_markdown, usage_words
 from . import display
 from .parser import CommandName
 from .shell import Shell
-from .state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, ShellDraft, after
+from .shell_state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, ShellDraft, after
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind

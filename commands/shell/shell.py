@@ -13,7 +13,7 @@ from ...api.homes import Home, library_contents, open_home
 from ...errors import CiteloomError, InputError
 from ...settings.config import LOCAL_EMBEDDING, Settings
 from ..output import notice
-from .state import INITIAL, ShellState
+from .shell_state import INITIAL, ShellState
 
 if TYPE_CHECKING:
     from ...api.homes import Session

@@ -49,7 +49,7 @@ class ExtractiveWriter(_Repairless):
     """Implements `SectionWriter`; the same brief always gives the same draft."""
 
     def __init__(self, vectors: SentenceVectors) -> None:
-        self._passages = _Passages(vectors)
+        self._passages = _ListedPassages(vectors)
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name what of the experiment is left out, and that few papers are near."""
@@ -83,7 +83,7 @@ class ExtractiveAnswerer(_Repairless):
     """Implements `AnswerWriter`: the passages nearest to each part of the question, and what was searched."""
 
     def __init__(self, vectors: SentenceVectors) -> None:
-        self._passages = _Passages(vectors)
+        self._passages = _ListedPassages(vectors)
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The passages by need, nearest first; empty when nothing is near."""
@@ -153,7 +153,7 @@ class _Choice:
         return source.evidence.llm_score - _USED_BEFORE * self.papers[source.paper.key]
 
 
-class _Passages:
+class _ListedPassages:
     """Shows passages as list items."""
 
     def __init__(self, vectors: SentenceVectors) -> None:

@@ -12,8 +12,8 @@ from ...api.library_upkeep import alibrary_counts
 from ...api.uploading import PAPER_SUFFIXES
 from ..problems import ServerError
 from ..request_models import Offset, Year
-from ..routes.papers import get_paper, list_papers
-from ..routes.status import doctor
+from ..routes.paper_routes import get_paper, list_papers
+from ..routes.status_routes import doctor
 from ..server_state import StateOf
 from .html import markdown, page
 

@@ -29,7 +29,7 @@ from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summ
 from ...errors import InputError
 from ...settings.config import Price
 from ..problems import ServerError
-from ..routes.runs import file_records
+from ..routes.run_routes import file_records
 from ..server_state import ServerState, StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page

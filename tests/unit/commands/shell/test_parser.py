@@ -6,7 +6,7 @@ import pytest
 
 from citeloom.commands.shell.input import suggestions
 from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse
-from citeloom.commands.shell.state import Listed
+from citeloom.commands.shell.shell_state import Listed
 
 
 @pytest.mark.parametrize(

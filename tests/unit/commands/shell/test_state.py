@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from citeloom.commands.shell.parser import WORDS, CommandName
-from citeloom.commands.shell.state import (
+from citeloom.commands.shell.shell_state import (
     INITIAL,
     Drafted,
     FoundNothing,

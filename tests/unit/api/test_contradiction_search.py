@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from citeloom.api.contradiction_search import _passage
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.roles.protocols import Statement
-from citeloom.runs.contradiction_search import _passage
 
 
 def test_a_quote_has_the_page_on_which_it_begins() -> None:
