@@ -8,6 +8,7 @@ raised. `--places` names every place.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+_WALK: Final = ROOT / "docs" / "how-a-section-is-made.md"
 _OUTSIDE: Final = frozenset({"tests", "bench", "examples", "docs"})
 _FACES: Final = frozenset({"commands", "server"})
 _BELOW_FACES: Final = frozenset({"api", "config", "documents", "errors", "settings"})
@@ -127,6 +129,20 @@ def imports_below_api(modules: list[Module]) -> list[str]:
     return sorted(f"{face} -> {name}" for face, name in reached if name and name.split(".")[0] not in allowed)
 
 
+def files_of_a_question(modules: list[Module], page: str) -> list[str]:
+    """The files that the page lists as the walk; raises ValueError for one that no file before it imports."""
+    known = frozenset(module.name for module in modules)
+    by_path = {str(module.path): module for module in modules}
+    listed = re.findall(r"`([\w/]+\.py)`", page.partition("<!-- walk -->")[2].partition("<!-- /walk -->")[0])
+    reached: set[str] = set()
+    for place, path in enumerate(listed):
+        module = by_path.get(path)
+        if module is None or (place and not {module.name, module.package} & reached):
+            raise ValueError(f"docs/how-a-section-is-made.md: {path} is not imported by a file listed before it")
+        reached |= set(module.imports(known))
+    return listed
+
+
 def single_caller_helpers(modules: list[Module]) -> int:
     """The number of private functions and methods whose name one place of their module uses."""
     count = 0
@@ -157,6 +173,7 @@ def measure(modules: list[Module]) -> tuple[dict[str, int], dict[str, list[str]]
         "files": len(modules),
         f"files under {_SHORT} lines": len(short),
         "private helpers with one caller": single_caller_helpers(modules),
+        "files of a question, from command to result": len(files_of_a_question(modules, _WALK.read_text("utf-8"))),
     }
     places = {
         "cycles of imports inside a package": [" ".join(group) for group in find_cycles(modules)],

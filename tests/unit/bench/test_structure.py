@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from bench.structure import (
     Module,
+    files_of_a_question,
     find_cycles,
     imports_below_api,
     repeated_class_names,
@@ -52,3 +55,16 @@ def test_names_that_stand_twice_and_helpers_with_one_caller() -> None:
     assert repeated_class_names(modules) == ["Paper"]
     assert repeated_file_names(modules) == ["papers.py"]
     assert single_caller_helpers(modules) == 1
+
+
+def test_the_walk_counts_files_that_import_each_other_in_order() -> None:
+    modules = [
+        module("commands/research.py", "from ..api import running"),
+        module("api/running.py", "def run():\n    from ..runs.execution import run_request"),
+        module("runs/execution.py", ""),
+    ]
+    page = "`other/file.py`\n<!-- walk -->\n{}\n<!-- /walk -->\n"
+    listed = ["commands/research.py", "api/running.py", "runs/execution.py"]
+    assert files_of_a_question(modules, page.format(" ".join(f"`{path}`" for path in listed))) == listed
+    with pytest.raises(ValueError, match=r"runs/execution\.py"):
+        files_of_a_question(modules, page.format("`commands/research.py` `runs/execution.py`"))
