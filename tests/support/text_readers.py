@@ -298,7 +298,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "repair_words": lambda text: pdf_mending.repair_words(text, {"node": "mode"}),
     "made of a document by pandoc": pandoc._remove_boxes,
     "read_documents": _given,
-    "joined": lambda text: pdf_mending.joined(text, text, 1.0, True),
+    "join_runs": lambda text: pdf_mending.join_runs(text, text, 1.0, True),
 }
 
 MODELS: Final[Mapping[str, Reader]] = {
