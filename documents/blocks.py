@@ -51,7 +51,7 @@ _LAYOUT_COMMAND = re.compile(
     r"|[ \t]*:::"
 )
 _INTERRUPTING = re.compile(
-    r"[ \t]*(?:\$\$|<table|<!--|\\begin\{[a-zA-Z]{1,20}\*?\})|[ \t]{0,3}(?:#{1,6}(?:[ \t]|$)|```|~~~)"
+    r"(?<![ \t])[ \t]*+(?:\$\$|<table|<!--|\\begin\{[a-zA-Z]{1,20}\*?\})|[ \t]{0,3}(?:#{1,6}(?:[ \t]|$)|```|~~~)"
 )
 _PASSAGE_RULES: Final = ("fence", "heading", "display_math", "comment", "html_table", "layout", "rows", "underline")
 _ATX: Final = re.compile(r"[ \t]*#{1,6}(?P<words>(?:[ \t].*)?)")
