@@ -1,1 +1,1 @@
-"""Citeloom from Python: what `citeloom` exports, one module for each part of it."""
+"""Citeloom's Python API: everything `citeloom` exports, by topic."""

@@ -37,7 +37,7 @@ class ReadOnlyLibraryError(ArgumentError):
 
 
 def requires_open(call: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Wrap a call whose first argument is a library, so that anything else and a closed library are errors."""
+    """Decorate a call so that it raises unless its first argument is an open library."""
 
     @functools.wraps(call)
     def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -48,7 +48,7 @@ def requires_open(call: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
 
 def require_open(session: object) -> None:
-    """Raise `ArgumentError` for a value that is not a library, `ClosedLibraryError` for a closed one."""
+    """Raise `ArgumentError` if the value is not a library, `ClosedLibraryError` if it is closed."""
     if not isinstance(session, Session):
         raise ArgumentError(
             f"library: expected an open library, got {type(session).__name__}.", help="Open one with open_library()."
@@ -58,7 +58,7 @@ def require_open(session: object) -> None:
 
 
 def require_writable(session: Session) -> None:
-    """Raise `ReadOnlyLibraryError` for a read-only library, whose private copy would be lost."""
+    """Raise `ReadOnlyLibraryError` if read-only: writes would go to a copy and be lost."""
     if session.home.copy_of is not None:
         raise ReadOnlyLibraryError(f"{session.home.name}: the library cannot be written.")
 
@@ -71,7 +71,7 @@ def section_kind(kind: object) -> SectionKind:
 def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
     """The formats to write besides Markdown.
 
-    Raises `ArgumentError` for an unknown one, naming all, and for any where there is no `out` to write them to.
+    Raises `ArgumentError` for an unknown format, listing all, and if formats are given without `out`.
     """
     from ..citations.export.pandoc_formats import FORMATS
 
@@ -94,7 +94,7 @@ def require_choice(what: str, given: object, literal: Any) -> None:
 
 
 def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
-    """A list as it is, a single value as a list of one, None as an empty list."""
+    """Convert to a list: one value becomes a list of one, None an empty list."""
     if given is None:
         return ()
     single = isinstance(given, str | bytes | Path) or not isinstance(given, Collection)

@@ -1,4 +1,4 @@
-"""Blocking twins of async calls, for code without an event loop."""
+"""Blocking forms of async calls, for code without an event loop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Result = TypeVar("Result")
 
 
 def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:
-    """The call with the same parameters, which returns when the work is done.
+    """Return a blocking version of an async call, with the same parameters.
 
-    It is named after `call` without the leading "a", and raises `ConfigurationError` where an event loop runs.
+    Its name drops the leading "a"; calling it while an event loop runs raises `ConfigurationError`.
     """
 
     @functools.wraps(call)

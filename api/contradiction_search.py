@@ -1,6 +1,6 @@
-"""Finds passages of different papers that contradict each other on one claim, according to the judge.
+"""Finds passages in different papers that the judge considers contradictory.
 
-Each quote is sliced from its paper.
+Each quote is an exact slice of its paper.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .blocking import blocking
 
 
 class NoComparerError(ConfigurationError):
-    """The judge works without a chat model and cannot tell a claim from its contradiction."""
+    """Without a chat model, the judge cannot tell a claim from its contradiction."""
 
     default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
 
 
 @dataclass(frozen=True, slots=True)
 class ContradictionRequest:
-    """What to compare: passages on `topic`, or without one the papers' main statements; at most `pairs` are judged."""
+    """What to compare: passages on `topic`, or if omitted, the papers' main statements. Judges at most `pairs`."""
 
     topic: str = ""
     papers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def _ignore(_: str) -> None:
 async def find_contradictions(
     request: ContradictionRequest, session: Session, *, on_notice: Callable[[str], None] = _ignore
 ) -> dict[str, Any]:
-    """The contradictions as plain data, nearest pairs first: the JSON of `contradictions --json`.
+    """Find contradictions, nearest pairs first; returns the JSON of `contradictions --json`.
 
     Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
     single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
@@ -102,7 +102,7 @@ def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
 
 
 def _passage(statement: Statement, place: int) -> dict[str, Any]:
-    """One side as plain data; the quote is sliced only here."""
+    """One side as plain data; cuts out the quote."""
     chunk, (start, end) = statement.chunk, statement.spans[place]
     return {
         "key": chunk.key,
@@ -135,10 +135,10 @@ async def acontradictions(
         session: an open library.
         topic: what to compare papers on; their abstracts and conclusions if omitted.
         papers: keys to compare, all if omitted.
-        pairs: pairs of passages to judge at most, one model call each.
-        on_notice: called with a line on the work that is ahead.
+        pairs: maximum pairs of passages to judge, one model call each.
+        on_notice: called with one line about the work ahead.
 
-    Raises `ConfigurationError` when the judge works without a chat model, `InputError` for an unknown key or one alone,
+    Raises `ConfigurationError` if no chat model is configured, `InputError` for an unknown key or a single one,
     and `PausedError`; repeat the call to resume.
     """
     at_least_one("pairs", pairs)

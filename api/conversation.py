@@ -1,4 +1,4 @@
-"""Conversations: questions and follow-ups, from Python and for the faces."""
+"""Conversations: questions and follow-ups, for Python and front ends."""
 
 from __future__ import annotations
 
@@ -50,14 +50,13 @@ class Conversation:
             talk.ask("What about their limitations?")["question"]  # rewritten to stand alone
 
     Turns are stored with the library: `Conversation(library, talk.thread_id)` continues them, in this process or
-    another. Numbers of citations and ids of evidence hold for all its turns.
+    another. Citation numbers and evidence ids are the same in all its turns.
 
     Args:
         library: an open library.
         thread_id: id of an existing conversation, or a prefix of it; omit it for a new conversation.
 
-    Raises `UnknownConversationError` when there is none with this id. Closing it is not needed; as a context manager
-    it only reads better.
+    Raises `UnknownConversationError` if no conversation has this id. It needs no closing; `with` is optional.
     """
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
@@ -79,7 +78,7 @@ class Conversation:
         return None
 
     async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> ResultRecord:
-        """Ask the next question; the result is the JSON of `research --json`, with what was `asked`.
+        """Ask the next question; returns the JSON of `research --json` plus the question as `asked`.
 
         Args:
             question: may follow up on the previous one ("and in 2020?"); `question` in the result stands alone.
@@ -92,9 +91,9 @@ class Conversation:
         return await self._take(question, "question" if alone else "follow-up", on_event)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
-        """Rewrite the last answer according to feedback, from its evidence and what is found for it.
+        """Rewrite the last answer according to feedback, from its evidence and any found for it.
 
-        Raises `NothingToImproveError` before the first answer, and what `aask` raises.
+        Raises `NothingToImproveError` before the first answer; otherwise as `aask`.
         """
         return await self._take(feedback, "improve", on_event)
 
@@ -110,14 +109,14 @@ class Conversation:
 
     @property
     def turns(self) -> list[ResultRecord]:
-        """The finished turns in order: `number`, `asked`, and the JSON of each answer. Blocks for a moment."""
+        """The finished turns in order: `number`, `asked` and each answer's JSON. Blocks briefly."""
         return [turn_record(turn) for turn in read_turns(self._library.home, self.thread_id)]
 
     def export(self, path: Path | str, *, force: bool = False) -> Path:
-        """Write the conversation as markdown, or as JSON where the file ends in .json; returns the file.
+        """Write the conversation to a markdown file, or JSON if its name ends in .json; returns the path.
 
-        One that was edited, or that Citeloom did not write, is kept, and the conversation gets a number (`talk.2.md`),
-        unless `force` is given. Raises `InputError` when nothing was answered yet or the file cannot be written.
+        Unless `force` is given, files that were edited or not written by Citeloom are kept, and the new one is
+        numbered (`talk.2.md`). Raises `InputError` if nothing was answered yet or the file cannot be written.
         """
         turns = read_turns(self._library.home, self.thread_id)
         return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]

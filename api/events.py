@@ -1,4 +1,4 @@
-"""What runs report while they work (`docs/events.md`), as a callback gets it and as a stream."""
+"""Progress events of runs (`docs/events.md`), for callbacks and as a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Event", "EventRecorder", "OnEvent", "OnNotice", "ProgressEvent", "st
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
     """Yields the events that `work` emits, and finally `done` with its result; raises what `work` raises.
 
-    Closing the stream early cancels `work` and waits until it has ended.
+    Closing the stream early cancels `work` and waits for it to end.
     """
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     recorder = EventRecorder(events.put_nowait)

@@ -1,4 +1,4 @@
-"""`export` and `verify`: files of sections, papers and answers that were written before, perhaps edited since."""
+"""`export` and `verify`: work on existing files of sections, papers and answers, edited or not."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ async def aexport(
     csl: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Write the text of a markdown file of a section or a paper, edited or not, in other formats beside it.
+    """Convert the markdown file of a section or paper, edited or not, to other formats beside it.
 
-    The `.json` of the run must be beside the file; no model is asked. Returns `files`, paths by format, and `warnings`.
+    The run's `.json` must be beside the file; no model is called. Returns `files`, paths by format, and `warnings`.
 
     Args:
         session: the open library that the file was written from.
         file: the `.md`.
         formats: `tex`, `docx`, `html`, `pdf` or `zip`.
-        csl: a citation style; that of the run if omitted.
+        csl: a citation style; default: the run's.
         force: replace exported files that were edited since.
 
-    Raises `InputError`, and `ExportError` for a format that cannot be made.
+    Raises `InputError`, and `ExportError` if a conversion fails.
     """
     file = Path(file)
     wanted = parse_formats(formats, file.parent)
@@ -58,10 +58,10 @@ async def aexport(
 
 @requires_open
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
-    """Check every citation, quote and number of a result, in the text that a person reads and in its record.
+    """Check every citation, quote and number of a result, both in the readable text and in its record.
 
-    Returns `checked`, the number of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
-    `lacks`, how much could not be checked, by reason.
+    Returns `checked`, the counts of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
+    `lacks`, counts of unchecked items by reason.
 
     Args:
         session: the open library that the file was written from.
@@ -90,7 +90,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
 
 
 def _read_thread_id(file: Path) -> str:
-    """The run that wrote the file, by the record beside it."""
+    """The id of the run that wrote it, from the `.json`."""
     record = file.with_suffix(".json")
     if file.suffix != ".md" or not file.is_file():
         raise InputError(f"{file}: is no markdown file.", help="Give the .md of a section or a paper.")

@@ -1,4 +1,4 @@
-"""Homes and the libraries in them: found by the settings, opened with their models, or looked at without opening."""
+"""Finds homes from the settings, opens their libraries with models, or inspects them without opening."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LibraryContents:
-    """The keys and the number of passages of a library, read from its catalog alone: a tenth of a second, not two."""
+    """A library's keys and passage count, read from its catalog alone: in a tenth of a second, not two."""
 
     keys: tuple[str, ...]
     chunks: int
 
 
 def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
-    """The home to read runs, conversations and the journal from: a private copy if it is read-only. Blocks."""
+    """The home to read runs, conversations and journal from, as a temporary copy if read-only. Blocks."""
     home.require_library()
     return readable_home(home, on_notice, library=False, records=True)
 
@@ -65,9 +65,9 @@ def open_home(
 ) -> Iterator[Session]:
     """Open library, models and journal of a home until the end of the block; raises `InputError`.
 
-    `reading` is for what changes nothing: a read-only home is opened as a private copy.
+    Set `reading` if nothing will be changed: then a read-only home is opened as a copy.
     """
-    from ..graph.session import open_session  # which loads what lists do without
+    from ..graph.session import open_session  # slow import, not needed for lists
 
     if reading:
         home = readable_home(home, on_notice, library=True)
@@ -76,23 +76,23 @@ def open_home(
 
 
 def require_writable_home(home: Home) -> None:
-    """Raise `InputError` if the home, or the original of a private copy, cannot be written; blocks."""
+    """Raise `InputError` if the home, or the original if this is a copy, is not writable; blocks."""
     (home if home.copy_of is None else find_home(home.copy_of)).prepare()
 
 
 def library_contents(home: Home) -> LibraryContents:
-    """The papers that are ready, none without a library; blocks. Raises `InputError` for an unreadable catalog."""
+    """Read keys and passage count; empty if no library. Blocks. Raises `InputError` for an unreadable catalog."""
     home.require_place()
     if not home.exists():
         return LibraryContents((), 0)
-    home.prepare()  # a conversation is kept: where nothing can be written, that is said first
+    home.prepare()  # conversations are stored: fail first if the home is not writable
     with closing(backend_of(home).open_catalog()) as catalog:
         records = catalog.records()
     return LibraryContents(tuple(records), sum(record.chunk_count for record in records.values()))
 
 
 def complete_ids(home: Home, kind: str) -> list[str]:
-    """All ids of a home that a shell completes: of "papers" (keys), "runs" or "conversations". Blocks."""
+    """All ids for shell completion, of "papers" (keys), "runs" or "conversations". Blocks."""
     if not home.exists():
         return []
     if kind == "runs":
@@ -123,7 +123,7 @@ def open_library(
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
 ) -> Session:
-    """Open the library of a home, with the models that read and write.
+    """Open a home's library, with its chat and embedding models.
 
         with citeloom.open_library() as library:  # closed at the end
             citeloom.research(library, "How are graph genomes used to genotype structural variants?")
@@ -131,13 +131,13 @@ def open_library(
         library = citeloom.open_library()  # until library.close(), or as long as the program runs
 
     Args:
-        home: its folder; found like on the command line if omitted.
+        home: its folder; if omitted, found as on the command line.
         settings: all settings; read from the environment if omitted.
         chat_model: any LangChain chat model, overriding the one in the settings.
         embeddings: any LangChain embeddings, overriding those in the settings.
 
-    A home that can only be read is opened as a private copy, deleted when it is closed: it can be searched and listed,
-    and what has to write raises `ReadOnlyLibraryError`.
+    A read-only home is opened as a private copy that is deleted on closing: it can be searched and listed, but calls
+    that write raise `ReadOnlyLibraryError`.
 
     Raises `InputError` when home, store or settings cannot be used.
     """
@@ -150,7 +150,7 @@ def open_library(
 
 
 class _Opening:
-    """A library to be opened: `await` returns it, `async with` closes it at the end."""
+    """Opens a library: `await` returns it, `async with` also closes it."""
 
     def __init__(self, opened: Callable[[], Session]) -> None:
         self._open = opened

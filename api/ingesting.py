@@ -1,4 +1,4 @@
-"""Brings papers into a library: files, documents and uploads, and what a vision model says about their figures."""
+"""Ingests papers from files, documents and uploads, and has a vision model describe their figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """What an ingest reads and does, as `aingest` says; `describe` does nothing without a configured vision model."""
+    """Options of an ingest, see `aingest`; `describe` has no effect unless a vision model is configured."""
 
     paths: Sequence[Path]
     documents: Sequence[Document] = ()
@@ -55,7 +55,7 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """The report of an ingest, that on figures if they were described, and the error that stopped describing them."""
+    """Reports on an ingest and on its figures if described, and the error that stopped the description."""
 
     report: IngestReport
     figures: DescribeReport | None = None
@@ -81,18 +81,18 @@ async def aingest(
 
     Args:
         session: an open library.
-        paths: files and folders, and LangChain documents or loaders; one or several. Documents with the same `key`,
+        paths: one or several files, folders, LangChain documents or loaders. Documents with the same `key`,
             else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one in a given folder if omitted.
         prune: remove papers whose file is gone from a given folder.
-        follow_links: also ingest what links inside a folder point to outside of it.
-        ray: read, chunk and embed on the Ray cluster at this address; True uses the one that the program is connected
-            to, else starts one on this computer.
+        follow_links: follow links out of a given folder.
+        ray: read, chunk and embed on the Ray cluster at this address; True uses the connected cluster or starts a
+            local one.
         ray_workers: Ray tasks at once; as many as the cluster has CPUs if omitted.
 
-    Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and what a loader raises.
+    Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and any loader's error.
     """
-    from langchain_core.documents import Document  # which has a length of its own
+    from langchain_core.documents import Document  # has its own length
 
     require_writable(session)
     cluster = ray_request(ray, ray_workers)
@@ -123,7 +123,7 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
 
 
 def _load_documents(given: Sequence[Given]) -> list[Document]:
-    """The documents among `given`, with those of loaders; raises `ConfigurationError` for anything else but paths."""
+    """Collect documents from `given` and its loaders; raises `ConfigurationError` for other types except paths."""
     from langchain_core.document_loaders import BaseLoader
     from langchain_core.documents import Document
 
@@ -141,10 +141,10 @@ def _load_documents(given: Sequence[Given]) -> list[Document]:
 
 
 async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:
-    """Read the papers for a home that does not exist yet, so that none is made for nothing.
+    """Read papers before their home is created, so a failed ingest leaves no empty home.
 
-    Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, and for a place where no
-    home can be made.
+    Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, or if the home cannot be
+    created.
     """
     from ..ingestion.reading import ConvertedFiles, PdfReading
     from ..ingestion.sources import read_sources, require_paths
@@ -162,7 +162,7 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
 
 
 def refused_record(sources: Sources) -> dict[str, Any]:
-    """The JSON of `ingest --json` for sources of which no paper could be read."""
+    """The JSON of `ingest --json` if no paper was readable."""
     from ..ingestion.ingest import refused_report
 
     return refused_report(sources).as_dict()
@@ -176,10 +176,10 @@ async def aingest_papers(
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_report: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> IngestOutcome:
-    """Ingest papers, then describe the figures of new ones if asked for; an error there leaves the papers ingested.
+    """Ingest papers and, if requested, describe new figures; papers stay ingested if that fails.
 
     `sources` is what `aread_for_new_home` read; `on_report` is called with the report before figures are described.
-    All calls are billed to one run of their own. Raises as `aingest` does.
+    All calls are billed to a separate run. Raises as `aingest` does.
     """
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
@@ -226,7 +226,7 @@ async def adescribe_figures(
     Args:
         session: an open library.
         papers: keys, all papers if omitted.
-        refresh: also figures that have a description, by another model or prompt.
+        refresh: also redo descriptions by another model or prompt.
         on_event: called with the progress.
 
     Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished

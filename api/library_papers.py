@@ -1,4 +1,4 @@
-"""The papers of a library: listed, shown, corrected and removed, with their texts, figures and PDFs."""
+"""Lists, shows, corrects and removes a library's papers, with their texts and figures."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ async def aselect_papers(
     from_year: int | None = None,
     to_year: int | None = None,
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the papers whose data contain all words, in order; if none do, those whose text does, and True.
+    """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     Args:
         session: an open library.
         words: parts of key, title, authors, venue or year, in any case.
         order: the field to sort by.
-        descending: from the last to the first.
+        descending: reverse the order.
         from_year: first year of publication.
         to_year: last year of publication.
     """
@@ -98,12 +98,12 @@ def _rank(paper: dict[str, Any], order: PaperOrder) -> tuple[Any, ...]:
 
 
 async def apaper(session: Session, key: str) -> Paper:
-    """Return a paper's own data; raises `UnknownPaperError`."""
+    """Return a paper's metadata; raises `UnknownPaperError`."""
     return await asyncio.to_thread(session.library.paper, key)
 
 
 async def apaper_details(session: Session, key: str, *, text: bool = False) -> dict[str, Any]:
-    """Return a paper, with its searchable text if asked for, as the JSON of `papers show --json`.
+    """Return the JSON of `papers show --json`, optionally with the searchable text.
 
     Raises `UnknownPaperError`.
     """
@@ -116,7 +116,7 @@ async def apaper_text(session: Session, key: str) -> list[dict[str, Any]]:
 
 
 async def apaper_markdown(session: Session, key: str) -> str:
-    """Return the searchable text of a paper under the titles of its sections; raises `UnknownPaperError`."""
+    """Return a paper's searchable text under its section titles; raises `UnknownPaperError`."""
     paper = await apaper(session, key)
     lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
     section = ""
@@ -141,7 +141,7 @@ class SectionText:
 
 
 async def asection_text(session: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
-    """Return the text of a section by its place in the tree, else of the first with text; raises `UnknownPaperError`.
+    """Return a section's text by its index in the tree, or the first with text; raises `UnknownPaperError`.
 
     The text ends before the subsection that would exceed `max_characters`.
     """
@@ -179,18 +179,18 @@ async def afind_citing(session: Session, key: str) -> dict[str, Any]:
 
 
 async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
-    """Give a paper the metadata of a BibTeX entry; what the entry lacks stays.
+    """Update a paper's metadata from a BibTeX entry; fields not in it stay.
 
     Raises `UnknownPaperError`, and `InputError` for a text that is not one entry.
     """
-    from ..ingestion.paper_matching import parse_entry, update_metadata  # a list does without what writes
+    from ..ingestion.paper_matching import parse_entry, update_metadata  # lists need no code that writes
 
     entry = await asyncio.to_thread(parse_entry, bibtex)
     await update_metadata(session.library, {key: entry})
 
 
 async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
-    """Remove papers, and the files that Citeloom stored of them; raises `UnknownPaperError` before any change."""
+    """Remove papers and Citeloom's copies of their files; raises `UnknownPaperError` before any change."""
     from ..ingestion.ingest import remove_all
 
     await remove_all(session.library, list(dict.fromkeys(keys)))
@@ -203,7 +203,7 @@ async def afigures(session: Session, key: str, *, images: bool = False) -> list[
     Args:
         session: an open library.
         key: the paper's citation key.
-        images: also return the `image` of each as bytes, PNG or JPEG, None where there is none.
+        images: also return each `image` as PNG or JPEG bytes, None if missing.
 
     Raises `InputError` for an unknown key.
     """
@@ -216,7 +216,7 @@ async def afigures(session: Session, key: str, *, images: bool = False) -> list[
 
 
 async def ahas_read_figures(session: Session, key: str) -> bool:
-    """Return whether the figures of a paper were ever read; raises `UnknownPaperError`."""
+    """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
     await apaper(session, key)
     records = await asyncio.to_thread(session.library.records)
     return bool(records[key].figures_version)
@@ -237,9 +237,9 @@ async def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
 
 
 async def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
-    """Write the images of a paper's figures into a folder, and return the files by the figures' numbers.
+    """Write a paper's figure images to a folder; returns the files by figure number.
 
-    A file that holds something else is never replaced. Raises `UnknownPaperError` and `ImageNotWrittenError`.
+    Never replaces a file with other content. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
     return await asyncio.to_thread(_save_figures, session.library, key, folder)
 

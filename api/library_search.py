@@ -1,4 +1,4 @@
-"""Searches a library: passages, papers, the passages around one, and passages that disagree."""
+"""Searches a library for passages and papers, and returns neighbouring passages."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ async def asearch(
         session: an open library.
         query: what to look for.
         k: how many passages.
-        mode: by vectors and words together, by vectors ("dense"), or by words ("bm25").
+        mode: by vectors and words combined, by vectors ("dense"), or by words ("bm25").
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
         venue: a part of the journal's or book's name, in any case.
         rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
 
-    Raises `InputError` for a query without words, an unknown key, category or venue, and when
-    there is no full-text index that can be read.
+    Raises `InputError` for a query without words, an unknown key, category or venue, and if
+    there is no readable full-text index.
     """
     require_words(query)
     at_least_one("k", k)
@@ -76,10 +76,10 @@ async def afind_papers(
     Args:
         session: an open library.
         query: what the papers are about, or words of their text.
-        by: by summaries and notes, or by the full text.
+        by: search summaries and notes, or the full text.
         from_year: first year of publication.
         to_year: last year of publication.
-        page: which ten papers, counted from 1.
+        page: page number, from 1.
 
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
@@ -108,7 +108,7 @@ async def apassage_window(session: Session, chunk_id: str, size: int) -> dict[st
 
 
 async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
-    """Return those of the words that are in no passage, title, author, year or key."""
+    """Return the words that occur in no passage, title, author, year or key."""
     return await asyncio.to_thread(_unknown_words, session.library, words)
 
 
@@ -117,7 +117,7 @@ def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
     except FullTextError:
-        return []  # the search says what is wrong with the index
+        return []  # the search will report the broken index
     missing = [word for word, found in terms.items() if found and all(rarity[term] == 1.0 for term in found)]
     if not missing:
         return []
@@ -129,7 +129,7 @@ def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
 
 
 def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last year; raises `ArgumentError` for anything else."""
+    """First and last year; raises `ArgumentError` unless given both."""
     if years is not None and not (
         isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
     ):

@@ -1,4 +1,4 @@
-"""Upkeep of a library: its state and settings, what `doctor` finds and repairs, a new index, and a copy elsewhere."""
+"""Maintains a library: status, settings, `doctor` checks and repairs, rebuilding the index, and copying."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .blocking import blocking
 
 
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Every setting with its value and origin; keys are only shown to be set, and what is empty as "not set"."""
+    """Every setting with value and origin; API keys are masked, empty values shown as "not set"."""
     shown: dict[str, tuple[str, str]] = {}
-    # Those of the metadata services last, as they are documented.
+    # Metadata services last, as in the documentation.
     for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
         value = getattr(settings, name)
         if name.endswith("_api_key"):
@@ -55,7 +55,7 @@ async def alibrary_counts(session: Session) -> dict[str, Any]:
 
 
 async def acheck_library(session: Session) -> list[dict[str, Any]]:
-    """Return what is fine with a library, its papers and OCR, and what is not; changes nothing."""
+    """Check a library, its papers and OCR; returns findings, good and bad; changes nothing."""
 
     def check() -> list[DoctorFinding]:
         retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
@@ -65,7 +65,7 @@ async def acheck_library(session: Session) -> list[dict[str, Any]]:
 
 
 async def alibrary_status(session: Session) -> dict[str, Any]:
-    """Return what a library holds, from which years, and the problems that `doctor` finds, in one line each."""
+    """Return a library's size and years, and the problems that `doctor` finds, one line each."""
 
     def examined() -> tuple[list[int], list[str]]:
         years = [paper.year for paper in session.library.papers() if paper.year is not None]
@@ -90,9 +90,9 @@ async def alibrary_status(session: Session) -> dict[str, Any]:
 async def arepair_library(
     session: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Repair a library and reindex incomplete papers; returns what was done, and the refused files with reasons.
+    """Repair a library and reindex incomplete papers; returns the repairs, and refused files with reasons.
 
-    Raises any error of the embedding model, with finished papers kept.
+    Raises any error of the embedding model; finished papers are kept.
     """
     settings = session.settings
     done, refused = await repair_library(
@@ -110,7 +110,7 @@ async def arebuild_index(
 ) -> dict[str, Any]:
     """Index all papers again from their files; returns the JSON of `rebuild-index --json`.
 
-    Raises `InputError` for a library of another embedding model, and any error of the embedding model.
+    Raises `InputError` if the library used another embedding model, and any error of the model.
     """
     settings = session.settings
     report = await rebuild(
@@ -125,7 +125,7 @@ async def arebuild_index(
 
 
 def _check_ocr(settings: Settings) -> DoctorFinding:
-    """Whether scanned pages can be read; where OCR is off, it may be missing."""
+    """Check whether scanned pages can be read; fine if OCR is off."""
     try:
         found = find_ocr(settings.ocr_languages)
         version = tesseract_version(found.program)
@@ -138,9 +138,9 @@ def _check_ocr(settings: Settings) -> DoctorFinding:
 
 
 def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None) -> Home:
-    """Find the home that a copy goes to; raises `InputError` for the home itself, and for vectors of a folder.
+    """Find the home to copy to; raises `InputError` for the home itself, and for vectors of a folder.
 
-    `to_vectors` is the Milvus of the copy: that of the settings if `home` is a folder and none is given.
+    `to_vectors` is the copy's Milvus; defaults to the one in the settings if `home` is a folder.
     """
     vectors = parse_vectors(to_vectors) or (None if isinstance(home.address, DatabaseUrl) else settings.vectors)
     address = parse_home(to)
@@ -157,10 +157,10 @@ def target_home(settings: Settings, home: Home, to: str, to_vectors: str | None)
 async def acopy_library(
     session: Session, to: Home, *, papers_only: bool = False, on_notice: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Copy a library to another home, with runs, conversations and the journal unless `papers_only`.
+    """Copy a library to another home, including runs, conversations and journal unless `papers_only`.
 
-    Returns the JSON of `library copy --json`. A copy that was interrupted continues. Raises `InputError` if the other
-    home holds anything else, and if the copy differs.
+    Returns the JSON of `library copy --json`. Continues an interrupted copy. Raises `InputError` if the other home
+    holds anything else, or if the copy differs.
     """
     source, records = session.library, dict[str, int]()
     opened = await asyncio.to_thread(lambda: Library.open(to, source.embedding, on_notice=on_notice))

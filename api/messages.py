@@ -1,4 +1,4 @@
-"""What messages are made of: counts with nouns, and commands as this process was started."""
+"""Helpers for messages: counted nouns, and commands as the user would type them."""
 
 from ..plurals import counted, megabytes
 from ..program import (

@@ -32,7 +32,7 @@ async def atry_model(model: str, url: str) -> None:
 
 
 def write_settings(file: Path, values: dict[str, str]) -> None:
-    """Set values in a TOML file; all other lines stay as they are."""
+    """Set values in a TOML file, leaving other lines unchanged."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         tables = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))

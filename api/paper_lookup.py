@@ -1,4 +1,4 @@
-"""Metadata services from Python: what they know of the library's papers, and papers added by DOI or arXiv id."""
+"""Looks papers up at metadata services, and adds papers by DOI or arXiv id."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..stores.backends import backend_of
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 
-_IN_TEXT = 100  # characters of a wrong identifier in a message
+_IN_TEXT = 100  # characters of a bad identifier to show
 
 
 @requires_open
@@ -48,14 +48,14 @@ async def aenrich(
     on_open: Callable[[str, int], None] = lambda _, __: None,
     on_paper: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Look papers up at the metadata services; returns the JSON of `papers enrich --json`.
+    """Look papers up at metadata services; returns the JSON of `papers enrich --json`.
 
     Args:
         session: an open library.
         papers: their keys; all papers if omitted.
         offline: send nothing, use only cached answers of any age.
-        refresh: ask again for what is in the cache.
-        on_open: called with the services and the number of papers before anything is sent.
+        refresh: ignore cached answers.
+        on_open: called with services and paper count before anything is sent.
         on_paper: called with the record of each paper.
 
     Raises `UnknownPaperError`, and `ConfigurationError` if no service is configured.
@@ -88,11 +88,11 @@ async def aadd(
     Args:
         session: an open library.
         identifiers: DOIs or arXiv ids, bare or as links.
-        download: get the free PDF where a service names one; otherwise the abstract is indexed.
-        anyway: also add a paper whose title and authors are in the library already.
+        download: fetch the free PDF if a service names one; otherwise index the abstract.
+        anyway: add a paper even if its title and authors are in the library already.
         offline: send nothing, use only cached answers.
 
-    Raises `InputError` for what is neither a DOI nor an arXiv id, and `ConfigurationError` if no service is configured.
+    Raises `InputError` for anything but DOIs and arXiv ids, `ConfigurationError` if no service is configured.
     """
     require_writable(session)
     options = Adding(agreed=lambda _: download, wants_file=download, anyway=anyway, offline=offline)
@@ -101,10 +101,10 @@ async def aadd(
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """How papers are added by identifier, with the callbacks that follow it.
+    """Options and callbacks for adding papers by identifier.
 
-    `agreed` decides on the download of a free PDF, `wants_file` whether one is fetched for a paper of which the library
-    has only the abstract, `bib` is the user's own file for the entries.
+    `agreed` decides whether to download a free PDF, `wants_file` whether to fetch one if the library has only the
+    abstract; `bib` is the user's own file for the entries.
     """
 
     agreed: Callable[[NewPaper], bool]
@@ -120,7 +120,7 @@ class Adding:
 
 
 def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
-    """The DOIs and arXiv ids, each once; raises `InputError` for anything else."""
+    """Parse DOIs and arXiv ids, without repeats; raises `InputError` otherwise."""
     parsed = {text: parse_identifier(text) for text in texts}
     wrong = next((text for text, identifier in parsed.items() if identifier is None), None)
     if wrong is not None:
@@ -134,13 +134,13 @@ def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
 async def aadd_papers(
     session: Session, identifiers: Sequence[Identifier], options: Adding, *, run: str = ""
 ) -> list[dict[str, Any]]:
-    """Add papers one after the other, each complete before the next is begun, and return the record of each.
+    """Add papers one at a time, finishing each before the next; returns their records.
 
     Embeddings are billed to a `run` if one is named.
     """
     pattern = KeyPattern(session.settings.citation_key)
     records: list[dict[str, Any]] = []
-    # Keys are chosen by what is there, so two processes must not add at once.
+    # New keys depend on existing ones, so only one process may add at a time.
     waiting = "Another process is adding papers; waiting for it."
     async with backend_of(session.home).run_lock("add", lambda _: options.on_notice(waiting)):
         bibs = await asyncio.to_thread(read_bibs, session.home, options.bib)
@@ -163,7 +163,7 @@ class _AddOne:
     options: Adding
 
     async def run(self, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> dict[str, Any]:
-        """The record of one paper; an error is its reason, so that the others are added."""
+        """Add one paper; an error goes into its record, so the others are still added."""
         try:
             found = await look_up(self.services, identifier, known, pattern)
             if found.duplicate and not self._lacks_file(found):
@@ -176,7 +176,7 @@ class _AddOne:
             return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
 
     def _lacks_file(self, found: NewPaper) -> bool:
-        """Whether the library has only the abstract, and a PDF is wanted."""
+        """Whether a PDF is wanted and only the abstract is there."""
         paper = self.library.library.paper(found.duplicate)
         abstract = self.library.home.added / f"{found.duplicate}.md"
         return self.options.wants_file and Path(paper.source) == abstract.resolve()
@@ -194,14 +194,14 @@ class _AddOne:
         if file is None:
             return _record(found.identifier, "entry", found, why=why)
         refused = await self._ingest(file)
-        if pdf is not None:  # the whole paper takes the place of its abstract; one that is refused is not kept
+        if pdf is not None:  # the full paper replaces its abstract; a refused file is not kept
             await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
         if refused:
             return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
         return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)
 
     async def _ingest(self, file: Path) -> str:
-        """Index one file; the reason if it was refused."""
+        """Index one file; returns why it was refused."""
         settings = self.library.settings
         report = await ingest_papers(
             self.library.library,

@@ -1,4 +1,4 @@
-"""PDFs of papers and images of their pages. Apart from the other papers, since lists do without a reader of PDFs."""
+"""PDFs of papers and images of their pages. Separate, since listing papers needs no PDF reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
 
-_PDF_HEAD: Final = 1024  # bytes in which a PDF names its format
+_PDF_HEAD: Final = 1024  # search `%PDF` in this many bytes
 
 
 class MissingPdfError(InputError):
@@ -47,9 +47,9 @@ def _paper_pdf(session: Session, key: str) -> Path:
 
 
 async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
-    """Return a page of a paper's PDF as a PNG with these words marked where they are found.
+    """Return a page of a paper's PDF as a PNG, with these words highlighted.
 
-    Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` with the reason why it cannot be drawn.
+    Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` saying why it cannot be drawn.
     """
     path = await apaper_pdf(session, key)
     return await in_thread(draw_page_apart, path, number, words=words, width=width)

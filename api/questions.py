@@ -61,26 +61,26 @@ async def aresearch(
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Answer a question from the papers alone, or resume the run; the result is the JSON of `research --json`.
+    """Answer a question from the papers alone, or resume its run; returns the JSON of `research --json`.
 
     Args:
         session: an open library.
-        question: what to answer; `answered` in the result is false when nothing was found, and None when passages were
+        question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
-        sources: papers that the answer may draw on at most; from the settings if omitted.
-        length: words asked of the answer; from the settings if omitted.
+        sources: maximum number of papers to draw on; from the settings if omitted.
+        length: target length in words; from the settings if omitted.
         min_year: first year of publication.
         max_year: last year of publication.
         venue: a part of the journal's or book's name, in any case.
-        papers: keys of the only papers to look into.
+        papers: keys of papers to search within.
         single_shot: search once, without the agent.
         out: folder for the files; none are written if omitted.
         formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
         fresh: answer again, without reusing cached answers.
-        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
+        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
-        on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
@@ -100,7 +100,7 @@ def astream_research(
 ) -> AsyncGenerator[Event, None]:
     """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
 
-    Closing the stream early pauses the run; the same call resumes it. While read, raises what
+    Closing the stream early pauses the run; the same call resumes it. Reading it raises what
     `aresearch` raises.
     """
     return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))

@@ -1,4 +1,4 @@
-"""Results as people read them: safe text, references and coverage in one line, and the views of evidence."""
+"""Formats results for display: safe text, one-line references and coverage, and evidence views."""
 
 from ..citations.export.evidence_report import VERDICTS, commonness, links_of
 from ..citations.export.report_html import (

@@ -1,6 +1,6 @@
-"""Options of runs. Each is declared once, with its help and limits, for the command line, Python and requests.
+"""Options of runs, each declared once with help and limits for the command line, Python and HTTP.
 
-`commands/options.py` makes options of commands from these classes, `server/request_models.py` fields of JSON bodies.
+`commands/options.py` turns these classes into command options, `server/request_models.py` into JSON fields.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the users of an option need to know.
+    """Metadata of an option.
 
     Args:
         help: what it does.
-        flag: its name on the command line, if that is not the name of the field.
-        default: the default as it is shown.
+        flag: its name on the command line, if not the field's.
+        default: the default as displayed.
         least: the smallest value.
         most: the largest value.
     """
@@ -58,7 +58,7 @@ def _option(help: str, *, value: Any = None, **shown: Any) -> Any:
 
 
 class SettingOptions:
-    """The base of dataclasses whose fields are named like the settings that they change."""
+    """Base of dataclasses whose fields override the settings of the same name."""
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
@@ -78,7 +78,7 @@ class BudgetOptions(SettingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits(BudgetOptions):
-    """What a request may set for its own run, on a server and when it is resumed."""
+    """Limits that a request may set for its run, on a server or when resuming."""
 
     strict: bool | None = _option(
         "Leave out sentences that fail a check (they are listed) instead of marking them.", default="marked"
@@ -97,7 +97,7 @@ class ModelSettings(BudgetOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings(ModelSettings):
-    """How answers cite, and with which model they are written."""
+    """How answers cite, and which model writes them."""
 
     cite_style: str | None = _option(
         "numeric [3], key (smith2024), key-page [smith2024, page 4], pandoc [@smith2024, p. 4], "
@@ -148,7 +148,7 @@ class SectionSettings(PaperSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionLimits:
-    """Where the answer to a question is looked for, and how long it is."""
+    """Which papers to search for an answer, and its length."""
 
     sources: int | None = _option("Most papers that the answer may draw on.", default="8", least=1, most=50)
     length: int | None = _option("Target length of the answer, in words.", default="300", least=50, most=5000)
@@ -165,7 +165,7 @@ def find_option(group: type, name: str) -> Option:
     return found
 
 
-# The options that are not named like the settings that they override.
+# Options named differently from the settings they override.
 FLAGS: Final[Mapping[str, str]] = {
     item.name: item.metadata["option"].flag for item in fields(SectionSettings) if item.metadata["option"].flag
 }

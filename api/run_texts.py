@@ -1,4 +1,4 @@
-"""The texts of finished runs: their files, their sentences, and the user's edits of these."""
+"""Texts of finished runs: files, sentences, and the user's edits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
-    """The files of a finished run as written and, if sentences were edited, of the user's version; blocks."""
+    """A finished run's files, plus those of the user's version if sentences were edited; blocks."""
     versions = [ResultFiles.of(record, home)]
     if backend_of(home).edited_sentences().of(record["thread_id"]):
         versions.append(ResultFiles.of(record, home, f"{versions[0].stem}.edited"))
@@ -71,11 +71,11 @@ async def render_file(
 
     Args:
         record: the record of a finished run or turn.
-        stem: the name of its files, without what follows the dot.
+        stem: the name of its files, without the extension.
         name: the file to render.
         session: the open library.
         page_images: put images of the cited PDF pages into an evidence report.
-        file_of: finds the file of a paper by its source.
+        file_of: finds a paper's file from its source.
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):

@@ -1,4 +1,4 @@
-"""Runs a request and saves its files: what sections, papers and questions share."""
+"""Runs a request and saves its files, for sections, papers and questions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
-    """Register a request as a new run, or find the run that it repeats; raises `InputError` for a wrong request."""
+    """Register a request as a new run, or find the run it repeats; raises `InputError` if invalid."""
     await request.require_valid(session, ignore)
     await session.require_papers()
     register = await asyncio.to_thread(backend_of(session.home).runs)
@@ -59,7 +59,7 @@ class OutputOptions(TypedDict, total=False):
 
 
 class RunOptions(OutputOptions, total=False):
-    """How a run is made and saved; see `awrite_section`."""
+    """Options to run and save; see `awrite_section`."""
 
     fresh: bool
     strict: bool | None
@@ -71,7 +71,7 @@ def output_to(
     force: bool = False,
     page_images: bool = False,
 ) -> Output | None:
-    """Where the files go; None when no folder is given. Raises `ArgumentError`."""
+    """Where to write files; None without a folder. Raises `ArgumentError`."""
     wanted = parse_formats(formats, out)
     return None if out is None else Output(Path(out), wanted, force, page_images)
 
@@ -79,7 +79,7 @@ def output_to(
 async def run(
     request: RunRequest, session: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
 ) -> ResultRecord:
-    """The public record of the request; raises as `run_and_save` does."""
+    """Run a request; returns public JSON. Raises as `run_and_save`."""
     if strict is not None:
         session = session.with_settings(strict=strict)
     return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
@@ -89,7 +89,7 @@ async def run(
 class Output:
     """The output folder of a run, the formats besides markdown, and whether edited files are replaced.
 
-    With `page_images` the evidence report shows the pages of PDFs that citations rest on.
+    With `page_images` the evidence report shows the cited PDF pages.
     """
 
     folder: Path
@@ -100,7 +100,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """A finished run whose files are written: its public JSON, and whether an earlier run had finished it."""
+    """A finished, saved run: its public JSON, and whether it was already finished before this call."""
 
     record: ResultRecord
     finished_earlier: bool
@@ -114,14 +114,14 @@ async def run_and_save(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
 ) -> SavedRun:
-    """Run a request, resume it, or return what an earlier run finished.
+    """Run or resume a request, or return its finished result.
 
-    Files are written when there is an `output`. Raises as `run_request` and `save_section` do.
+    Writes files if `output` is given. Raises as `run_request` and `save_section` do.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
-    from ..citations.export.evidence_report import ReportImages  # an answer without files does without the exports
+    from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
     from ..runs.edited_text import with_edited_sections
     from ..runs.evidence_images import CitedPages, cited_pages, report_figures
     from ..runs.output_files import save
@@ -144,13 +144,13 @@ async def run_and_save(
 
 @asynccontextmanager
 async def _output_folder(folder: Path) -> AsyncIterator[None]:
-    """Check that the folder is writable before anything is paid for; removes new folders again on wrong input."""
+    """Check that the folder is writable before anything is paid for; on invalid input removes new folders."""
     made = await asyncio.to_thread(_make, folder)
     try:
         yield
     except InputError:
         for path in made:
-            with suppress(OSError):  # somebody else has put something there
+            with suppress(OSError):  # somebody else put something there
                 path.rmdir()
         raise
 

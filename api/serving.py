@@ -1,4 +1,4 @@
-"""What servers of one library share, for the server: jobs and their events, keys, uploads, and who is alive."""
+"""State shared by the servers of one library: jobs, events, keys, uploads, and which servers are alive."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ __all__ = [
 
 
 def join_servers(home: Home) -> ServerRegistry:
-    """Enter a prepared home as one of its servers; blocks. Raises `InputError` if a folder has a server already."""
+    """Register as a server of a prepared home; blocks. Raises `InputError` if a folder already has one."""
     return backend_of(home.prepare()).join_servers()

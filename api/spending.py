@@ -1,4 +1,4 @@
-"""What runs cost, and the journal that keeps the answers that were paid for."""
+"""What runs cost, and the journal of model answers already paid for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
-    """What each run spent on each model: all runs, or those with these ids or prefixes.
+    """What runs spent on each model: all runs, or those matching these ids or prefixes.
 
     Raises `InputError` without a library, and `UnknownRunError`.
     """
@@ -50,14 +50,14 @@ def survey_journal(home: Home) -> dict[str, Any]:
 def prune_journal(
     home: Home, *, older_than: float | None, rejected: bool, embeddings: bool, dry_run: bool
 ) -> dict[str, Any]:
-    """Delete cached answers that no unfinished run needs; the JSON of `journal prune --json`. Blocks.
+    """Delete cached answers no unfinished run needs; returns the JSON of `journal prune`. Blocks.
 
     Args:
         home: a home with a library.
         older_than: answers older than this many days.
         rejected: answers that failed validation.
         embeddings: only embedding vectors.
-        dry_run: only count them.
+        dry_run: just count.
     """
     from ..models.journal.maintenance import Selection, prune
 
@@ -92,6 +92,6 @@ def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> dict[s
 
 
 def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[dict[str, Any]]:
-    """The sum of each day, from its rows in order of days."""
+    """Total per day; rows must be sorted by day."""
     days = groupby(rows, key=lambda item: item[0])
     return [{"day": day, **usage_total([row for _, row in group], prices)} for day, group in days]

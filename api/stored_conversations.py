@@ -1,4 +1,4 @@
-"""Conversations in the register of a home: listed, shown, and exported as markdown for people and JSON for programs."""
+"""Lists, shows and exports the conversations stored in a home, as markdown for people or JSON for programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def list_conversations(home: Home) -> list[ConversationEntry]:
 
 
 def find_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """The conversation with this id, or the only one with this prefix; blocks. Raises `UnknownConversationError`."""
+    """Find a conversation by id or unique prefix; blocks. Raises `UnknownConversationError`."""
     return backend_of(home).conversations().get(thread_id)
 
 
@@ -76,7 +76,7 @@ def turn_record(turn: KeptTurn) -> ResultRecord:
 
 
 def conversation_summary(entry: ConversationEntry) -> dict[str, Any]:
-    """A conversation as listed by `conversations list`."""
+    """A conversation as `conversations list` shows it."""
     return asdict(entry)
 
 
@@ -92,7 +92,7 @@ def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:
 
 
 def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
-    """Questions and answers in order, then the references of all answers without repeats."""
+    """All questions and answers in order, then their references without repeats."""
     parts = [f"# {inert(turns[0].asked)}"]
     for turn in turns:
         asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
@@ -111,7 +111,7 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
 
 
 def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
-    """Raise `InputError` for a conversation in which nothing was answered yet."""
+    """Raise `InputError` if the conversation has no answers yet."""
     if not turns:
         raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
 
@@ -119,10 +119,10 @@ def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
 def write_transcript(
     path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write a conversation as markdown, or as JSON for a file name ending in .json; returns its path and what was kept.
+    """Write a conversation as markdown, or JSON if the name ends in .json; returns its path and any warning.
 
-    A file that is not as Citeloom wrote it is kept, and the conversation gets a number (`talk.2.md`), unless `force` is
-    given. Blocks. Raises `InputError` when nothing was answered yet or the file cannot be written.
+    Unless `force` is given, an edited or foreign file is kept and the new one numbered (`talk.2.md`).
+    Blocks. Raises `InputError` if nothing was answered yet or the file cannot be written.
     """
     require_turns(thread_id, turns)
     text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)
@@ -130,7 +130,7 @@ def write_transcript(
 
 
 def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cited places of a paper, when its number does not identify them."""
+    """The cited places of a paper, if its number does not identify them."""
     return list(entry["places"]) if str(entry["label"]).isdigit() else []
 
 
@@ -140,5 +140,5 @@ def _order(entry: dict[str, Any]) -> tuple[int, str]:
 
 
 def _one_level_down(text: str) -> str:
-    """The text with its headings one level lower, below that of the turn."""
+    """Demote headings by one level, below the turn's own."""
     return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""Runs in the register of a home: listed, shown, resumed and deleted."""
+"""Lists, shows, resumes and deletes the runs stored in a home."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FIELDS = (
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
-    """The current status of a run; a "running" run that no process holds was killed. Blocks."""
+    """A run's current status; a "running" run without a process was killed. Blocks."""
     record = {name: getattr(run, name) for name in _FIELDS}
     if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
         record["status"] = "killed"
@@ -56,7 +56,7 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
 
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
-    from ..runs.execution import state_values  # with LangGraph, which lists do without
+    from ..runs.execution import state_values  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
 
@@ -77,7 +77,7 @@ def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[Run
 
 
 def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
-    """The runs as `runs list --json` shows them, the latest first; blocks."""
+    """The runs as in `runs list --json`, the latest first; blocks."""
     return [run_summary(run, home) for run in run_heads(home, limit, offset)]
 
 
@@ -87,7 +87,7 @@ def count_runs(home: Home) -> int:
 
 
 def find_run(home: Home, run_id: str) -> RunRecord:
-    """The run with this id, or the only one with this prefix; blocks. Raises `UnknownRunError`."""
+    """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
     return backend_of(home).runs().get(run_id)
 
 
@@ -107,14 +107,14 @@ async def delete_run(home: Home, run_id: str) -> RunRecord:
 
     Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
     """
-    from ..runs import execution  # with LangGraph, which lists do without
+    from ..runs import execution  # imports LangGraph, not needed for lists
 
     return await execution.delete_run(home, run_id)
 
 
 @dataclass(frozen=True, slots=True)
 class ResumableRun:
-    """A registered run with the request and the settings that resume it."""
+    """A registered run with the request and settings to resume it."""
 
     run: RunRecord
     request: SectionRequest | ResearchRequest
@@ -122,9 +122,9 @@ class ResumableRun:
 
     @classmethod
     def load(cls, run_id: str, home: Home, current: Settings, given: Mapping[str, Any]) -> ResumableRun:
-        """The run with its own settings of the text, those `given` now, and all others of `current`; blocks.
+        """Load a run: text settings come from the run, unless `given` now, all others from `current`; blocks.
 
-        Raises `UnknownRunError`, and `ConfigurationError` when the run used another endpoint than `current` names.
+        Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
         """
         from ..runs.run_requests import request_to_resume, settings_to_resume
 
@@ -133,7 +133,7 @@ class ResumableRun:
         return cls(run, request_to_resume(run), settings)
 
     async def require_unchanged(self, session: Session) -> None:
-        """Raise `InputError` if library or prompts changed since the run was started."""
+        """Raise `InputError` if library or prompts changed since the run started."""
         from ..runs.run_requests import require_same_run
 
         await asyncio.to_thread(require_same_run, self.run, self.request, session)

@@ -1,4 +1,4 @@
-"""Brings uploaded files into a library, and deletes those that belong to no paper."""
+"""Ingests uploaded files, and deletes those that belong to no paper."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ async def aingest_upload(
     replaces: bool,
     on_event: Callable[[IngestEvent], None],
 ) -> IngestReport:
-    """Ingest uploaded files, billed to their upload; papers that are there get the metadata of the `.bib`.
+    """Ingest uploaded files, billed to the upload; existing papers get metadata from the `.bib`.
 
-    A file of a key that the library has for another paper is refused unless it `replaces` that paper. New papers have
-    their figures described if a vision model is configured. Raises as `aingest` does.
+    A file whose key belongs to a different paper is refused unless it `replaces` that paper. Figures of new papers are
+    described if a vision model is configured. Raises as `aingest` does.
     """
     settings = session.settings
     sources = Sources((), (), (), ())
@@ -69,10 +69,10 @@ async def aingest_upload(
 def _select_new(
     sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
 ) -> tuple[Sources, dict[str, Paper]]:
-    """The sources that are new, and those that the library has, by the keys that they have there.
+    """Separate new sources from known ones, the latter by their keys in the library.
 
-    On the command line a file of the same name is the same paper, edited; an upload may come from anybody, so other
-    papers of the same keys are refused unless it `replaces` them.
+    On the command line a file of the same name is an edit of the same paper; uploads may come from anybody, so a
+    different paper with the same key is refused unless it `replaces` it.
     """
     records = session.library.records()
     present = {
@@ -99,7 +99,7 @@ def _select_new(
 
 
 def _join_with_stored(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
-    """An uploaded text or PDF as one paper with the file of the library's paper, if they are the same; else None."""
+    """Merge an uploaded text or PDF with the library's file if they are the same paper; else None."""
     converted = ConvertedFiles(session.home.converted)
     read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
     return None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
@@ -108,9 +108,9 @@ def _join_with_stored(source: SourcePaper, paper: Paper, session: Session) -> So
 async def _update_entries(
     library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
 ) -> tuple[list[str], list[str]]:
-    """Give papers that were there the metadata of the `.bib`; the keys of those that changed, and warnings.
+    """Update existing papers from the `.bib`; returns the keys that changed, and warnings.
 
-    `known` are the papers of uploaded files whose text the library has.
+    `known` are uploaded papers whose text is in the library.
     """
     bibliography = await asyncio.to_thread(read_bibliography, bib)
     entries = await asyncio.to_thread(matching_entries, library, bibliography)
@@ -125,7 +125,7 @@ async def _update_entries(
 async def _describe_new(
     session: Session, upload_id: str, keys: Sequence[str], on_event: Callable[[IngestEvent], None]
 ) -> list[str]:
-    """Describe the figures of new papers if a vision model is configured; one line on each that it did not."""
+    """Describe figures of new papers if a vision model is configured; returns one line per failure."""
     if not session.settings.describes_figures or not keys:
         return []
     try:
@@ -146,7 +146,7 @@ async def aremove_orphans(session: Session, uploads: Uploads, among: Collection[
 
 
 def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:
-    """Sum up the sizes of uploaded and fetched files, but for the uploads `without`; blocks."""
+    """Total size of uploaded and fetched files, except the uploads `without`; blocks."""
     backend = backend_of(session.home)
     stored = {**backend.uploads().files(), **backend.plots().files()}
     uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)

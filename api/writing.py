@@ -69,19 +69,19 @@ async def awrite_section(
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Write a section, or resume it; the result is the section's JSON.
+    """Write or resume a section; returns its JSON.
 
     Args:
         session: an open library.
-        kind: the section type.
+        kind: section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files; none are written if omitted.
         formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
         fresh: write again, without reusing cached answers.
-        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
+        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
-        on_event: called with each event, as `docs/events.md` says; `done` is what is returned.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
@@ -102,16 +102,16 @@ async def awrite_paper(
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
-    """Write all six sections of a paper as one run, or resume it; the result is the JSON of `paper --json`.
+    """Write or resume all six sections of a paper as one run; returns the JSON of `paper --json`.
 
     Args:
         session: an open library.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         out: folder for the files of the paper and of each section; none are written if omitted.
-        formats: `tex`, `docx` and `html`, written of the whole paper beside the markdown; they need `out`.
+        formats: `tex`, `docx` and `html` of the whole paper, beside the markdown; they need `out`.
         fresh: write again, without reusing cached answers.
-        force: replace files that were edited, or that Citeloom did not write; without it the new ones get a number.
-        strict: leave out sentences that fail a check, instead of marking them; as the settings say if omitted.
+        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
+        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event.
 
@@ -130,7 +130,7 @@ def astream_section(
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a section as a stream of events; takes the options of `awrite_section`.
 
-    Closing the stream early pauses the run; the same call resumes it. While read, raises what
+    Closing the stream early pauses the run; the same call resumes it. Reading it raises what
     `awrite_section` raises.
     """
     return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
@@ -142,8 +142,8 @@ def astream_paper(
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
 
-    The drafts of its sections come one after the other in the order of writing, each behind its step "writing". Closing
-    the stream early pauses the run. While read, raises what `awrite_paper` raises.
+    Section drafts arrive one at a time in the order of writing, each after its "writing" step. Closing the stream
+    early pauses the run. Reading it raises what `awrite_paper` raises.
     """
     return stream_events(lambda emit: awrite_paper(session, experiment, **options, on_event=emit))
 
@@ -156,12 +156,12 @@ def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> S
 
 
 def plot_files(home: Home) -> Uploads:
-    """The uploaded images of plots, by set."""
+    """The uploaded plot images, by set."""
     return backend_of(home).plots()
 
 
 def named_plot_sets(home: Home) -> set[str]:
-    """The sets of uploaded plots that runs name; blocks."""
+    """The uploaded plot sets that runs use; blocks."""
     return backend_of(home).runs().plot_sets()
 
 

@@ -1,4 +1,4 @@
-"""Brings Zotero's items into a library, once or whenever Zotero changes."""
+"""Syncs Zotero items into a library, once or whenever Zotero changes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ async def async_zotero(
     prune: bool = False,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Bring Zotero's items into the library, and remove what was deleted there; the JSON of `sync zotero --json`.
+    """Sync Zotero's items, including deletions, into the library; returns the JSON of `sync zotero --json`.
 
     Args:
         session: an open library.
-        collections: names, paths or keys of collections, each with those below it; the whole library if omitted.
-        group: name or id of a group, to sync its library instead of your own.
-        prune: also remove papers that only earlier syncs of other collections brought.
-        dry_run: change nothing, and return what would be done.
+        collections: names, paths or keys of collections, including subcollections; default: the whole library.
+        group: name or id of a group whose library to sync instead of your own.
+        prune: also remove papers that came only from earlier syncs of other collections.
+        dry_run: change nothing, only report what would be done.
 
-    Raises `ZoteroError` when neither Zotero's local API nor its database can be read, `InputError` for an unknown
-    collection or group and for a damaged state, and any error of the embedding model, with finished papers kept.
+    Raises `ZoteroError` if neither Zotero's local API nor its database can be read, `InputError` for an unknown
+    collection or group or a damaged state, and any error of the embedding model; finished papers are kept.
     """
     require_writable(session)
     request = ZoteroRequest(group, one_or_more(collections), prune)
@@ -53,7 +53,7 @@ async def aread_zotero(
 ) -> ZoteroReading:
     """Read the requested part of Zotero; raises `ZoteroError`, and `InputError` for an unknown group."""
     reading = await read_zotero(settings, request, on_notice=on_notice)
-    assert reading is not None  # no version was given that it could be equal to
+    assert reading is not None  # no version was given to compare with
     return reading
 
 
@@ -66,7 +66,7 @@ async def async_reading(
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> SyncReport:
-    """Make the library hold what was read of Zotero, billed to a run of its own; raises as `async_zotero` does."""
+    """Apply a Zotero reading to the library, billed to a separate run; raises as `async_zotero` does."""
     run = f"sync-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         return await sync_reading(
@@ -87,7 +87,7 @@ async def awatch_zotero(
     sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
     on_notice: Callable[[str], None],
 ) -> None:
-    """Call `sync` whenever Zotero or one of its files has changed, until cancelled; raises as `async_zotero` does."""
+    """Call `sync` whenever Zotero or one of its files changes, until cancelled; raises as `async_zotero` does."""
     await watch_zotero(settings, home, request, sync, SystemClock(), on_notice)
 
 

@@ -1,1 +1,1 @@
-"""The commands: one module for each group; only they and `cli.py` print."""
+"""The commands, one module per group; only these and `cli.py` print."""

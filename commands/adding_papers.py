@@ -1,4 +1,4 @@
-"""ingest and add: papers from files, from a Ray cluster's readers, and by DOI or arXiv id."""
+"""ingest and add: add papers from files, if wanted on Ray, or by DOI or arXiv id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..api.paper_lookup import NewPaper
 
 _LOCAL: Final = "local"
-# What may follow --ray as its address; anything else is the next argument.
+# Valid values of --ray; anything else is the next argument.
 _ADDRESS: Final = re.compile(r"local|auto|ray://\S*|[^/\s]*:\d+")
 _OUTCOMES: Final = {
     "added": "added with its PDF",
@@ -53,17 +53,17 @@ OfflineOption = Annotated[
 
 
 class _RayCommand(TyperCommand):
-    """A command whose option `--ray` may lack its value."""
+    """A command whose `--ray` value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, with the address of a local cluster after each `--ray` that has none."""
-        if "" in args:  # as a path it would be the current folder
+        """Parse arguments, adding a local cluster's address to each `--ray` without one."""
+        if "" in args:  # as a path, "" is the current folder
             raise InputError("An empty path was given.", help="Name the folder that holds your papers.")
         return super().parse_args(ctx, with_ray_address(args))
 
 
 def with_ray_address(arguments: list[str]) -> list[str]:
-    """The arguments with the address of a local cluster after each `--ray` that has none."""
+    """Add a local cluster's address after each `--ray` without a value."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     whole: list[str] = []
     for place, argument in enumerate(options):

@@ -1,4 +1,4 @@
-"""chat: a shell over the library; conversations: lists, shows, exports and deletes what was asked there."""
+"""chat: a shell over the library; conversations: list, show, export and delete conversations."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
 
 
 def _open_home(home: str | None) -> Home:
-    """The home of a command, after the conversations that have expired were deleted."""
+    """Find the home of a command, after deleting expired conversations."""
     settings, found = resolve(home)
     found = readable_records(found)
     if found.copy_of is None:
@@ -130,7 +130,7 @@ def _open_home(home: str | None) -> Home:
 
 
 async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
-    """Delete expired conversations except `but`, and report how many."""
+    """Delete expired conversations except `but`, and print how many."""
     if settings.conversation_days is None:
         return
     from ..api.conversation import delete_expired

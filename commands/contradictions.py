@@ -1,4 +1,4 @@
-"""contradictions: finds passages of different papers that disagree on one claim."""
+"""contradictions: find passages in different papers that disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""export: writes other formats of an edited markdown file; verify: checks the text of files against the library."""
+"""export: convert an edited markdown file to other formats; verify: check files against the library."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the command line says at the end of a failed command: a full disk, how to resume, an option to be repeated.
+"""Hints after a failed command: the disk is full, how to resume, which option to repeat.
 
-It also makes help texts name the program the way it was started.
+Also makes help texts show the program's name as started.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..errors import CiteloomError, InputError
 
 _UNEXPECTED: Final = "Got unexpected extra argument"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-# SQLite and Chroma cannot work with less, and then report whatever they were doing.
+# With less, SQLite and Chroma fail with errors that do not mention the disk.
 _TOO_LITTLE: Final = 2 * 1024 * 1024
 
 
 def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
-    """A one-line message if a full disk caused the error, else None.
+    """Return a one-line message if a full disk caused the error.
 
     Args:
         error: what ended the command.
-        places: where it writes; a missing path counts as its nearest existing folder.
+        places: where it writes; for a missing path, checks the nearest existing folder.
     """
     links = list(_chain(error))
-    # A mistake of the user's is no less one while the disk is full; what a library raised may well come of it.
+    # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
     if not full and not any(_reports_full_disk(link) for link in links):
@@ -68,7 +68,7 @@ def _free(place: Path) -> float:
 
 
 def resume_command(arguments: Sequence[str], error: CiteloomError | None = None) -> str:
-    """The command line to run again, from `arguments` (program first), with a reached limit raised."""
+    """The command line to run again, from `arguments` (program first), raising a limit if hit."""
     given = list(arguments[1:])
     flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
     if isinstance(flag, str) and isinstance(enough, int | float):
@@ -77,7 +77,7 @@ def resume_command(arguments: Sequence[str], error: CiteloomError | None = None)
 
 
 def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
-    """`arguments` with `flag` set to `value`, wherever it was set before."""
+    """Set `flag` to `value` in `arguments`, replacing earlier values."""
     kept: list[str] = []
     after_flag = False
     for argument in arguments:
@@ -88,7 +88,7 @@ def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
 
 
 def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
-    """The remedy where a usage error comes from several values of a repeatable option; empty for any other error."""
+    """The hint for a usage error caused by several values after a repeatable option; "" for other errors."""
     if (given := getattr(error, "param", None)) is not None:  # --format a,b
         value = error.message.removeprefix("Value error, ").partition(" is not ")[0]
         return _hint(given.opts[0]) if given.multiple and "," in value else ""
@@ -100,13 +100,13 @@ def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
 
 
 def require_single_value(option: str, values: Sequence[str], file: object) -> None:
-    """Raise `InputError` if what was taken for a file is a further value of a repeatable option."""
+    """Raise `InputError` if `file` is really another value of a repeatable option."""
     if str(file) in values:
         raise InputError(f"{file} is a value of {option}, not a file.", help=_hint(option).strip())
 
 
 def _followed_by_two(arguments: Sequence[str]) -> list[str]:
-    """The options that two values follow."""
+    """Options followed by two values."""
     places = zip(arguments, arguments[1:], arguments[2:], strict=False)
     return [
         name
@@ -120,7 +120,7 @@ def _hint(option: str) -> str:
 
 
 def use_argv_name(command: Any) -> None:
-    """Make the examples in the help of a command and its subcommands start the way this process was started."""
+    """Make examples in the help of a command and its subcommands use the program name as started."""
     for text in ("help", "short_help", "epilog"):
         if written := getattr(command, text, None):
             setattr(command, text, help_as_called(written))

@@ -1,4 +1,4 @@
-"""Options shared by commands, how they become settings, and what a shell completes in them."""
+"""Options shared by commands, their conversion to settings, and their shell completion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HomeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
-# The options that are not named like the settings that they override.
+# Options named differently from the settings they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 
 _before_command: list[str] = []
@@ -47,9 +47,9 @@ def remember_home(home: str | None) -> None:
 
 
 def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
-    """Settings and home of a command; names the home on stderr. Raises `ConfigurationError`.
+    """Load settings and home; prints the home on stderr. Raises `ConfigurationError`.
 
-    `to_copy` allows a folder beside CITELOOM_VECTORS, which then is that of the copy.
+    `to_copy` allows a folder with CITELOOM_VECTORS set, which then applies to the copy.
     """
     from ..api.homes import configured_home
     from ..settings.config import load_settings
@@ -67,19 +67,19 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
 
 
 def command_on_home(arguments: str) -> str:
-    """A Citeloom command with these arguments, as the user can type it, on the home that was given."""
+    """A Citeloom command as the user can type it, with the `--home` that was given."""
     from ..api.homes import shown_address
 
     return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
 
 
 def home_in_use() -> list[Path]:
-    """The folder of the home in use; None until it is known."""
+    """The folder of the home in use; empty until known."""
     return list(_in_use)
 
 
 def readable_records(home: Home) -> Home:
-    """The home with its runs, conversations and journal, for commands that only read these; raises `InputError`."""
+    """The home, for commands that only read runs, conversations or the journal; raises `InputError`."""
     from ..api.homes import records_home
 
     return records_home(home, notice)
@@ -87,9 +87,9 @@ def readable_records(home: Home) -> Home:
 
 @contextmanager
 def home_session(home: str | None, *, reading: bool = False, **overrides: Any) -> Iterator[Session]:
-    """Open the library of a command that needs one; names the home on stderr. Raises `InputError`.
+    """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    `reading` is for commands that change nothing, as for `command_session`; `overrides` are settings.
+    `reading` is explained at `command_session`; `overrides` are settings.
     """
     settings, found = resolve(home, **overrides)
     with command_session(settings, found, create=False, reading=reading) as session:
@@ -100,7 +100,7 @@ def home_session(home: str | None, *, reading: bool = False, **overrides: Any) -
 def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
     """Open library, models and journal for one command; raises `InputError`.
 
-    `reading` is for commands that change nothing: they also work on a read-only home.
+    Set `reading` for commands that change nothing: they work on read-only homes too.
     """
     from ..api.homes import open_home
 
@@ -109,9 +109,9 @@ def command_session(settings: Settings, home: Home, *, create: bool = True, read
 
 
 def takes_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of dataclasses as options, as `api/run_options.py` declares them.
+    """Decorate a command to take the fields of dataclasses (`api/run_options.py`) as options.
 
-    The command is called with an instance of each group, under the name that it has here.
+    The command gets an instance of each dataclass, as the argument named here.
     """
 
     def decorate(call: Callable[..., None]) -> Callable[..., None]:
@@ -137,7 +137,7 @@ def takes_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callab
 
 
 def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
-    """The fields of a group as parameters of a command."""
+    """Turn a dataclass's fields into parameters."""
     types = get_type_hints(group)
     for item in fields(group):
         option: Option = item.metadata["option"]
@@ -154,22 +154,22 @@ def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
 
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The citation keys of the library that begin so."""
+    """Complete citation keys of the library."""
     return _completed(ctx, incomplete, "papers")
 
 
 def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The ids of runs that begin so."""
+    """Complete ids of runs."""
     return _completed(ctx, incomplete, "runs")
 
 
 def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The ids of conversations that begin so."""
+    """Complete ids of conversations."""
     return _completed(ctx, incomplete, "conversations")
 
 
 def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
-    """The names that begin so; none where the home cannot be read, since a shell shows no errors here."""
+    """Ids with this prefix; none if the home is unreadable, since shells show no errors here."""
     from ..api.homes import complete_ids, configured_home
     from ..settings.config import load_settings
 

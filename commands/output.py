@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
-# Chunks that the bundled model embeds on two cores in a second, for the estimate before the bar has its own. Low, so
+# Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
 TEXTS_PER_SECOND = 10
 
@@ -27,7 +27,7 @@ def notice(text: str) -> None:
 
 
 def notice_command(text: str, command: str) -> None:
-    """Print a notice on stderr that ends in a command, which is never broken over lines."""
+    """Print a notice on stderr that ends in a command; the command stays on one line."""
     width = terminal_width(sys.stderr)
     print(end_with_command(one_line(text), one_line(command), width), file=sys.stderr, flush=True)  # noqa: T201
 
@@ -43,7 +43,7 @@ def result_json(record: Any) -> None:
 
 
 def announce_home(name: object, *, exists: bool) -> None:
-    """Print the home that the command works on, and that it is new if the command creates it."""
+    """Print the command's home, and whether it will be created."""
     notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
 
@@ -56,7 +56,7 @@ def warnings_and_refusals(record: dict[str, Any]) -> None:
 
 
 def name_refused_figures(record: dict[str, Any]) -> None:
-    """Name each figure without a description, with the reason."""
+    """Print each figure that was not described, and why."""
     for item in record["refused"]:
         notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
 

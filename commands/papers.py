@@ -1,4 +1,4 @@
-"""papers: lists, shows, enriches, describes and removes the papers of the library."""
+"""papers: list, show, enrich, describe and remove papers."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _show_figures(records: list[dict[str, Any]]) -> None:
 
 
 def _caption(record: dict[str, Any]) -> str:
-    """The caption without its label, why there is no image, and the description marked as a model's."""
+    """The caption without label, why there is no image, and the model's description, marked as such."""
     parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _MAX_CAPTION, placeholder=" …")]
     parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
     parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
@@ -261,7 +261,7 @@ _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
 def paper_lines(record: dict[str, Any]) -> Iterator[str]:
-    """Metadata, what services said of it, how many figures it has, summary, the user's note, and the section tree."""
+    """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
     from ..api.library_papers import count_kinds
 
     known = record["metadata"]
@@ -288,7 +288,7 @@ def paper_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def section_lines(sections: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The tree of sections, each with its chunks and pages."""
+    """Format the section tree, with chunks and pages."""
     for section in sections:
         indent = "  " * max(0, section["level"] - 1)
         yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(_section_facts(section))}]"
@@ -309,7 +309,7 @@ def _range(one: str, several: str, ends: Sequence[int]) -> str:
 
 
 def page_ranges(pages: Sequence[int]) -> str:
-    """Page numbers in order, those in a row as a range: "pp. 1-4, 7"."""
+    """Sorted page numbers with ranges: "pp. 1-4, 7"."""
     known = frozenset(pages)
     starts = [page for page in pages if page - 1 not in known]
     ends = [page for page in pages if page + 1 not in known]
@@ -318,7 +318,7 @@ def page_ranges(pages: Sequence[int]) -> str:
 
 
 def text_lines(record: dict[str, Any]) -> Iterator[str]:
-    """The text that is searched, under the titles of its sections."""
+    """The searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]
     for passage in record["text"]:
@@ -330,7 +330,7 @@ def text_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
-    """The result of looking a paper up: its DOI and how it was found, or why it was not, then what is known."""
+    """Format a lookup: the DOI and how it was found, or why it was not, then all findings."""
     key, doi, outcome = record["key"], record["doi"], record["outcome"]
     if outcome == "known":
         yield one_line(f"{key}: {doi}")
@@ -352,7 +352,7 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def known_lines(known: dict[str, Any]) -> Iterator[str]:
-    """Notices first, then what the entry lacks and what differs, each with who says so."""
+    """Notices first, then missing and differing fields, each with its source."""
     for line in known["notices"]:
         yield one_line(line)
     for field, item in known["filled"].items():

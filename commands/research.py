@@ -1,4 +1,4 @@
-"""research: answers a question from the papers of the library alone."""
+"""research: answer a question from the library's papers alone."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def _ask(
 ) -> tuple[ResultRecord, AnswerStreamView]:
     from ..api.questions import plain_question
 
-    plain_question(request.question)  # before a home is made or named for nothing
+    plain_question(request.question)  # before a home is created or printed
     settings, found = resolve(home, **given.changes())
     with (
         command_session(settings, found, create=False) as session,
@@ -109,7 +109,7 @@ async def _ask(
 async def answer_one(
     request: ResearchRequest, output: Output | None, session: Session, view: AnswerStreamView
 ) -> ResultRecord:
-    """One answer, with its files where a folder is given; reports on stderr, and streams it to `view`."""
+    """Answer a question, writing files if a folder is given; reports on stderr, streams to `view`."""
     from ..api.running import run_and_save
 
     if session.answer_notice:

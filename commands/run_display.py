@@ -1,4 +1,4 @@
-"""Shows a run while it works: its steps, what it found and cost so far, and the draft of an answer."""
+"""Shows a running run: steps, evidence and cost so far, and an answer's draft."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunView:
-    """The state of a run, built from its events; `spent` returns what this command has used so far."""
+    """A run's state, built from its events; `spent` returns this command's usage so far."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
@@ -73,7 +73,7 @@ class LiveRunView:
         self._doing = ""
 
     def show(self, event: ProgressEvent, text: str) -> None:
-        """Render an event; single searches only update the state."""
+        """Render an event; searches only update the state."""
         from rich.text import Text
 
         self._view.take(event)
@@ -107,7 +107,7 @@ class RunProgress:
 
 
 class LiveProgress(RunProgress):
-    """The same as a live view; `shortened` truncates a text to a width."""
+    """Like `RunProgress`, but live; `shortened` truncates text."""
 
     def __init__(self, view: RunView, console: Console, shortened: Callable[[str, int], str]) -> None:
         self._console = console
@@ -117,7 +117,7 @@ class LiveProgress(RunProgress):
         super().__init__(self._step)
 
     def show(self) -> None:
-        """Show the view below what was printed."""
+        """Show the view below the output."""
         from rich.live import Live
 
         if self._live is None:
@@ -158,7 +158,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
 
 
 class WrappedText:
-    """Writes streamed text in lines of `width` columns, broken between words."""
+    """Wraps streamed text between words, to `width` columns."""
 
     def __init__(self, out: TextIO, width: int) -> None:
         self._out = out
@@ -167,7 +167,7 @@ class WrappedText:
         self._word = ""
 
     def write(self, text: str) -> None:
-        """Write the complete words of `text`; buffer the last, unfinished one."""
+        """Write the complete words of `text`; buffer an unfinished one."""
         for character in text:
             if character.isspace():
                 self._end_word()
@@ -241,7 +241,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..api.result_views import inert  # which loads all of the citations
+        from ..api.result_views import inert  # imports all of `citations`
 
         return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 
@@ -263,8 +263,8 @@ class AnswerStreamView:
 
 @contextmanager
 def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
-    """Renders the events of an answer's run; also the draft, if `draft` is set and stdout is a terminal."""
-    # Taken before the live view is there, which would draw what is written to stdout itself.
+    """Renders an answer's events; also its draft if `draft` is set and stdout is a terminal."""
+    # Keep stdout before the live view starts, since that redirects it.
     out = sys.stdout if draft and sys.stdout.isatty() else None
     with section_progress(spent) as progress:
         view = AnswerStreamView(progress, out, shutil.get_terminal_size().columns)

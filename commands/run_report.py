@@ -1,4 +1,4 @@
-"""Shows finished runs: an answer or its references, warnings, cost, coverage and files, and what to do next."""
+"""Prints finished runs: answer or references, warnings, cost, coverage, files and next steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answer_markdown(record: Mapping[str, Any]) -> str:
 
 
 def references_markdown(record: Mapping[str, Any]) -> str:
-    """The references of an answer, with the cited places of each number; empty when it cites nothing."""
+    """An answer's references, each with its cited places; empty without citations."""
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
@@ -38,10 +38,10 @@ def references_markdown(record: Mapping[str, Any]) -> str:
 
 
 def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None) -> None:
-    """Print the answer; only its references if the text was already streamed."""
+    """Print the answer, or only its references if already streamed."""
     text = answer_markdown(record)
     if not sys.stdout.isatty():
-        from ..api.result_views import inert  # which loads all of the citations
+        from ..api.result_views import inert  # imports all of `citations`
 
         result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
         return
@@ -56,7 +56,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
         return
     if view is not None and view.has_output:
         result("\nThat was a draft. The answer after the checks:\n")
-    # Text of papers and models: no link of theirs is made clickable.
+    # Text from papers and models: never make its links clickable.
     drawn = Markdown(printable(text), hyperlinks=False)
     title = one_line(f" {record['question']} ").replace("[", "\\[")
     Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
@@ -64,7 +64,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
 
 def outcome_words(record: Mapping[str, Any]) -> str:
-    """How a question ended, as the start of a line."""
+    """How a question ended, to start a line."""
     endings = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
     return endings[record["outcome"]]
 
@@ -118,7 +118,7 @@ def _report_checks(record: ResultRecord) -> None:
 
 
 def usage_words(usage: UsageRecord) -> str:
-    """Calls, answers from the journal, tokens, and the cost where prices are known."""
+    """Calls, cached answers, tokens, and the cost if prices are known."""
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
     tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
@@ -127,7 +127,7 @@ def usage_words(usage: UsageRecord) -> str:
 
 
 def end_incomplete(record: ResultRecord) -> None:
-    """End with exit code 4 where a section has no text, or the model could read none of its passages."""
+    """Exit with code 4 if a section has no text, or the model could read no passage for it."""
     from ..api.result_views import all_unreadable
 
     sections = record.get("sections") or [record]

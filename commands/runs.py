@@ -1,4 +1,4 @@
-"""runs: lists, shows, resumes and deletes runs."""
+"""runs: list, show, resume and delete runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""search and find: passages and papers for a query, as a table or as blocks on a narrow terminal."""
+"""search and find: passages and papers for a query, in a table, or blocks on a narrow terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .output import notice, result_json
 from .terminal_text import one_line, table
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
-_RERANK = 0.5  # the part of the cross-encoder where it was asked for and no setting says how much
+_RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
@@ -135,7 +135,7 @@ _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 
 def show_passages(records: Sequence[dict[str, Any]]) -> None:
-    """Passages with key, page, section, score and the matching sentence, led by the figure or table that it is in."""
+    """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
     title = counted(len(records), "passage")
     rows = [
         [
@@ -158,20 +158,20 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _described(figure: dict[str, str]) -> str:
-    """A model's description of a figure, which may be why its passage was found."""
+    """The model's description of a figure: its passage may have matched by it."""
     return one_line(
         f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
     )
 
 
 def _figure(record: dict[str, Any]) -> str:
-    """The figure or table that a passage is, unless its words begin with that."""
+    """A passage's figure or table label, unless its text starts with it."""
     name = record["figure"]["name"] if record.get("figure") else ""
     return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
 
 
 def show_papers(record: dict[str, Any], page: int) -> None:
-    """Papers with key, year, title, score and the matching sentence, and how to see more."""
+    """Print papers: key, year, title, score and matching sentence, and how to see more."""
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
     rows = [
@@ -191,24 +191,24 @@ def show_papers(record: dict[str, Any], page: int) -> None:
 
 
 def show_notices(records: Sequence[dict[str, Any]]) -> None:
-    """What became of the papers since they were published, each line once."""
+    """Print notices such as retractions, without repeats."""
     for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
         notice(line)
 
 
 def with_status(record: dict[str, Any], text: str) -> str:
-    """The text after RETRACTED and the like, if the record of its paper says so."""
+    """Prefix the text with RETRACTED or the like, if its paper's record says so."""
     return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
 
 def place_of(record: dict[str, Any]) -> str:
-    """Page and section of a passage, as far as they are known."""
+    """A passage's page and section, if known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
 def matching_line(paper: dict[str, Any]) -> str:
-    """The matching sentence, prefixed with its place in the paper or "your note", and with RETRACTED and the like."""
+    """The matching sentence, prefixed with its place or "your note", and with RETRACTED or the like."""
     place = "your note" if paper.get("matched") == "note" else place_of(paper)
     return with_status(
         paper, f"{place}: {plain_sentence(paper['sentence'])}" if place else plain_sentence(paper["sentence"])
@@ -216,7 +216,7 @@ def matching_line(paper: dict[str, Any]) -> str:
 
 
 def plain_sentence(sentence: str) -> str:
-    """A sentence without markup of links, images, citations and emphasis; truncated if long."""
+    """Strip markup for links, images, citations and emphasis; truncate if long."""
     parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
     text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
     return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"

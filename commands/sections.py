@@ -1,4 +1,4 @@
-"""One command for each section type, and `paper` for all six."""
+"""One command per section type, and `paper` for all six."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; cr
 
 
 class FileFormat(StrEnum):
-    """What a section can be written as, as the command line takes it."""
+    """Output formats of a section, as command-line values."""
 
     MD = "md"
     TEX = "tex"
@@ -119,7 +119,7 @@ def _command(kind: RunKind) -> Callable[..., None]:
 
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
-    """The experiment that a command was given, by position or as --exp."""
+    """The experiment file, given by position or as --exp."""
     from ..errors import InputError
 
     require_single_value("--format", list(FileFormat), file)
@@ -145,14 +145,14 @@ async def _write(
 
 
 def say_where_style_differs(settings: Settings, output: Output | None) -> None:
-    """Name the formats in which citations do not look as `--cite-style` says."""
+    """Print which formats do not follow `--cite-style`."""
     formats = [name for name in (output.formats if output else ()) if name in ("docx", "html", "pdf")]
     if settings.cite_style == "numeric" and formats and not settings.csl:
         notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:
-    """A section or a paper with its files; reports on stderr."""
+    """Write a section or paper to files; reports on stderr."""
     from ..api.running import run_and_save
 
     if session.notice:
@@ -164,7 +164,7 @@ async def write_one(request: SectionRequest, output: Output, session: Session) -
 
 
 def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_images: bool = False) -> Output:
-    """The folder and the formats that a command was given, in the order of `FORMATS`."""
+    """The given folder and formats, in the order of `FORMATS`."""
     from ..api.running import FORMATS, Output
 
     return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)

@@ -1,4 +1,4 @@
-"""serve and mcp: the library in a browser, for other programs and for agents."""
+"""serve and mcp: serve the library to browsers, programs and agents."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..server.server_options import ServerOptions
 
 SERVER_EXTRA: Final = f"{install_hint('server')}."
-# Seconds that a thread which computes may keep the interpreter while a request waits to be answered.
+# Seconds that a computing thread may hold the GIL while requests wait.
 _SWITCH_INTERVAL: Final = 0.001
-_M_ARENA_MAX: Final = -8  # of glibc's malloc.h
+_M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 
 def register(app: typer.Typer) -> None:
@@ -60,12 +60,12 @@ def serve(
     settings, found = resolve(home)
     options = _options(host, port, tuple(name or ()))
     with _bind(options) as listening:
-        join_servers(found).leave()  # or an error in one line, before anything is opened
+        join_servers(found).leave()  # fails with a one-line error before anything is opened
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
         config = uvicorn_config(create_app(settings, found, options))
-        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
+        with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
             uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -90,8 +90,8 @@ def mcp(home: HomeOption = None) -> None:
 
 
 def _limit_arenas() -> None:
-    """Let all threads share two of glibc's arenas; each of dozens would keep what it freed for itself."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library; on Windows `CDLL` needs a name
+    """Limit glibc to two malloc arenas; each of dozens would hold on to memory it freed."""
+    with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
@@ -105,7 +105,7 @@ def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
 
 
 def _read_token_file(file: str | None) -> str | None:
-    """The token in a file, as containers get their secrets; raises `ConfigurationError` when it cannot be read."""
+    """Read the token from a file, such as a container secret; raises `ConfigurationError` if unreadable."""
     if not file:
         return None
     try:
@@ -118,7 +118,7 @@ def _read_token_file(file: str | None) -> str | None:
 
 
 def _bind(options: ServerOptions) -> socket.socket:
-    """A listening socket; raises `ConfigurationError` when the address cannot be used."""
+    """Open a listening socket; raises `ConfigurationError` if the address is unusable."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family)
     try:

@@ -1,4 +1,4 @@
-"""setup: finds a chat model, tries one call, and writes the user's own settings file."""
+"""setup: find a chat model, try one call, and write the user's settings file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def setup(
 
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
-    """Address and model: as given, else found, else asked for."""
+    """Address and model: given, detected, or asked for."""
     from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
@@ -77,7 +77,7 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
 
 
 def _asked(what: str, names: list[str]) -> int:
-    """The place of the name that the user chooses."""
+    """Ask the user for a name; returns its index."""
     for number, name in enumerate(names, 1):
         notice(f"  {number}  {one_line(name)}")
     chosen = 0

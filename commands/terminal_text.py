@@ -1,4 +1,4 @@
-"""Text for terminals of any width: control characters are escaped, keys, ids and numbers never broken."""
+"""Text for terminals of any width: escapes control characters; never breaks keys, ids or numbers."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
-_LEAST_PROSE: Final = 24  # columns of a table's cell; where there are fewer, its rows are shown one below the other
-_IN_A_PIPE: Final = 200  # columns of a table, or more where its keys need them
-_FRAME: Final = 3  # columns that a table puts around each of its own
+_LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
+_IN_A_PIPE: Final = 200  # columns of a table, or more if its keys need them
+_FRAME: Final = 3  # padding around each column
 
 
-# Control characters but for tab and line feed, half characters, and what turns the direction of writing.
+# Control characters except tab and line feed, lone surrogates, and marks that change text direction.
 _OBEYED = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f"
 )
 _IN_TEXT = re.compile(f"[{_OBEYED}]")
-# In a name nothing may be unseen, nor begin a line that looks like one of ours.
+# A name must contain nothing invisible, and no line break that could fake a line of ours.
 _IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
 
 
 def printable(text: str) -> str:
-    """Text of papers and models with line breaks kept and control characters escaped (`\\u202e`)."""
+    """Escape control characters (`\\u202e`) in text from papers and models; keep line breaks."""
     return _IN_TEXT.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """A name (of a file, key, title, model, home) or a message, on one line: `\\n` for a line break."""
+    """Put a name (of a file, key, title, model, home) or message on one line: `\\n` for a break."""
     return _IN_NAME.sub(_escape, text)
 
 
@@ -52,14 +52,14 @@ def terminal_width(stream: TextIO) -> int | None:
 
 
 def wrap(text: str, width: int | None) -> str:
-    """`text` with each line wrapped between words, under its own indent; a word longer than the line stays whole."""
+    """Wrap each line of `text` between words, keeping its indent; never breaks a long word."""
     if width is None:
         return text
     return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
 
 
 def end_with_command(text: str, command: str, width: int | None) -> str:
-    """`text` and a command on one line; where that is too long, the command is on its own, unbroken, to be copied."""
+    """Append a command to `text`, on its own line if too long; never breaks it, so it can be copied."""
     line = f"{text} {command}"
     return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
 
@@ -84,7 +84,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
     """Print a table, or its rows as blocks if it does not fit. Without rows only the title is printed.
 
     Args:
-        columns: their names; the first two may number and name a row.
+        columns: names; the first two may number and name a row.
         prose: the columns that may wrap; cells of the others are never broken.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
@@ -101,7 +101,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
 
 
 def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
-    """The width left for one column."""
+    """The width for one column."""
     whole = max(map(_cell_len, [name, *cells]))
     longest_word = max(_cell_len(word) for text in [name, *cells] for word in text.split() or [""])
     return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
@@ -119,7 +119,7 @@ def _drawn(
         drawn.add_column(name, overflow="fold", no_wrap=name not in prose, min_width=narrowest)
     for row in rows:
         drawn.add_row(*map(escape, row))
-    # With a height of its own the width holds: rich takes 80 columns for a terminal whose type is "dumb".
+    # rich honours the width only if a height is set too: otherwise it uses 80 columns on "dumb" terminals.
     console = Console(width=width, height=25, color_system="auto" if sys.stdout.isatty() else None)
     with console.capture() as capture:
         console.print(drawn, highlight=False)
@@ -127,7 +127,7 @@ def _drawn(
 
 
 def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
-    """A row as lines: number and name, then each other cell, indented below its column name."""
+    """A row as lines: number and name, then the other cells, indented below column names."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:

@@ -66,7 +66,7 @@ def doctor(
 
 
 def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
-    """Problems, then the library, then the settings; what is fine and what is not set only with `every_setting`."""
+    """Print problems, library, then settings; fine findings and unset settings only if `every_setting`."""
     library = record.get("library")
     findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
     for finding in findings:

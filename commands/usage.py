@@ -1,4 +1,4 @@
-"""usage: what runs cost; journal: shows and prunes cached model answers."""
+"""usage: what runs cost; journal: show and prune cached model answers."""
 
 from __future__ import annotations
 

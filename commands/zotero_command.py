@@ -1,4 +1,4 @@
-"""sync zotero: Zotero's items as papers of the library."""
+"""sync zotero: sync Zotero's items into the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..settings.config import Settings
 
 sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
-_MAX_TITLES: Final = 5  # of items without a file
+_MAX_TITLES: Final = 5  # items without a file
 
 
 def register(app: typer.Typer) -> None:
@@ -82,14 +82,14 @@ def sync_zotero(
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
         run_async(syncing.watch())
-    except KeyboardInterrupt:  # ends the command well unless a sync is in progress
+    except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if syncing.in_progress:
             raise
         notice("Stopped watching.")
 
 
 class _PrintedSync:
-    """Syncs, and prints what each sync did."""
+    """Syncs and prints each result."""
 
     def __init__(self, settings: Settings, home: Home, request: ZoteroRequest, *, as_json: bool, dry_run: bool) -> None:
         self.in_progress = False
@@ -106,7 +106,7 @@ class _PrintedSync:
         return await self._sync(await aread_zotero(self._settings, self._request, notice))
 
     async def watch(self) -> None:
-        """Sync whenever something changed, without an end."""
+        """Sync whenever something changed, forever."""
         from ..api.zotero_sync import awatch_zotero
 
         await awatch_zotero(self._settings, self._home, self._request, self._sync, notice)

@@ -1,1 +1,1 @@
-"""Starts, resumes, finishes and saves runs of sections, papers, questions and conversations."""
+"""Starts, resumes, finishes and saves runs: sections, papers, questions and conversations."""

@@ -1,4 +1,4 @@
-"""Durable turns of a conversation: a turn killed at any point resumes when the question is asked again."""
+"""Durable conversation turns: a killed turn resumes when its question is asked again."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """The next turn: a question that stands alone, one that may refer to the last, or feedback on the last answer."""
+    """The next turn: a standalone question, a follow-up, or feedback on the last answer."""
 
     asked: str
     kind: TurnKind = "follow-up"
-    number: int | None = None  # which turn it is, if that is known: one that is finished already is not taken again
+    number: int | None = None  # its number, if known, so that a finished turn is not repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class TurnResult:
 
 @dataclass(frozen=True, slots=True)
 class PausedTurn:
-    """A turn that was started and is not finished."""
+    """A turn that was started but not finished."""
 
     asked: str
     kind: TurnKind
@@ -62,10 +62,10 @@ async def take_turn(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
 ) -> TurnResult:
-    """Answer the next question of a conversation, or resume the interrupted turn when its question is asked again.
+    """Run the next turn of a conversation, or resume the interrupted one if its question is repeated.
 
-    Asking another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError`
-    or another `InputError`, `PausedError` when the turn can be resumed, and other `CiteloomError`s for failures that a
+    Another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError` or
+    another `InputError`, `PausedError` if the turn can be resumed, and other `CiteloomError`s for failures that a
     retry cannot fix.
     """
     asked = plain_question(request.asked)
@@ -99,7 +99,7 @@ async def take_turn(
 
 
 async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
-    """The turn of a conversation that was started and is not finished."""
+    """The conversation's unfinished turn, if any."""
     async with backend_of(home).open_checkpoints() as saver:
         state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
         return _pending(state.values, can_resume(state))
@@ -110,7 +110,7 @@ def _pending(values: Any, has_next: bool) -> PausedTurn | None:
 
 
 def _finished(thread_id: str, asked: str, number: int | None, register: ConversationRegister) -> TurnResult | None:
-    """The turn with this number, if it is finished: whoever took it was killed before its end was registered."""
+    """Turn `number` if finished: its process may have been killed before reporting it."""
     turns = register.turns(thread_id) if number is not None else []
     found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
     return None if found is None else TurnResult(found.number, stored(found.record))
@@ -119,7 +119,7 @@ def _finished(thread_id: str, asked: str, number: int | None, register: Conversa
 async def _keep_finished_turn(
     thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
 ) -> None:
-    """Register the last turn if the process was killed between its end and its entry in the register."""
+    """Register the last turn if the process was killed after finishing it."""
     past = values.get("past", [])
     if not past or has_next:
         return
@@ -131,7 +131,7 @@ async def _keep_finished_turn(
 async def _keep(
     thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
 ) -> TurnResult:
-    """Store a finished turn in the register; passages are added here and not in the checkpoints."""
+    """Store a finished turn; passages are added here, to keep them out of the checkpoints."""
     past, result = values["past"], values["result"]
     shown = {"evidence": result["evidence"], "queries": values["queries"]}
     report = {
@@ -156,7 +156,7 @@ def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
 
 
 def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph with its checkpoints; without a session it can only be asked for its state."""
+    """The graph with its checkpoints; without a session, only its state can be read."""
     if session is not None:
         _session.set(session)
     return _built().compile(checkpointer=saver, name="conversation")
@@ -164,7 +164,7 @@ def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
 
 @lru_cache(maxsize=1)
 def _built() -> Any:
-    """The uncompiled graph: building it takes longer than all other steps to the first event of a turn."""
+    """The uncompiled graph, cached: building it is the slowest step before a turn's first event."""
     return build_conversation_graph(_current_session)
 
 
@@ -173,9 +173,9 @@ async def _current_session(_: object) -> Session:
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete a conversation with its checkpoints, call counts and jobs; the journal keeps the models' answers.
+    """Delete a conversation with its checkpoints, call counts and jobs; cached answers stay in the journal.
 
-    Raises `UnknownConversationError`, and `RunUnderWayError` while a process works on it.
+    Raises `UnknownConversationError`, and `RunUnderWayError` while a process runs it.
     """
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
@@ -194,13 +194,13 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
 
 
 async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
-    """Delete the conversations whose last turn is more than `days` ago, except `but` and those in progress."""
+    """Delete conversations idle for more than `days`, except `but` and those in progress."""
     expired = await expired_conversations(home, days)
     return [await delete_conversation(home, entry.thread_id) for entry in expired if entry.thread_id != but]
 
 
 async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
-    """The conversations whose last turn is more than `days` ago, except those in progress."""
+    """Conversations idle for more than `days`, except those in progress."""
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     old = time.time() - days * _DAY

@@ -1,7 +1,7 @@
-"""The sentences of a finished section or paper with the user's edits, and the record and files of that version.
+"""The user's version of a finished section or paper: edited sentences, record and files.
 
-Edits are kept beside the stored text, or made in the markdown file; the stored text stays as it is. Nothing is asked of
-a model: edited sentences have the verdicts of their last check, or none.
+Edits are stored beside the text, or made in the markdown file; the stored text never changes. No model is called:
+edited sentences have the verdicts of their last check, or none.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class NotEditableError(InputError):
 
 @dataclass(frozen=True)
 class EditableSection:
-    """One section: its record, its sentences in the draft with markers, and the user's edits of them by position.
+    """A section's record and evidence, and the user's edits by sentence position.
 
-    `first` is the position of its first sentence in the run, `by_hand` the whole text if it was edited in its file.
+    `first` is the run-wide position of its first sentence, `by_hand` the whole text if edited in the file.
     """
 
     kind: SectionKind
@@ -73,15 +73,15 @@ class EditableSection:
 
     @property
     def citable(self) -> CitableEvidence:
-        """What an edited sentence may cite."""
+        """Evidence an edit may cite."""
         return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
 
     def marked(self, position: int, words: str) -> str:
-        """The user's words for the sentence at a position of the run, with markers."""
+        """Add markers to the user's words for the sentence at a position."""
         return self.citable.marked(words, self.sentences[position - self.first].text)
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> tuple[str, dict[int, tuple[int, int]]]:
-        """The text with these edits, and the span in it of each edited sentence, by position."""
+        """Apply edits; returns the text and each edited sentence's span, by position."""
         if self.by_hand is not None:
             return self.by_hand, self._changed_by_hand(self.by_hand)
         text = self.record["with_markers"]
@@ -104,14 +104,14 @@ class EditableSection:
         return {place: (item.start, item.end) for place, item in found if item.text not in before}
 
     def shown(self) -> list[str]:
-        """The sentences as the reader sees them, without the marks of failed checks."""
+        """The sentences as readers see them, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
         before = self.record["numbering"]
         rendered = render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
         return [rendered.text[sentence.start : sentence.end] for sentence in rendered.sentences]
 
     def places(self) -> list[tuple[int, int]]:
-        """Where each sentence stands in the text of the record, which has marks."""
+        """Each sentence's span in the record's text, which includes marks."""
         text, start = self.record["text"], 0
         places: list[tuple[int, int]] = []
         for words in self.shown():
@@ -123,7 +123,7 @@ class EditableSection:
 
 @dataclass(frozen=True)
 class EditableText:
-    """A finished section, or the sections of a finished paper, in the order of the text."""
+    """A finished section, or all sections of a finished paper in text order."""
 
     run: RunRecord
     experiment: Experiment
@@ -131,16 +131,16 @@ class EditableText:
 
     @property
     def edited_count(self) -> int:
-        """How many sentences the user edited."""
+        """Number of edited sentences."""
         return sum(len(section.edited(section.edits)[1]) for section in self.sections)
 
     @property
     def edits(self) -> list[EditedSentence]:
-        """All edits, in the order of the text."""
+        """All edits in text order."""
         return [edit for section in self.sections for _, edit in sorted(section.edits.items())]
 
     def section_at(self, position: int) -> EditableSection:
-        """The section that has the sentence at a position; raises `NotEditableError`."""
+        """The section with the sentence at a position; raises `NotEditableError`."""
         total = sum(len(section.sentences) for section in self.sections)
         if not 0 <= position < total:
             raise NotEditableError(
@@ -152,7 +152,7 @@ class EditableText:
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
     """The text of a finished run with the user's edits.
 
-    Raises `NotEditableError` for an unfinished run, or an answer.
+    Raises `NotEditableError` for unfinished runs and answers.
     """
     if run.section == "research":
         raise NotEditableError(
@@ -179,7 +179,7 @@ def _sections(records: Sequence[Any], edits: Sequence[EditedSentence]) -> list[E
 
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
-    """Where `words` stand in `text` at or after `start`, with marks between them."""
+    """Find `words` in `text` from `start` on, allowing marks between them."""
     while start < len(text) and text[start].isspace():
         start += 1
     at, done = start, 0
@@ -192,11 +192,11 @@ def _place(text: str, words: str, start: int) -> tuple[int, int]:
     return start, at
 
 
-_NEVER_JUDGED: Final = Verdict("unjudged")  # without a reason: the run had no judge
+_NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
 
 
 async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
-    """The record of the user's version, in its own or another CSL style; the stored one stays as it is."""
+    """Build the record of the user's version, optionally in another CSL style; the stored one stays."""
     return await in_thread(_build_record, text, session, csl)
 
 
@@ -234,7 +234,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
-    """The section with the edits in place, with what the checks find in it now."""
+    """Build the section with edits applied and checks repeated."""
     sources, lost = sources_for(library, section.evidence)
     edited, spans = section.edited(section.edits)
     verdicts = relocate_verdicts(_section_verdicts(section), sources)
@@ -260,7 +260,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
 
 
 def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
-    """The verdicts on the sentences of the run as its record has them, and those of checked edits."""
+    """Verdicts on the run's sentences from its record, plus those on checked edits."""
     waiting = list(section.record["citations"])
     found: dict[PairKey, Verdict] = {}
     for sentence in sentences(section.record["with_markers"]):
@@ -292,9 +292,9 @@ async def export_edited(
     csl: str | None = None,
     force: bool = False,
 ) -> tuple[list[Path], list[str]]:
-    """Write these formats of an edited markdown file beside it; their paths, and warnings on what was kept.
+    """Export an edited markdown file to formats beside it; returns paths, and warnings on kept files.
 
-    `run` is the run that wrote the file. Raises `InputError`, and `ExportError` for a format that cannot be made.
+    `run` is the run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
     """
     markdown = await in_thread(_read, file)
     record = await edited_record(edited_by_hand(run, markdown), session, csl)
@@ -318,9 +318,9 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """A paper with the text of its section files that were edited in `folder`, and these files by section.
+    """Take section texts from files edited in `folder`; returns the paper and these files by section.
 
-    Raises `InputError` for a file that cannot be read.
+    Raises `InputError` for an unreadable file.
     """
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
@@ -339,7 +339,7 @@ async def with_edited_sections(
 
 
 def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
-    """The markdown files of the paper's sections that are not as the run wrote them, by section."""
+    """The paper's section markdown files that differ from what the run wrote, by section."""
     found = {}
     for section in record["sections"]:
         path = folder / f"{section['section']}.md"
@@ -349,7 +349,7 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
 
 
 def _run_beside(path: Path) -> str:
-    """The run of the record beside a markdown file; empty without one."""
+    """The run id in the `.json` beside a markdown file, or ""."""
     try:
         return str(json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -357,9 +357,9 @@ def _run_beside(path: Path) -> str:
 
 
 def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """The text of a finished run as it stands in its edited markdown file.
+    """A finished run with the text of its edited markdown file.
 
-    Raises `NotEditableError` for a run that has no sections.
+    Raises `NotEditableError` for a run without sections.
     """
     text = editable_text(run, [])
     body = _body(markdown, run.result or {})
@@ -370,7 +370,7 @@ def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
 
 
 def _body(markdown: str, record: Mapping[str, Any]) -> str:
-    """The text of a markdown file without its title, references, images and captions."""
+    """Strip title, references, images and captions from a markdown file."""
     return _TITLE.sub("", f"{_without_captions(without_comments_and_references(markdown), record)}\n")
 
 
@@ -382,24 +382,24 @@ def _read(file: Path) -> str:
 
 
 def _without_captions(body: str, result: Mapping[str, Any]) -> str:
-    """The text without the images and captions that were put under it."""
+    """Strip the images and captions added below the text."""
     for figure in result.get("figures", ()):
         image, _, caption = figure_lines([figure]).partition("\n\n")
         body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
-        if caption:  # a paragraph of its own: "shown in Figure 1." ends like the caption of a plot without one
+        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
             body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
     return body
 
 
 def _parts(body: str, kinds: Sequence[str]) -> dict[str, str]:
-    """The text under the heading of each section."""
+    """Split the text by section headings."""
     titles = {section_title(kind): kind for kind in kinds}
     pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
     return {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
 def _by_hand(section: EditableSection, body: str) -> EditableSection:
-    """The section with this text, in which unchanged sentences have the markers that they had."""
+    """The section with this text; unchanged sentences keep their markers."""
     known = {inert(shown): sentence.text for shown, sentence in zip(section.shown(), section.sentences, strict=True)}
     known |= {inert(words): known[inert(shown)] for shown, words in zip(section.shown(), _marked(section), strict=True)}
     own_words = MARKER.sub("", section.record["with_markers"])
@@ -416,5 +416,5 @@ def _by_hand(section: EditableSection, body: str) -> EditableSection:
 
 
 def _marked(section: EditableSection) -> list[str]:
-    """The sentences as they stand in the file, with the marks of failed checks."""
+    """The sentences as in the file, with marks for failed checks."""
     return [section.record["text"][start:end] for start, end in section.places()]

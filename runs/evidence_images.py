@@ -1,4 +1,4 @@
-"""Images for an evidence report: the PDF pages that its citations rest on, and the figures whose caption they cite."""
+"""Images for an evidence report: the cited PDF pages, and the figures whose captions are cited."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..stores.library import Library, UnknownPaperError
 from ..tools.paper_records import find_cited_figures
 
 _WIDTH: Final = 800  # pixels
-_MOST_BYTES: Final = 16_000_000  # of all images, so that a mail server still takes the report
+_MOST_BYTES: Final = 16_000_000  # for all images, so that mail servers accept the report
 _MOST_PAGES: Final = 120
-_NAMED: Final = 3  # pages in a notice
-_QUOTED: Final = 1500  # characters of a quote that are looked for on its page
+_NAMED: Final = 3  # pages to name
+_QUOTED: Final = 1500  # characters of a quote to search for on its page
 
 
 @dataclass(frozen=True, slots=True)
 class CitedPages:
-    """PNG images by evidence id, with the quote marked, and a line on each reason why others are missing."""
+    """PNG images by evidence id, with the quote highlighted, and one line per reason for missing images."""
 
     images: Mapping[str, bytes] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
 
 def cited_pages(record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path] = Path) -> CitedPages:
-    """Draw the pages, at most 120 of together 16 MB; `file_of` finds the file of a paper by its source. Blocks."""
+    """Draw pages, at most 120 and 16 MB in total; `file_of` finds a paper's file by its source. Blocks."""
     found: dict[str, bytes] = {}
     refused: dict[str, list[str]] = {}
     size = 0
@@ -61,7 +61,7 @@ def _named(places: Sequence[str]) -> str:
 def _places(
     record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path]
 ) -> Iterator[tuple[str, Path, int, str]]:
-    """File, page and quote of each piece of evidence that is cited from a PDF of the library, each once."""
+    """File, page and quote of the evidence cited from PDFs in the library, without repeats."""
     done: set[str] = set()
     for citation in record["citations"]:
         identifier = citation["evidence_id"]
@@ -76,12 +76,12 @@ def _places(
             yield identifier, file_of(str(path)), citation["page"], citation["quote"][:_QUOTED]
 
 
-_LARGEST_FIGURE: Final = 500_000  # of one image
+_LARGEST_FIGURE: Final = 500_000  # per image
 _MOST_FIGURE_BYTES: Final = 5_000_000
 
 
 def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, ReportFigure]:
-    """The figures by evidence id; images are left out beyond 500 kB each and 5 MB in all. Blocks."""
+    """Figures by evidence id; omits images over 500 kB each or 5 MB in total. Blocks."""
     times = Counter(citation["evidence_id"] for citation in record["citations"])
     evidence = {
         citation["evidence_id"]: {**citation, "id": citation["evidence_id"]} for citation in record["citations"]

@@ -32,7 +32,7 @@ _session: ContextVar[Session] = ContextVar("session of the current run")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A finished run: its JSON record, and whether an earlier run had finished it."""
+    """A finished run: its JSON record, and whether it was already finished."""
 
     record: StoredRecord
     finished_earlier: bool
@@ -45,15 +45,15 @@ class RunUnderWayError(InputError):
 
 
 def ignore(_: object) -> None:
-    """Listens to events and notices for callers that want none."""
+    """Discard events and notices."""
 
 
 async def run_request(
     request: RunRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
 ) -> RunResult:
-    """Carry out a request, resume it, or return the finished result.
+    """Run or resume a request, or return its finished result.
 
-    Raises `InputError` before anything was stored, `PausedError` when the run can be resumed, and other
+    Raises `InputError` before storing anything, `PausedError` if the run can be resumed, and other
     `CiteloomError`s for failures that a retry cannot fix.
     """
     await request.require_valid(session, on_notice)
@@ -72,7 +72,7 @@ async def run_request(
 
 
 def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
-    """Register a valid request as a new run, or find the run that it repeats; blocks."""
+    """Register a valid request as a new run, or find the run it repeats; blocks."""
     if request.thread_id is not None:
         return register.get(request.thread_id)
     version = session.library.version()
@@ -130,7 +130,7 @@ async def _advance(
 
 
 def _graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph of a kind of run with its checkpoints; without a session it can only be asked for its state."""
+    """The graph for a kind of run, with its checkpoints; without a session, only its state can be read."""
     if session is not None:
         _session.set(session)
     name = kind if kind in _BUILDERS else "section"
@@ -139,7 +139,7 @@ def _graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any
 
 @lru_cache(maxsize=3)
 def _built(name: str) -> Any:
-    """An uncompiled graph; building it takes longer than all other steps to the first event of a run."""
+    """An uncompiled graph, cached: building it is the slowest step before a run's first event."""
     build: Callable[..., Any] = _BUILDERS.get(name, build_section_graph)
     return build(_current_session)
 
@@ -151,14 +151,14 @@ async def _current_session(_: object) -> Session:
 def can_resume(state: Any) -> bool:
     """Whether a graph continues from this state without input.
 
-    A step whose output is stored, but not yet the checkpoint after it, is a task without being a next step. One that
-    was cancelled at that moment has an error beside its output, and LangGraph would end there.
+    If a step's output is stored but the following checkpoint is not, the step is in `tasks`, not in `next`. If it was
+    cancelled at that moment, it also has an error, and LangGraph would end there.
     """
     return bool(state.next) or bool(state.tasks and not any(task.error for task in state.tasks))
 
 
 def _place(kind: str, state: Any) -> str:
-    """Where a run stopped: the step, and in a paper the section."""
+    """Where a run stopped: the step, and section of a paper."""
     steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
     return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
@@ -178,9 +178,9 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
-    """The stored result, rendered again if necessary; makes no model call.
+    """Return the stored result, re-rendered if necessary; no model calls.
 
-    Another citation style or a change of `strict` requires rendering again.
+    Re-renders if the citation style or `strict` changed.
     """
     record = stored(run.result or {})
     settings = session.settings
@@ -189,7 +189,7 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints
     if any(record.get(name) != value for name, value in asked.items()):
         state = await _graph(run.section, saver, session).aget_state({"configurable": {"thread_id": run.thread_id}})
         values = cast(Any, state.values)
-        # The text stays as it was finished; what was retracted since is named in a warning.
+        # The finished text stays; later retractions become warnings.
         as_finished = session.with_settings(cite_retracted=True)
         again = await (rendered_paper if run.section == "paper" else render_record)(values, as_finished)
         record = await _complete(again, values, run, session)
@@ -197,7 +197,7 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints
 
 
 async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
-    """The record to store. Passages are added here and not in the graph's state, whose checkpoints hold no texts."""
+    """Build the record to store. Passages are added only here, to keep texts out of the graph's checkpoints."""
     sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
     record = {
         **result,
@@ -215,11 +215,11 @@ async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:
-    """Delete a run with its checkpoints, call counts, jobs and the plots that no other run shows.
+    """Delete a run with its checkpoints, call counts, jobs and plots, unless other runs use these.
 
-    The journal keeps the answers that were paid for.
+    The journal keeps the paid answers.
 
-    Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
+    Raises `UnknownRunError`, and `RunUnderWayError` while a process runs it.
     """
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.runs)
@@ -238,7 +238,7 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
 
 def _delete_plots(run: RunRecord, backend: Backend) -> None:
-    """Delete the sets of uploaded images that only this run showed."""
+    """Delete uploaded image sets that only this run used."""
     shown = (run.request.get("experiment") or {}).get("plots") or ()
     files = [str(plot[PLOT_FILE]) for plot in shown if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
     names = {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}
@@ -248,7 +248,7 @@ def _delete_plots(run: RunRecord, backend: Backend) -> None:
 
 
 async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
-    """Remove a run from all stores, the register last: after a kill in between it can be deleted again."""
+    """Remove a run from all stores, the register last, so that a killed deletion can be repeated."""
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)
     await asyncio.to_thread(register.delete, run.thread_id)

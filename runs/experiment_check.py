@@ -1,4 +1,4 @@
-"""Checks an experiment before anything is written from it: wrong fields, what each section lacks, and its size."""
+"""Checks an experiment before use: wrong fields, fields that sections lack, and its size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HELP: Final = "Leave out what the paper does not need, such as a complete log."
 
 @dataclass(frozen=True, slots=True)
 class FieldIssue:
-    """What is wrong with a field; an empty path means the whole."""
+    """A problem of a field; an empty path means the whole."""
 
     field: str
     message: str
@@ -33,7 +33,7 @@ class FieldIssue:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCheck:
-    """`problems` prevent all sections; `missing` are the fields that each kind of section lacks, one of each group."""
+    """`problems` block all sections; `missing` lists, per section kind, field groups that need one field."""
 
     problems: tuple[FieldIssue, ...]
     missing: dict[SectionKind, tuple[tuple[str, ...], ...]]
@@ -41,14 +41,14 @@ class ExperimentCheck:
 
     @property
     def ready(self) -> tuple[SectionKind, ...]:
-        """The kinds of sections that can be written."""
+        """The section kinds that can be written."""
         return () if self.problems else tuple(kind for kind, groups in self.missing.items() if not groups)
 
 
 def check_experiment(
     data: object, with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment
 ) -> ExperimentCheck:
-    """Check the content of an `exp.json`; raises only what `with_plots`, which finds the images of its plots, does."""
+    """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised."""
     try:
         experiment = with_plots(parse_experiment(data))
     except InputError as error:
@@ -64,7 +64,7 @@ def _issues(error: InputError) -> list[FieldIssue]:
 
 
 def shorten_body(body: bytes) -> bytes:
-    """The JSON of a request with its `experiment` within limits, read in a process of its own; blocks.
+    """Shorten the `experiment` in a JSON request, in a separate process; blocks.
 
     Raises `ExperimentError` if the experiment cannot be used.
     """
@@ -78,12 +78,12 @@ def shorten_body(body: bytes) -> bytes:
 
 
 def shortened_body(body: str) -> dict[str, Any]:
-    """The `body` with its experiment within limits, or why that is `refused`; what is not JSON is returned as it is."""
+    """Shorten the experiment in `body`, or say why it is `refused`; returns anything but JSON unchanged."""
     try:
         content = json.loads(body)
         content["experiment"] = parse_experiment(content["experiment"]).model_dump(mode="json", exclude_unset=True)
     except ExperimentError as error:
         return {"refused": {"message": error.message, "help": error.help, "issues": error.issues}}
     except (ValueError, TypeError, KeyError, RecursionError):
-        return {"body": body}  # FastAPI names what is wrong
+        return {"body": body}  # FastAPI reports it
     return {"body": json.dumps(content)}

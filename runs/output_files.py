@@ -1,4 +1,4 @@
-"""Writes the files of a section, a paper or an answer: text in its formats, bibliography, report and record."""
+"""Writes the files of a section, paper or answer: text in all formats, bibliography, report and record."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ async def save(
     images: ReportImages | None = None,
     edited: Mapping[str, Path] | None = None,
 ) -> ResultRecord:
-    """Write the files of a section, or those of a paper and each of its sections; returns the JSON.
+    """Write the files of a section, or of a paper and all its sections; returns the JSON.
 
-    For a paper only the whole is written in `formats`. `edited` are the files of sections that stay as their user
-    edited them. Raises as `save_section` does.
+    Of a paper, only the whole is exported to `formats`. `edited` are section files that the user edited and
+    that stay. Raises as `save_section` does.
     """
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force, images=images)
@@ -65,7 +65,7 @@ async def save(
 
 
 def _with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
-    """A paper's section with the data of its own report; texts and papers are stored once, with the paper."""
+    """Complete a section's report data from its paper, which stores texts and papers once for all."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
@@ -82,13 +82,12 @@ async def save_section(
 ) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
-    Files not written by Citeloom from `home`, or edited since, are kept unless `force` is given: all new files then get
-    a number (`discussion.2.md`), and a warning says so. Formats left by an earlier run are regenerated, or named in a
-    warning when they cannot be. `stem` overrides the file name; `images` are those of the report.
+    Unless `force` is given, files edited or not written by Citeloom from `home` are kept: then all new files are
+    numbered (`discussion.2.md`), with a warning. Formats left by an earlier run are regenerated, or a warning
+    names them. `stem` overrides the file name; `images` are the report's.
 
-    Raises `InputError` when they cannot be written, and `ExportError` for a format that pandoc rejects, after all other
-    files are written. A failed write loses nothing: the finished run is in the register, and the same command writes it
-    again.
+    Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other files. A
+    failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
     """
     wanted = tuple(dict.fromkeys(formats))
     name = file_stem(stem or name_of(record))
@@ -102,7 +101,7 @@ async def save_section(
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made, failed = _converted(files, [*wanted, *ours])
-            if free == _free(out, name, suffixes, written, force):  # not edited in the meantime
+            if free == _free(out, name, suffixes, written, force):  # unless edited meanwhile
                 break
         old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
         notices = [
@@ -130,14 +129,14 @@ def _free(out: Path, name: str, formats: Sequence[str], written: WrittenFiles, f
 def free_file_name(
     out: Path, name: str, suffixes: Sequence[str], written: WrittenFiles, *, force: bool = False
 ) -> FreeName:
-    """The name under which these files replace nothing that the user edited; `force` replaces it."""
+    """A file name that overwrites nothing the user edited, unless `force`."""
     return FreeName(name) if force else free_name(out, name, suffixes, written.has)
 
 
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, under the next free number if the existing one was edited; returns its path and what was kept.
+    """Write one file, numbered if the existing one was edited; returns its path and a warning if so.
 
     Blocks; raises `InputError`.
     """
@@ -154,7 +153,7 @@ def write_own_file(
 
 
 def _named_as_old(files: Sequence[str]) -> list[str]:
-    """One line on formats next to the new files that are not from this run."""
+    """A warning about files of other formats that another run left."""
     if not files:
         return []
     is_old = "is not of this run" if len(files) == 1 else "are not of this run"
@@ -162,7 +161,7 @@ def _named_as_old(files: Sequence[str]) -> list[str]:
 
 
 def _converted(files: ResultFiles, formats: Sequence[Format]) -> tuple[dict[str, bytes], dict[str, ExportError]]:
-    """The contents by format, and the errors of formats that could not be made."""
+    """Contents by format, and errors of failed formats."""
     made: dict[str, bytes] = {}
     failed: dict[str, ExportError] = {}
     for target in formats:

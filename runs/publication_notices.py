@@ -1,4 +1,4 @@
-"""Warns of retracted papers in finished text: when it is finished, when it is shown again, and in `doctor`."""
+"""Warns of retracted papers in finished texts: on completion, whenever shown again, and in `doctor`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN: Final = 60
 
 
 def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
-    """The record with what is known today of the papers in it, and a warning for each that should not be relied on.
+    """Update a record with its papers' current status, and a warning for each unreliable one.
 
     Blocks.
     """
@@ -56,13 +56,13 @@ def _warning(key: str, status: PublicationStatus | None) -> Iterator[str]:
 
 
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:
-    """The keys that a text cites, those of the user's own citations among them."""
+    """The keys that a text cites, including the user's own citations."""
     own = (key for citation in record.get("own_citations", ()) for key in citation.get("keys", ()))
     return {citation["key"] for citation in record.get("citations", ())} | set(own)
 
 
 def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, Paper]:
-    """The papers in a record: as the library has them, else as the record's references name them."""
+    """A record's papers: from the library, else from its references."""
     papers = {
         entry["key"]: Paper(
             entry["key"],
@@ -79,11 +79,11 @@ def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, 
 
 
 def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[DoctorFinding]:
-    """Retracted papers in the library, and finished texts that cite one; blocks.
+    """Find retracted papers in the library and finished texts that cite any; blocks.
 
-    Of several runs of the same request only the latest counts. If citing is `allowed`, such a text is no problem.
+    Only the latest run of a request counts. If citing is `allowed`, such texts are fine.
     """
-    from ..ingestion.doctor import DoctorFinding  # with the readers of papers, which a run does without
+    from ..ingestion.doctor import DoctorFinding  # imports paper readers, not needed in runs
 
     store = library.metadata
     found = [
@@ -106,7 +106,7 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
 
 
 def _finished(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The latest finished text of every request, with its name and how to replace it."""
+    """Each request's latest finished text, its name, and how to replace it."""
     seen: set[str] = set()
     for run in backend_of(home).runs().all():
         question = str(run.request.get("question") or run.fingerprint)

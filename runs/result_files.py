@@ -1,4 +1,4 @@
-"""The files of a finished run, each rendered from the stored record: for the output folder and for downloads."""
+"""Renders the files of a finished run from its stored record, for the output folder and downloads."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class UnknownFileError(InputError):
 
 
 def stem_of(record: StoredRecord) -> str:
-    """The name of a record's files, without what follows the dot."""
+    """The name of a record's files, without extension."""
     return file_stem(name_of(record))
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """The files of one record under the name `stem`; `images` are those of its figures, by file name.
+    """The files of a record, named `stem`; `images` are its figures' by file name.
 
-    `shown` are the images of the evidence report.
+    `shown` are the evidence report's.
     """
 
     record: StoredRecord
@@ -47,9 +47,9 @@ class ResultFiles:
     def of(
         cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
     ) -> ResultFiles:
-        """The files of a record; blocks, since the images of its figures are read.
+        """Create from a record; blocks to read the images of its figures.
 
-        Those that were uploaded for a library in a database are fetched by way of its `home`.
+        For a library in a database, uploaded images are fetched from its `home`.
         """
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
@@ -58,17 +58,17 @@ class ResultFiles:
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        """The figures whose image was found."""
+        """Figures with an image."""
         return [figure for figure in self.record["figures"] if figure["file"] in self.images]
 
     @property
     def image_suffixes(self) -> list[str]:
-        """What follows `stem` and a dot in the names of the figures' images."""
+        """File suffixes of the figures' images, after `stem` and a dot."""
         return [file.removeprefix(f"{self.stem}.") for file in self.images]
 
     @property
     def suffixes(self) -> list[str]:
-        """What can be rendered: the files that are always written, the other formats, and the images of figures."""
+        """Suffixes of all available files: those always written, other formats, and images of figures."""
         formats = [name for name in FORMATS if name != "pdf" or find_engine()]
         return [*ALWAYS, *formats, *self.image_suffixes]
 
@@ -77,13 +77,13 @@ class ResultFiles:
         return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
 
     def named(self, name: str) -> bytes:
-        """The content of the file with this name; raises `UnknownFileError`, and as `content` does."""
+        """Render a file by name; raises `UnknownFileError`, and as `content`."""
         if name not in self.names():
             raise UnknownFileError(f"This result has no file {name!r}.", help=f"It has {', '.join(self.names())}.")
         return self.content(name.removeprefix(f"{self.stem}."))
 
     def content(self, suffix: str) -> bytes:
-        """Render one file; blocks. Raises `ExportError` for a format that pandoc rejects."""
+        """Render a file; blocks. Raises `ExportError` if pandoc rejects a format."""
         if suffix in self.image_suffixes:
             return self.images[f"{self.stem}.{suffix}"]
         if suffix == "md":
@@ -125,12 +125,12 @@ def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> s
 
 
 def name_of(record: StoredRecord) -> str:
-    """The file name of a record: the section, or the first words of the question."""
+    """A file name for a record: the section, or the question's first words."""
     return str(record["section"]) if "section" in record else slug(record["question"])
 
 
 def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
-    """The record with its figure files renamed from `name` to the `stem` of its files."""
+    """Rename the record's figure files from `name` to `stem`."""
     if name == stem or not record["figures"]:
         return record
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]

@@ -1,7 +1,7 @@
-"""The record of a finished run: the JSON that is published, and what the register stores in addition.
+"""The record of a finished run: its public JSON, and what the register stores in addition.
 
-The searches, the cited passages in full and their papers are stored with the run, so that repeating the command makes
-the same report without the library.
+Searches, full cited passages and their papers are stored with the run, so that repeating the command gives the same
+report without the library.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ..drafts.completeness import Coverage
     from ..drafts.finished_text import Outcome
 
-# What only the register keeps: the contents of the other files.
+# Fields only in the register: contents of the other files.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
 
 
 class UsageRecord(TypedDict):
-    """The cost of a run; `cost` is None while a price is unknown."""
+    """The usage of a run; `cost` is None if a price is unknown."""
 
     llm_calls: int
     journal_hits: int
@@ -101,7 +101,7 @@ class _ResultRecord(TypedDict):
     # of an answer
     question: NotRequired[str]
     route: NotRequired[dict[str, Any]]
-    answered: NotRequired[bool | None]  # None: passages were found, and nothing was judged
+    answered: NotRequired[bool | None]  # None: passages found but not judged
     outcome: NotRequired[Outcome]
     # of an answer in a conversation
     asked: NotRequired[str]
@@ -115,7 +115,7 @@ class ResultRecord(_ResultRecord):
 
 
 class StoredRecord(_ResultRecord):
-    """A record with the contents of its files, from which they are written again without the library."""
+    """A record with the contents of its files, to rewrite them without the library."""
 
     sections: NotRequired[list[StoredRecord]]
     markdown: str
@@ -127,14 +127,14 @@ class StoredRecord(_ResultRecord):
 
 
 def stored(record: Mapping[str, Any]) -> StoredRecord:
-    """The plain data that the registers keep, as the record that it is."""
+    """Cast the register's plain data to its record type."""
     return cast(StoredRecord, record)
 
 
 def public_record(
     record: StoredRecord, files: Mapping[str, str] | None = None, *, passages: Mapping[str, str] | None = None
 ) -> ResultRecord:
-    """The JSON of a section or a paper: the record without the contents of the other files and without live HTML."""
+    """The public JSON of a section or paper: the record without contents of other files or live HTML."""
     public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
@@ -149,28 +149,28 @@ def public_record(
 
 
 def _with_ocr(item: dict[str, Any], paper: Mapping[str, Any]) -> dict[str, Any]:
-    """The citation or evidence, with `ocr` if the page of its quote was read by OCR."""
+    """The citation or evidence, with `ocr` if its page was read by OCR."""
     return {**item, "ocr": True} if item["page"] in paper.get("ocr_pages", ()) else item
 
 
 def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:
-    """The citation with the text of its chunk, to check `chunk_text[start:end] == quote` without the library.
+    """Add the chunk's text to a citation, to check `chunk_text[start:end] == quote` without the library.
 
-    None when the paper had left the library before the run was finished.
+    None if the paper was removed before the run finished.
     """
     return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
 
 
 def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Library) -> dict[str, Any]:
-    """The searches in order, the `passages` by id of the cited evidence, and the `papers` by key.
+    """Searches in order, `passages` by id of the cited evidence, and `papers` by key.
 
     Args:
         result: the section's record.
-        values: the run's state, from which the record was made.
+        values: the run state it was made from.
         library: provides the texts; blocks.
 
-    `quotes` are those of all evidence as a reader is shown them, with an ellipsis where a sentence is cut. A passage
-    that is no longer there is left out: its quote stays in the record.
+    `quotes` holds all evidence as shown to readers, with an ellipsis where a sentence is cut. Passages that no longer
+    exist are left out; their quotes stay in the record.
     """
     evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
     cited = {citation["evidence_id"] for citation in result["citations"]}
@@ -186,7 +186,7 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
 
 
 def _paper(library: Library, key: str) -> dict[str, Any]:
-    """What the report shows of a paper; empty when it has left the library."""
+    """A paper's data for the report; empty if no longer in the library."""
     try:
         paper = library.paper(key)
     except InputError:

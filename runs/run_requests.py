@@ -1,6 +1,6 @@
-"""Requests for durable runs of sections, papers and questions: made, told apart by their fingerprint, and resumed.
+"""Requests for durable runs of sections, papers and questions: fingerprints, storage and resuming.
 
-A run is resumed by its id from the request and settings that are stored in the home, checked against the user's own.
+A run is resumed from the request and settings stored in the home, which are checked against the user's own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..tools.scope import Scope, plain_question
 RunKind = SectionKind | Literal["paper"]
 OnNotice = Callable[[str], None]
 
-# Settings that change which evidence is found or what is written from it. The citation style is applied to the
-# finished text, and concurrency or retries only change the duration.
+# Settings that affect which evidence is found or what is written. Not the citation style, applied to the
+# finished text, nor concurrency and retries, which only affect the duration.
 TEXT_SETTINGS: Final = (
     "temperature",
     "retrieval_mode",
@@ -55,7 +55,7 @@ TEXT_SETTINGS: Final = (
     "cite_retracted",
 )
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
-# The settings of a run that the register keeps; nothing else is read from there.
+# The only settings that the register stores and that are read back.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
@@ -66,7 +66,7 @@ KEPT_SETTINGS: Final = frozenset(
 
 
 def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str:
-    """The kind and sixteen hex digits of everything that can change the text; blocks."""
+    """The kind plus a 16-digit hash of everything that can affect the text; blocks."""
     settings = session.settings
     return _digest(
         kind,
@@ -82,9 +82,9 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """The settings needed to resume a run by its id alone: all that are in the fingerprint.
+    """Settings needed to resume a run by id: all in the fingerprint.
 
-    No key is among them, and no address containing one: keys stay in the environment.
+    No API keys or addresses containing one: keys stay in the environment.
     """
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {
@@ -101,10 +101,10 @@ def _digest(kind: str, record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """A request for a section, or for a paper of all six.
+    """A request for a section, or a paper of all six.
 
-    `source` names the experiment in errors, `fresh` ignores answers of earlier runs. `thread_id` resumes this existing
-    run instead of the latest of its kind.
+    `source` names the experiment in errors; `fresh` ignores earlier answers; `thread_id` resumes this run instead of
+    the latest one for the same request.
     """
 
     kind: RunKind
@@ -119,7 +119,7 @@ class SectionRequest:
         return self.experiment.paper_concept.title
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
-        """Raise `ExperimentError` where the experiment lacks a field that what is asked for needs."""
+        """Raise `ExperimentError` if the experiment lacks a required field."""
         kinds = SECTION_KINDS if self.kind == "paper" else (self.kind,)
         require_fields(self.experiment, *kinds, source=self.source)
 
@@ -132,7 +132,7 @@ class SectionRequest:
         return _fingerprint(self.kind, {"experiment": self.experiment.model_dump(mode="json")}, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
-        """What the register stores, from which the run can be resumed by its id alone."""
+        """The stored form, from which the run can be resumed by id."""
         return {
             "source": self.source,
             "experiment": self.experiment.model_dump(mode="json"),
@@ -146,7 +146,7 @@ class SectionRequest:
 
 
 class RunRequest(Protocol):
-    """A request that can be run: `SectionRequest`, which documents the members, or `ResearchRequest`."""
+    """A runnable request: `SectionRequest` (which documents the members) or `ResearchRequest`."""
 
     @property
     def kind(self) -> str: ...
@@ -181,13 +181,13 @@ class ResearchRequest:
         words: requested length.
         min_year: first year of publication, `max_year` the last.
         venue: a part of the venue's name.
-        papers: keys of the only papers to look into.
+        papers: keys of papers to search within.
         single_shot: search once, without the agent.
         fresh: ignore answers of earlier runs.
         thread_id: resume this existing run.
         turns: earlier questions of the conversation with their answers.
-        follow_up: the question may refer to them.
-        recalled: the evidence that these answers cited, as plain data.
+        follow_up: it may refer to them.
+        recalled: evidence cited by these answers, as plain data.
     """
 
     question: str
@@ -232,7 +232,7 @@ class ResearchRequest:
         return {"question": plain_question(self.question)} | {name: value for name, value in asked.items() if value}
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
-        """Raise `QuestionError`, or another `InputError` for years, papers and a venue that fit nothing."""
+        """Raise `QuestionError`, or another `InputError` if years, papers or venue match nothing."""
         plain_question(self.question)
         years = year_range(self.min_year, self.max_year)
         await session.require_papers()
@@ -250,7 +250,7 @@ class ResearchRequest:
         return _fingerprint(self.kind, {"asked": {**limits, **self.graph_input()}}, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
-        """What the register stores, from which the run can be resumed by its id alone."""
+        """The stored form, from which the run can be resumed by id."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
@@ -265,7 +265,7 @@ class ResearchRequest:
 
 
 def foreign_script(question: str, session: Session) -> bool:
-    """True when the question is in a script that the library's embedding does not read."""
+    """True if the library's embedding does not support the question's script."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
 
 
@@ -275,7 +275,7 @@ _ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
 
 
 def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
-    """The request of a registered run, to resume exactly this run."""
+    """Load a registered run's request, to resume exactly this run."""
     if run.section == "research":
         return ResearchRequest.from_record(run.request, fresh=run.fresh, thread_id=run.thread_id)
     source = run.request["source"]
@@ -284,7 +284,7 @@ def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
 
 
 def require_same_run(run: RunRecord, request: SectionRequest | ResearchRequest, session: Session) -> None:
-    """Raise `InputError` if the request would now start another run; blocks."""
+    """Raise `InputError` if the request would now be another run; blocks."""
     if run.fingerprint != request.fingerprint(session):
         raise InputError(
             f"Run {run.thread_id} was started with another library or other prompts.",
@@ -295,16 +295,15 @@ def require_same_run(run: RunRecord, request: SectionRequest | ResearchRequest, 
 def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Mapping[str, Any]) -> Settings:
     """The settings stored with the run, overridden by those `given` now.
 
-    A home may come from somebody else, so only settings of the text are taken from it, and addresses get only the keys
-    that the run started with. Raises `ConfigurationError` when the run used another endpoint than the current settings
-    name.
+    A home may come from somebody else, so only text settings are taken from it, and addresses get only the keys that
+    the run started with. Raises `ConfigurationError` if the run's endpoint differs from the current one.
     """
     _require_request(run, home)
     kept, marks = run.request["settings"], run.request.get("key_marks", [])
     taken = {
         name: value
         for name, value in kept.items()
-        if name in KEPT_SETTINGS | _OF_ANSWERS and value != getattr(current, name)  # what is set now keeps its origin
+        if name in KEPT_SETTINGS | _OF_ANSWERS and value != getattr(current, name)  # current values keep their origin
     }
     settings = load_settings(
         brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.address, **given
@@ -314,7 +313,7 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
 
 
 def _require_request(run: RunRecord, home: Home) -> None:
-    """Raise `ConfigurationError` for a request from which no run can be repeated."""
+    """Raise `ConfigurationError` if a stored request is unusable."""
     request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
     expected: dict[str, type] = {"settings": dict, **needed}
     wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]

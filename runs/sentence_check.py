@@ -1,6 +1,6 @@
-"""Checks one edited sentence of a finished run again: its citations, its numbers, its wording, and the judge.
+"""Rechecks an edited sentence of a finished run: citations, numbers, wording, and the judge's verdict.
 
-The run's stored text never changes. What the user keeps is stored beside it, and files can be made of either.
+The run's stored text never changes. Saved edits are stored beside it, and files can be made of either.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
 from .result_record import StoredRecord
 
-# From the one that a reader has to know first.
+# Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
 
 
 class NotEditedError(NotEditableError):
-    """There is no edit of a sentence that could be withdrawn."""
+    """The sentence has no edit to withdraw."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceCheck:
-    """What a check found; spans of findings and numbers are in `text`, the sentence as a reader sees it.
+    """Result of a check; spans of findings and numbers refer to `text`, the sentence as readers see it.
 
-    `verdict` is the worst of its citations, or "uncited" and "removed"; `ok` when nothing is left to mend.
+    `verdict` is the worst of its citations, "uncited" or "removed"; `ok` if nothing is left to fix.
     """
 
     position: int
@@ -59,39 +59,39 @@ class SentenceCheck:
     verdicts: list[VerdictRecord]
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output; `verdicts` are kept with an edit only."""
+        """The JSON output, without `verdicts`, which are stored only with edits."""
         return {name: value for name, value in asdict(self).items() if name != "verdicts"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The edited text in its section: what was found in it, and the span that the edit takes."""
+    """A section's edited text, the edit's span in it, and the sources."""
 
     text: str
     span: tuple[int, int]
     sources: Sequence[Source]
 
     def touches(self, span: tuple[int, int] | None) -> bool:
-        """Whether something of the text touches the edited words."""
+        """Whether a span of the text overlaps the edit."""
         return span is not None and span[0] < self.span[1] and span[1] > self.span[0]
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:
-    """The text of a finished run with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
+    """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
     backend = backend_of(home)
     run = backend.runs().get(run_id)
     return editable_text(run, backend.edited_sentences().of(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[dict[str, Any]]:
-    """Every sentence with its place in the text of its section, its findings, verdict and edit; blocks."""
+    """All sentences, each with its span in its section, findings, verdict and edit; blocks."""
     return [record for section in text.sections for record in _sentence_records(section)]
 
 
 async def check_sentence(run_id: str, position: int, words: str, session: Session) -> SentenceCheck:
-    """Check the user's words in place of the sentence at `position`, with the other edits around it.
+    """Check the user's new wording for the sentence at `position`, with all other edits applied.
 
-    What the judge answers is committed to the journal and counts against the budget of the run. Raises
+    The judge's answers go to the journal and count against the run's budget. Raises
     `NotEditableError` and `PausedError`.
     """
     text = await asyncio.to_thread(load_editable, session.home, run_id)
@@ -118,7 +118,7 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
 
 
 def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> EditedSentence:
-    """Keep the user's words beside the stored text; blocks. Raises as `load_editable` does."""
+    """Store an edit beside the original text; blocks. Raises as `load_editable` does."""
     text = load_editable(home, run_id)
     text.section_at(position)
     checked = {} if check is None else {**check.as_dict(), "verdicts": check.verdicts}
@@ -128,7 +128,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
-    """Return to the stored sentence; blocks. Raises `NotEditedError` if it was not edited."""
+    """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
     backend = backend_of(home)
     run = backend.runs().get(run_id)
     if not backend.edited_sentences().withdraw(run.thread_id, position):
@@ -185,7 +185,7 @@ def _result(
 
 
 def _citations_between(shown: Rendered, start: int, end: int) -> list[Citation]:
-    """The citations of the sentences between two positions of a rendered text."""
+    """Citations of the sentences overlapping a span of a rendered text."""
     known = {citation.evidence_id for citation in shown.citations}
     found: list[Citation] = []
     done = 0
@@ -244,7 +244,7 @@ def _findings_between(record: StoredRecord, start: int, end: int) -> list[dict[s
 
 
 def _replaced_in(words: str) -> list[dict[str, str]]:
-    """The finding of a sentence in which a citation was replaced: that of the record has no place in the text."""
+    """The finding for a sentence with a replaced citation, since the record's finding has no span."""
     if NEEDED not in words:
         return []
     message = "What was cited here is not among the evidence and was taken out."
@@ -257,7 +257,7 @@ def _edit_record(edit: EditedSentence) -> dict[str, Any]:
 
 
 def _plain(words: str) -> str:
-    """The words on one line; raises `NotEditableError` for too many."""
+    """Join into one line; raises `NotEditableError` if too long."""
     plain = " ".join(words.split())
     if len(plain) > LONGEST_EDIT:
         raise NotEditableError(f"text: has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")

@@ -1,1 +1,1 @@
-"""The HTTP server: the page, the API under `/api/v1`, and the faces for chat programs and agents."""
+"""The HTTP server: web pages, the API under `/api/v1`, and access for chat programs and agents."""

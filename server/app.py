@@ -1,4 +1,4 @@
-"""The server as one ASGI application, and its parts: opened when it starts, and again when it was evicted."""
+"""The server as an ASGI application; opens its state on startup, and again after an eviction."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from .server_options import ServerOptions, Tokens
 from .server_state import ServerState, open_state
 
 OpenState = Callable[[], AbstractAsyncContextManager[ServerState]]
-_THREADS: Final = 32  # for what blocks; a writer that waits for SQLite must not hold up everybody else
-_REJOIN_INTERVAL: Final = 2.0  # seconds until the next try to join the other servers again
+_THREADS: Final = 32  # for blocking calls; a writer waiting for SQLite must not hold up the others
+_REJOIN_INTERVAL: Final = 2.0  # seconds between attempts to rejoin the other servers
 _log = logging.getLogger("citeloom.server")
 _CONNECTIONS: Final = 1024  # open at once
-_GRACE: Final = 5  # seconds for open requests at the end; runs are paused
+_GRACE: Final = 5  # seconds for open requests at shutdown; runs are paused
 _DESCRIPTION = (
     "Answers and paper sections from a library, each cited sentence with the words it rests on. Long work is a run: "
     "a request that breaks off does not end it, and the same request joins or resumes it without paying twice."
@@ -47,7 +47,7 @@ _DESCRIPTION = (
 
 
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
-    """The application for one home; the library is opened when it starts and closed when it ends."""
+    """Create the application for a home; the library is opened on startup and closed on shutdown."""
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -60,7 +60,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         version=version("citeloom"),
         description=_DESCRIPTION,
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # their pages load scripts from elsewhere
+        docs_url=None,  # their pages load external scripts
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
@@ -88,13 +88,13 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
 
 def uvicorn_config(app: FastAPI) -> uvicorn.Config:
-    """The configuration for an application whose socket is bound already."""
+    """Configure uvicorn for an already bound socket."""
     return uvicorn.Config(
         app,
         log_level="warning",
-        access_log=False,  # what is asked is nobody else's business
+        access_log=False,  # questions are private
         server_header=False,
-        proxy_headers=False,  # or any program of this machine could claim another client's address
+        proxy_headers=False,  # else any local program could claim another client's address
         ws="none",
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
@@ -103,7 +103,7 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 @asynccontextmanager
 async def keep_state_open(app: FastAPI, open_state: OpenState) -> AsyncIterator[None]:
-    """Keep `app.state.server` open for the block; None while it joins the other servers again."""
+    """Keep `app.state.server` open for the block; None while rejoining the other servers."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "citeloom"))
     app.state.server = app.state.mcp = None
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()

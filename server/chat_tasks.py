@@ -1,7 +1,7 @@
-"""What chat programs ask a model on the side: a title for the chat, tags, follow-up questions.
+"""Answers side requests of chat programs: a title for the chat, tags, follow-up questions.
 
-They send these as ordinary questions after the first answer. The library has nothing to say on them, and a run for each
-would cost as much as an answer, so they are answered here: the title from the user's own question, the rest empty.
+These come as ordinary questions after the first answer. The library cannot answer them, and a run for each would cost
+as much as an answer, so they are answered here: the title from the user's own question, the rest empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from ..api.questions import find_subject
 
-_HEAD: Final = 800  # characters in which an instruction stands
+_HEAD: Final = 800  # characters to search for an instruction
 _WORDS: Final = 8  # of a title
 _ORDER = re.compile(  # bounded: 800 characters
     r"^[ \t#*>-]*(?:task\s*:\s*)?(?:please\s+|based on[^,\n]{0,60},\s*|you (?:are|will|should|must)\b[^.\n]{0,80}?\b)?"
@@ -35,7 +35,7 @@ _JSON = re.compile(r"\{\s*\"(\w+)\"\s*:\s*(\[?)")
 
 
 def task_answer(messages: Sequence[AnyMessage]) -> str | None:
-    """The answer to a request that is about the chat and not about the library; None for every other."""
+    """Answer a request that is about the chat, not the library; None for any other."""
     asked = str(messages[-1].text)
     system = "\n".join(str(message.text) for message in messages if isinstance(message, SystemMessage))
     by_system = _is_task(system)
@@ -50,7 +50,7 @@ def task_answer(messages: Sequence[AnyMessage]) -> str | None:
 
 
 def _is_task(text: str) -> bool:
-    """True for an order to name a chat, or for another task on a transcript of it."""
+    """True for a request to title a chat, or for another task on its transcript."""
     if _TASK.match(text):
         return True
     head = text[:_HEAD]
@@ -59,7 +59,7 @@ def _is_task(text: str) -> bool:
 
 
 def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
-    """The question that opened the chat: in the transcript of the request, else the first message of the user."""
+    """The question that opened the chat: from the request's transcript, else the user's first message."""
     asked = str(messages[-1].text)
     history = asked.rpartition("<chat_history>")[2]
     if line := _TRANSCRIPT_LINE.search(history):
@@ -71,7 +71,7 @@ def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
 
 
 def _title(question: str) -> str:
-    asked = question[:_HEAD].encode(errors="replace").decode()  # without halves of surrogate pairs
+    asked = question[:_HEAD].encode(errors="replace").decode()  # without lone surrogates
     words = (find_subject(asked).phrase or asked).split()[:_WORDS]
     title = " ".join(words).strip(" .?!:;,\"'")
     return f"{title[:1].upper()}{title[1:]}" or "Questions to the library"

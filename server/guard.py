@@ -1,7 +1,7 @@
 """Checks the host, origin, token, rate and size of every request, and adds security headers to every response.
 
-A page of another site can make a browser send requests to this server. It is refused by the `Host` it names (a name
-that was pointed at this machine: DNS rebinding) or by its `Origin` (a form or script of another site: CSRF).
+Another site's page can make a browser send requests to this server. They are refused by their `Host` (a foreign name
+pointed at this machine: DNS rebinding) or their `Origin` (a form or script of another site: CSRF).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
 _UPLOADS: Final = frozenset({"/api/v1/papers", "/api/v1/plots"})
 _API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_CLIENTS: Final = 4096  # whose requests are counted
+_CLIENTS: Final = 4096  # tracked for rate limits
 _log = logging.getLogger("citeloom.server")
 _HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -112,13 +112,13 @@ class Guard:
         return problem_response(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """`receive` that refuses more bytes than a request may have, whatever length it states."""
+        """Wrap `receive` to refuse bodies over the limit, whatever length they declare."""
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
         stated = headers.getlist("content-length")
         if len(stated) > 1 or not all(length.isascii() and length.isdigit() for length in stated):
             raise ServerError(400, "Content-Length is not one number.")
-        # FastAPI answers any other error that it meets while it reads a body with 400.
+        # FastAPI turns any other error while reading a body into 400.
         too_large = HTTPException(413, f"The request is larger than {most // 2**20} MiB.")
         if stated and (len(stated[0]) > 15 or int(stated[0]) > most):
             raise too_large
@@ -136,7 +136,7 @@ class Guard:
 
 
 class _SecureSend:
-    """`send` that adds the security headers, and knows whether the answer has begun."""
+    """`send` that adds security headers and records whether the response started."""
 
     def __init__(self, send: Send, path: str) -> None:
         self._send = send
@@ -155,17 +155,17 @@ class _SecureSend:
 
 
 async def _in_session(scope: Scope, headers: Headers) -> bool:
-    """Whether the request has the cookie of a session; raises `ServerError` while the register is not open."""
+    """Whether the request has a valid session cookie; raises `ServerError` while the register is closed."""
     cookies = headers.get("cookie")
     return bool(session_cookie(cookies)) and await get_state(scope["app"]).sessions.is_active(cookies)
 
 
 def _require_own_page(scope: Scope, headers: Headers, *, by_token: bool) -> None:
-    """Raise `ServerError` for a request that a page of another site made, unless it only opens a page of ours.
+    """Raise `ServerError` for requests from another site's page, unless it merely links to a page of ours.
 
-    An unsafe request that names no page at all is a program's: browsers that honour the cookie's `SameSite=Strict` send
-    `Origin` with it, which a page cannot suppress ("null" is refused), and other sites' pages get no cookie sent. A
-    `Referer` alone comes from a browser or proxy that strips the others. No page can add the token as a header.
+    An unsafe request without `Origin` and `Referer` comes from a program: browsers that honour `SameSite=Strict` always
+    send `Origin`, which pages cannot suppress ("null" is refused), and withhold the cookie from other sites. A lone
+    `Referer` comes from a browser or proxy that strips the rest. No page can add the token as a header.
     """
     navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
     site = headers.getlist("sec-fetch-site")
@@ -179,7 +179,7 @@ def _require_own_page(scope: Scope, headers: Headers, *, by_token: bool) -> None
 
 
 def _netloc(address: str) -> str:
-    """Host and port of an origin or page; "" for `null` and for anything that is no address."""
+    """Host and port of an origin or page; "" for `null` and anything else without them."""
     try:
         return urlsplit(address).netloc.lower()
     except ValueError:

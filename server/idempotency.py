@@ -1,6 +1,6 @@
-"""Idempotency keys: a request that is sent again with its key joins the work that it began before, and pays nothing.
+"""Idempotency keys: a request repeated with its key joins the job it started before, at no cost.
 
-A key is kept for a day, also over a restart. With another request it is refused.
+Keys last a day, even across restarts; reuse for another request is refused.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Start = Callable[[], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKeys:
-    """The keys of a library; a claim that was not committed is void once its server is gone."""
+    """A library's keys; uncommitted claims become void when their server is gone."""
 
     register: RequestKeys
 
     async def get_or_call(self, key: str | None, request: str, *, find: Find, start: Start) -> Job:
-        """The job that a key began before and `find` still knows, or else the one that `start` begins.
+        """Return the job this key started earlier, if `find` still knows it; else call `start`.
 
-        `request` identifies the request; `find` gets the job's order as it was stored. Raises `ServerError` with
-        status 422 for a key of another request, and 409 while the first request with the key is being started.
+        `request` is the request's fingerprint; `find` gets the job's stored order. Raises `ServerError` with status 422
+        if the key belongs to another request, and 409 while the first request with the key is being started.
         """
         if key is None:
             return await start()

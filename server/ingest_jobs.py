@@ -1,4 +1,4 @@
-"""Ingests of uploaded files as jobs, papers added by identifier, and papers looked up at metadata services."""
+"""Jobs that ingest uploads, add papers by identifier, or look papers up at metadata services."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("citeloom.server")
 
 @dataclass(frozen=True, slots=True)
 class IngestJobs:
-    """Makes jobs of uploads, identifiers and lookups."""
+    """Creates jobs of uploads, additions and lookups."""
 
     session: Session
     jobs: Jobs
@@ -38,7 +38,7 @@ class IngestJobs:
     async def start(self, order: JobOrder) -> Job:
         """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
 
-        For an upload, `order.request` has its `files`, what was `refused`, and `replace`.
+        For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
         if "identifiers" in order.request:
             work = self._add_by_identifier(order.id, order.request)
@@ -50,7 +50,7 @@ class IngestJobs:
         return await self.jobs.start(order, work)
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
-        """The job of an earlier upload; None once it was stopped or the server was started again."""
+        """The job of an earlier upload; None once stopped, or after a server restart."""
         job = await self.jobs.find(order["id"])
         return None if job is None or job.state == "paused" else job
 
@@ -63,7 +63,7 @@ class IngestJobs:
 
     @asynccontextmanager
     async def reserve(self, upload_id: str, size: int) -> AsyncIterator[None]:
-        """Count an upload of this size to the library's; raises `ServerError` with status 507 if it does not fit."""
+        """Reserve space for an upload; raises `ServerError` with status 507 if it does not fit."""
         self._received[upload_id] = size
         try:
             await asyncio.to_thread(require_space, self.session, dict(self._received))
@@ -73,7 +73,7 @@ class IngestJobs:
 
     @asynccontextmanager
     async def receive(self, upload_id: str, size: int) -> AsyncIterator[None]:
-        """Keep the files of an upload until its job begins; if none does, they are deleted. Raises as `reserve`."""
+        """Keep an upload's files until its job starts; deletes them if none does. Raises as `reserve`."""
         try:
             async with self.reserve(upload_id, size):
                 yield
@@ -85,11 +85,11 @@ class IngestJobs:
             raise
 
     async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
-        """Delete files that belong to no paper: of idle uploads, of `changed` ones, and of those whose job has `ended`.
+        """Delete files that belong to no paper, in idle and `changed` uploads and those whose job has `ended`.
 
         Uploads that a job works on or will resume keep all their files.
         """
-        # In this order, so that an upload that is received or registered meanwhile is in one of them.
+        # In this order, so that uploads received or registered meanwhile are in one of these sets.
         idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
         received = set(self._received)
         unfinished = await asyncio.to_thread(self.uploads.unfinished)
@@ -128,7 +128,7 @@ class IngestJobs:
         return work
 
     def _add_by_identifier(self, job_id: str, request: Mapping[str, Any]) -> Work:
-        """Add the papers of `identifiers`; the result has the fields of an ingest, and the records of `papers`."""
+        """Add papers by `identifiers`; the result has an ingest's fields plus the records of `papers`."""
 
         async def work(emit: Emit) -> Mapping[str, Any]:
             reports: list[dict[str, Any]] = []
@@ -162,7 +162,7 @@ class IngestJobs:
         return work
 
     def _enrich(self, request: Mapping[str, Any]) -> Work:
-        """Look the papers of `keys` up; the result is the JSON of `papers enrich --json`."""
+        """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
 
         async def work(emit: Emit) -> Mapping[str, Any]:
             result = await aenrich(
@@ -178,7 +178,7 @@ class IngestJobs:
 
 
 def require_services(session: Session) -> None:
-    """Raise `ServerError` if this server asks no metadata services."""
+    """Raise `ServerError` if no metadata service is configured."""
     if not session.settings.metadata_services:
         raise ServerError(
             409, "This server asks no metadata services.", help="Its operator names some in CITELOOM_METADATA_SERVICES."
@@ -194,7 +194,7 @@ def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
 
 
 def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report with keys, and with the names of files instead of paths."""
+    """The report with keys, and file names instead of paths."""
     later = [refusal(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
     return {
         "added": list(report.added),
@@ -208,7 +208,7 @@ def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, A
 
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with the name of its file instead of its path on the server."""
+    """The record with its file's name instead of its path on the server."""
     return {**record, "file": str(record["file"]).replace("\\", "/").rsplit("/", 1)[-1]}
 
 

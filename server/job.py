@@ -1,6 +1,6 @@
-"""One piece of work of a server: its state, how it ended, and its events.
+"""A server job: its state, outcome and events.
 
-Events are written once and read by any number of streams, each at its own pace.
+Events are written once and read by any number of streams at their own pace.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class LoggedEvent:
 
 
 class EventLog:
-    """Events with ids `EPOCH.NUMBER`; the epoch tells logs of the same job apart, before and after a restart.
+    """Events with ids `EPOCH.NUMBER`; the epoch changes when the job restarts.
 
-    Used from one event loop. A reader that comes back with the id it saw last misses nothing: with an id of an earlier
-    epoch it gets `reset`, which says that what it has is void, and then all events. The same happens to readers of a
-    log that restarts, since another server took the job up.
+    Used from one event loop. A reader that reconnects with its last id misses nothing: if the id is from an earlier
+    epoch, it gets `reset` (discard all events so far) and then all events. So do current readers when the log
+    restarts because another server took over the job.
     """
 
     def __init__(self, epoch: str) -> None:
@@ -58,7 +58,7 @@ class EventLog:
         self.extend([(name, as_text(data))])
 
     def extend(self, events: Sequence[tuple[str, str]]) -> None:
-        """Add events whose data are JSON already."""
+        """Add events with data already in JSON."""
         self._events += events
         self.size += sum(len(data) for _, data in events)
         self._wake()
@@ -68,7 +68,7 @@ class EventLog:
         return self._events[place:]
 
     def restart(self, epoch: str) -> None:
-        """Begin again, with the events of another attempt at the same job."""
+        """Clear the log for another attempt at the same job."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._events = []
@@ -85,7 +85,7 @@ class EventLog:
         await self._closed.wait()
 
     def exhausted_after(self, last_id: str | None) -> bool:
-        """True when a reader that has seen the event with this id would get nothing."""
+        """True if there is nothing to read after the event with this id."""
         return self.closed and self._place_after(last_id) == len(self._events)
 
     async def read(self, last_id: str | None = None) -> AsyncGenerator[LoggedEvent, None]:
@@ -106,7 +106,7 @@ class EventLog:
                 await changed.wait()
 
     def _place_after(self, last_id: str | None) -> int | None:
-        """The position that follows the event with this id, which may still be on its way from another server."""
+        """The position after this event id; the event may still be on its way from another server."""
         if not last_id:
             return 0
         epoch, _, number = last_id.partition(".")
@@ -119,13 +119,13 @@ class EventLog:
 
 
 def as_text(data: Mapping[str, Any]) -> str:
-    """The data of an event as JSON; half a surrogate pair is no text."""
+    """An event's data as JSON; lone surrogates are replaced."""
     return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 @dataclass(eq=False)
 class Job:
-    """A job at work here, or on another server, whose events are then copied here."""
+    """A job of this server, or of another one, whose events are then copied here."""
 
     order: JobOrder
     log: EventLog
@@ -139,7 +139,7 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The id of the run or conversation that the job works on; one of its own for an ingest."""
+        """The id of the job's run or conversation; an ingest has its own."""
         return self.order.id
 
     @property
@@ -148,11 +148,11 @@ class Job:
         return self.state in ACTIVE
 
     def entry(self) -> JobEntry:
-        """What others know of it."""
+        """Its register entry."""
         return JobEntry(self.order, self.log.epoch, self.state, len(self.log))
 
     def record(self) -> dict[str, Any]:
-        """The state as JSON, for an ingest with its report."""
+        """The state as JSON, plus the report of an ingest."""
         record = self.entry().record()
         if self.problem is not None:
             record["problem"] = self.problem
@@ -161,7 +161,7 @@ class Job:
         return record
 
     async def ended(self) -> None:
-        """Wait for the end, however the job ends; cancelling the wait leaves the job alone."""
+        """Wait until the job ends in any way; cancelling the wait does not affect the job."""
         await self.log.wait_closed()
         if self.task is not None:
             await asyncio.wait([self.task])

@@ -1,4 +1,4 @@
-"""Requests that begin, join or follow a job, and their answers: its events, its result, or a reference to it."""
+"""Responses to requests that start, join or follow a job: its events, its result, or a reference to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .problems import problem, problem_response
 from .server_state import ServerState, StateOf, StreamCount
 
 _PING = 15  # seconds
-_SEND_TIMEOUT = 120  # seconds without the client taking anything, after which it has to come back
+_SEND_TIMEOUT = 120  # seconds a client may read nothing before it has to reconnect
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class JobRequest:
     key: str | None
 
     async def answer(self, content: Any, start: Start, place: Literal["runs", "conversations"] = "runs") -> Response:
-        """The job that `start` begins, or that an earlier request with the same key and content began."""
+        """The job that `start` starts, or that the same request started earlier with the same key."""
         fingerprint = request_fingerprint(self.request, content)
         job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.runs.find, start=start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
@@ -45,7 +45,7 @@ JobCall = Annotated[JobRequest, Depends(_job_request)]
 
 
 class EventResponse(EventSourceResponse):
-    """A stream that pings a client, and ends when it takes nothing for long."""
+    """An event stream with pings that ends if the client stops reading."""
 
     def __init__(self, events: AsyncGenerator[ServerSentEvent, None], headers: Mapping[str, str] | None = None) -> None:
         kept = {"Cache-Control": "no-store", **(headers or {})}
@@ -59,7 +59,7 @@ class EventResponse(EventSourceResponse):
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
     """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
 
-    A client that goes away does not end the job.
+    The job goes on if the client disconnects.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})
@@ -73,16 +73,16 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
 
 
 def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
-    """A job that always works in the background: its events if they are asked for, or 202."""
+    """A background job as events if requested, else as 202."""
     if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})
     return JSONResponse(job.record(), 202, {"Location": location})
 
 
 def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:
-    """The events of a job after the one that the client saw last; 204, which ends its reconnecting, if there are none.
+    """A job's events after the client's last one; if there are none, 204, which makes it stop reconnecting.
 
-    Raises `ServerError` when too many streams are open.
+    Raises `ServerError` if too many streams are open.
     """
     last_id = request.headers.get("last-event-id")
     if last_id and job.log.exhausted_after(last_id):

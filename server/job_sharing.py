@@ -1,7 +1,7 @@
-"""What servers of one library do about each other's jobs: they publish events, follow them, and resume orphaned jobs.
+"""Lets servers of one library share jobs: publish and follow events, and resume orphaned jobs.
 
-`EventPublisher` stores the events of this server's jobs. `follow` copies those of other servers' jobs into a log here,
-so that any server streams and awaits any job. `JobRecovery` resumes the jobs of servers that are gone.
+`EventPublisher` stores the events of this server's jobs. `follow` copies events of other servers' jobs to a log here,
+so any server can stream and await any job. `JobRecovery` resumes jobs of servers that are gone.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ..errors import CiteloomError, PausedError
 from .job import EventLog, Job
 from .problems import http_status
 
-_PUBLISH_INTERVAL: Final = 0.1  # seconds, in which the events of all jobs gather
-_FOLLOW_TIMEOUT: Final = 2.0  # seconds without a notification
-_RESTART_TIMEOUT: Final = 60.0  # seconds for a database that restarts
+_PUBLISH_INTERVAL: Final = 0.1  # seconds to collect events of all jobs
+_FOLLOW_TIMEOUT: Final = 2.0  # seconds between polls
+_RESTART_TIMEOUT: Final = 60.0  # seconds for a database to restart
 _POLL_INTERVAL: Final = 0.5
 _log = logging.getLogger("citeloom.server")
 
 
 class EventPublisher:
-    """What of each log is stored; used from one event loop."""
+    """Stores new events of logs; used from one event loop."""
 
     def __init__(self, register: ServerJobs) -> None:
         self._register = register
@@ -46,17 +46,17 @@ class EventPublisher:
         self._task: asyncio.Task[None] | None = None
 
     def open(self, job_id: str, log: EventLog) -> None:
-        """Store the events of a job from now on."""
+        """Start storing a job's events."""
         self._logs[job_id], self._stored[job_id] = log, 0
         if self._task is None:
             self._task = asyncio.create_task(self._write(), name="event publisher")
 
     def notify(self) -> None:
-        """Have new events stored soon."""
+        """Wake the writer."""
         self._filled.set()
 
     async def last(self, job_id: str) -> Callable[[], EventBatch]:
-        """End the storing of a job's events; gives those that were not stored, with whatever is added meanwhile."""
+        """Stop storing a job's events; the returned function gives the unstored ones, including later ones."""
         async with self._writing:
             log, place = self._logs.pop(job_id, EventLog("")), self._stored.pop(job_id, 0)
         return lambda: EventBatch(job_id, log.epoch, place, log.since(place))
@@ -105,21 +105,21 @@ class JobChanges:
             event.set()
 
     async def wait(self, job_id: str, event: asyncio.Event) -> None:
-        """Wait for the job's next change, at most until it is time to look anyway; `event` is the waiter's own."""
+        """Wait for the job's next change or a timeout; each waiter needs its own `event`."""
         self._waiting[job_id].add(event)
         with suppress(TimeoutError):
             await asyncio.wait_for(event.wait(), _FOLLOW_TIMEOUT)
         event.clear()
 
     def leave(self, job_id: str, event: asyncio.Event) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._waiting[job_id].discard(event)
         if not self._waiting[job_id]:
             del self._waiting[job_id]
 
 
 async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
-    """Copy the events of a job into its log until it ends; a job that another server takes up restarts the log."""
+    """Copy a job's events to its log until it ends; the log restarts when another server takes over."""
     event = asyncio.Event()
     try:
         while not await _catch_up(job, register):
@@ -129,7 +129,7 @@ async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
 
 
 async def _catch_up(job: Job, register: ServerJobs) -> bool:
-    """Copy what is new; returns whether the job has ended."""
+    """Copy new events; returns whether the job has ended."""
     try:
         page = await asyncio.to_thread(register.events, job.id, job.log.epoch, len(job.log))
     except CiteloomError as error:
@@ -169,7 +169,7 @@ class RunningJobs(Protocol):
 
 
 class JobRecovery:
-    """Resumes jobs of servers that are gone, and stops jobs that other servers were asked to stop.
+    """Resumes jobs of servers that are gone, and stops jobs at the request of other servers.
 
     Works in the server's event loop; its listener may be called from any thread.
 
@@ -177,7 +177,7 @@ class JobRecovery:
         jobs: the jobs of this server.
         register: the jobs of all servers.
         resume: starts an orphaned job again.
-        lost: set when the other servers took this one for dead.
+        lost: set when this server was evicted.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class JobRecovery:
         self._claiming = asyncio.Lock()
 
     def listener(self, loop: asyncio.AbstractEventLoop) -> Listener:
-        """What this server does about news of the others."""
+        """Callbacks for notifications from other servers."""
 
         def soon(work: Callable[[], object]) -> None:
             loop.call_soon_threadsafe(work)
@@ -208,18 +208,18 @@ class JobRecovery:
         )
 
     async def claim_orphaned(self) -> None:
-        """Resume as many unfinished jobs of servers that are gone as this one has room for."""
+        """Resume unfinished jobs of servers that are gone, as many as fit here."""
         async with self._claiming:
             try:
                 orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
-            except PausedError as error:  # the database is away, or this server was evicted
+            except PausedError as error:  # the database is down, or this server was evicted
                 _log.warning("Unfinished jobs are not looked for: %s", error.message)
                 return
             for order in orders:
                 await self._resume(order)
 
     async def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel ongoing work."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -253,19 +253,19 @@ class JobRecovery:
 
 
 def lost_connection(error: BaseException) -> bool:
-    """Whether an error goes back to a lost connection, and this server may go on."""
+    """Whether a lost connection caused the error without an eviction."""
     causes = list(_causes(error))
     lost = any(isinstance(each, ConnectionLostError) for each in causes)
     return lost and not any(isinstance(each, LeaseLostError) for each in causes)
 
 
 def lost_lease(error: BaseException) -> bool:
-    """Whether an error goes back to the refusal of this server, which was evicted."""
+    """Whether this server's eviction caused the error."""
     return any(isinstance(each, LeaseLostError) for each in _causes(error))
 
 
 async def wait_for_database(register: ServerJobs) -> bool:
-    """Wait for the database to answer again; returns whether it does, and accepts this server."""
+    """Wait for the database; returns whether it answers and still accepts this server."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _RESTART_TIMEOUT
     while loop.time() < until:

@@ -1,6 +1,6 @@
-"""Jobs: work that goes on when the request that started it breaks off, and when the server is killed.
+"""Jobs: work that survives a broken request and a killed server.
 
-A job belongs to one server. Where several share a library, the register decides which; the others follow its events.
+A job belongs to one server. If several share a library, the register decides which; the others follow its events.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lo
 from .problems import ServerError, to_problem
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
-_MOST_TEXT: Final = 64 * 2**20  # characters of their events
-_ATTEMPTS: Final = 5  # after a lost connection to the database
+_MOST_TEXT: Final = 64 * 2**20  # characters of these events
+_ATTEMPTS: Final = 5  # in case of lost connections
 _STOP_TIMEOUT: Final = 15.0  # seconds for another server to stop a job
 _log = logging.getLogger("citeloom.server")
 
@@ -42,11 +42,11 @@ class Jobs:
         return self._jobs.get(job_id)
 
     def active(self) -> list[Job]:
-        """The jobs that wait or work here."""
+        """This server's active jobs."""
         return [job for job in list(self._jobs.values()) if job.active and not job.followed]
 
     def busy(self) -> list[str]:
-        """The ids of the jobs that this server has not let go yet."""
+        """Ids of jobs that this server has not released yet."""
         return [job.id for job in self._jobs.values() if not job.followed and job.task and not job.task.done()]
 
     @property
@@ -55,11 +55,11 @@ class Jobs:
         return max(0, self._max_jobs - len(self.active()))
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """The number of active jobs of this server by kind and state."""
+        """Count this server's active jobs by kind and state."""
         return Counter((job.order.kind, job.state) for job in self.active())
 
     async def find(self, job_id: str) -> Job | None:
-        """The latest job with this id, on whichever server; one of another server is followed from now on."""
+        """The latest job with this id on any server; starts following it if it is on another one."""
         job = self._jobs.get(job_id)
         if not self._register.shared or (job is not None and job.active and not job.followed):
             return job
@@ -74,7 +74,7 @@ class Jobs:
         return job
 
     async def known(self) -> dict[str, JobEntry]:
-        """The latest jobs of all servers, active and ended ones, by id."""
+        """Active and recently ended jobs of all servers, by id."""
         found = {job.id: job.entry() for job in self._jobs.values()}
         if self._register.shared:
             registered = {entry.order.id: entry for entry in await asyncio.to_thread(self._register.entries)}
@@ -82,7 +82,7 @@ class Jobs:
         return found
 
     async def active_entry(self, job_id: str) -> JobEntry | None:
-        """The active job with this id, on whichever server."""
+        """The active job with this id, on any server."""
         if self._works_on(job_id):
             return self._jobs[job_id].entry()
         entry = await asyncio.to_thread(self._register.entry, job_id)
@@ -98,7 +98,7 @@ class Jobs:
             self._require_room()
             await self._stop_following(order.id)
         job = self._jobs[order.id] if self._works_on(order.id) else self._begin(order, work)
-        await job.registered.wait()  # once a client knows of the job, it outlives a kill
+        await job.registered.wait()  # jobs that a client knows must survive a kill
         if job.refused is not None:
             raise job.refused
         _require_same_turn(job.order, order)
@@ -111,7 +111,7 @@ class Jobs:
             raise ServerError(429, "The server is busy.", help="Try again when a run has ended.", retry_after=10)
 
     async def _stop_following(self, job_id: str) -> None:
-        """Leave it to the register whose job it is now."""
+        """Let the register decide the owner."""
         job = self._jobs.get(job_id)
         if job is not None and job.active and job.followed and job.task is not None:
             job.task.cancel("started here")
@@ -119,7 +119,7 @@ class Jobs:
 
     def _begin(self, order: JobOrder, work: Work) -> Job:
         known = self._jobs.get(order.id)
-        if known is not None and known.active:  # those who read its events go on reading
+        if known is not None and known.active:  # keep the log for its current readers
             job = known
             job.order, job.followed, job.registered, job.refused = order, False, asyncio.Event(), None
         else:
@@ -130,12 +130,12 @@ class Jobs:
         return job
 
     async def stop(self, job_id: str) -> bool:
-        """Stop a job, and return whether it was active; its run is paused, and what was paid for is kept."""
+        """Stop a job; returns whether it was active. Its run is paused, and paid answers are kept."""
         if not self._works_on(job_id):
             return await self._stop_elsewhere(job_id)
         job = self._jobs[job_id]
         assert job.task is not None
-        await job.registered.wait()  # a task that is cancelled before its first step would never end its events
+        await job.registered.wait()  # a task cancelled before its first step would never close its log
         if job.followed:
             return await self._stop_elsewhere(job_id)
         job.task.cancel("stopped")
@@ -162,13 +162,13 @@ class Jobs:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
     def forget(self, job_id: str) -> None:
-        """Drop an ended job with its events, whose run or conversation was deleted."""
+        """Drop an ended job whose run or conversation was deleted."""
         job = self._jobs.get(job_id)
         if job is not None and not job.active:
             del self._jobs[job_id]
 
     async def close(self) -> None:
-        """Stop all jobs at the end of the server; they stay registered, so that another server resumes them."""
+        """Stop all jobs on shutdown; they stay registered, so that another server can resume them."""
         self._closing = True
         for job in self.active():
             await job.registered.wait()
@@ -199,7 +199,7 @@ class Jobs:
                 _log.exception("Unexpected error in job %s", job.id)
             job.state = "paused" if isinstance(error, PausedError) else "failed"
             job.problem = to_problem(error)
-            if not lost_lease(error):  # or else another server goes on
+            if not lost_lease(error):  # if lost, another server continues
                 await self._end(job, "error", job.problem)
         finally:
             job.registered.set()
@@ -207,7 +207,7 @@ class Jobs:
                 job.log.close()
 
     async def _carry_out(self, job: Job, work: Work) -> None:
-        """Work until the end; where the connection to the database was lost, again from the last step."""
+        """Work until the end; after a lost database connection, retry from the last step."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await self._attempt(job, work)
@@ -235,7 +235,7 @@ class Jobs:
         final: list[Mapping[str, Any]] = []
 
         def emit(name: str, data: Mapping[str, Any]) -> None:
-            if name == "done":  # who has seen it may ask the next question, on any server
+            if name == "done":  # sent last: its readers may ask again at once
                 final.append(data)
             else:
                 job.log.append(name, data)
@@ -249,14 +249,14 @@ class Jobs:
         await self._end(job, "done", final[-1] if final else {"kind": "done", "result": job.result})
 
     def _hand_over(self, job: Job, other: JobEntry) -> None:
-        """Follow a job that turned out to be another server's."""
+        """Follow a job that is in fact another server's."""
         job.order, job.state, job.followed = other.order, other.state, True
         job.log.restart(other.epoch)
         job.registered.set()
         job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job.id)
 
     async def _end(self, job: Job, name: str, data: Mapping[str, Any]) -> None:
-        """Register the end of a job and show it to its readers."""
+        """Register a job's end, then tell its readers."""
         last = (name, as_text(data))
         try:
             await asyncio.shield(self._register_end(job, last))
@@ -278,7 +278,7 @@ class Jobs:
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        """Drop the events of the oldest ended jobs; the registers still have how these ended."""
+        """Drop the oldest ended jobs; the registers still know how they ended."""
         ended = [job for job in self._jobs.values() if not job.active]
         text = sum(job.log.size for job in ended)
         for place, job in enumerate(ended):
@@ -289,7 +289,7 @@ class Jobs:
 
 
 def _first_step(*, waiting: bool) -> dict[str, Any]:
-    """The first event of a job: a reader sees at once that it was accepted, however busy the server is."""
+    """A job's first event: shows at once that it was accepted, even on a busy server."""
     text = "Waiting for other work to end." if waiting else "Started."
     return {"source": "citeloom", "kind": "stage", "stage": "waiting" if waiting else "started", "text": text}
 

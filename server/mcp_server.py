@@ -1,4 +1,4 @@
-"""The library as an MCP server: tools for other agents with what they return, and papers' texts as resources."""
+"""The library as an MCP server: tools for agents, their result types, and papers' texts as resources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .request_models import PaperKey, ResearchBody, Text
 from .run_jobs import RunJobs
 
 _PAPERS: Final = "citeloom://papers/"
-_PAGE: Final = 200  # resources in one answer
+_PAGE: Final = 200  # resources per response
 _MARKDOWN: Final = "text/markdown"
 _INSTRUCTIONS: Final = (
     "A library of scientific papers that the user has collected. search_evidence and get_context_window give passages "
@@ -51,11 +51,11 @@ Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
 YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
-_QUESTION: Final = ResearchBody.model_fields  # of the route: descriptions and limits are the same
+_QUESTION: Final = ResearchBody.model_fields  # the route's, to share descriptions and limits
 
 
 class LibraryTools:
-    """The tools; the docstring of each is what agents read."""
+    """The tools; agents read their docstrings."""
 
     def __init__(self, session: Session, runs: RunJobs) -> None:
         self._session = session
@@ -176,7 +176,7 @@ class LibraryTools:
 
 
 def _require_result(job: Job) -> Mapping[str, Any]:
-    """The result of an ended job; raises `ServerError` with its problem if it has none."""
+    """The result of an ended job; raises its problem as `ServerError`."""
     if job.result is not None:
         return job.result
     problem = job.problem or {"status": 503, "detail": "The run was stopped.", "help": "Ask again to resume it."}
@@ -185,7 +185,7 @@ def _require_result(job: Job) -> Mapping[str, Any]:
 
 def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     """Create the MCP server on an open library, for any transport."""
-    # The package would otherwise print the messages of all modules in a form of its own.
+    # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
     tools = LibraryTools(session, runs)
     server = _LibraryServer(
@@ -206,7 +206,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         title="Paper",
         description="The text of a paper by its citation key.",
         mime_type=_MARKDOWN,
-        security=ResourceSecurity(exempt_params={"key"}),  # a key names no file
+        security=ResourceSecurity(exempt_params={"key"}),  # keys are no files
     )
     async def paper(key: str) -> str:
         try:
@@ -218,7 +218,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
 
 
 def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True) -> Tool:
-    """A tool that refuses unknown arguments, since a limit that is ignored gives wrong answers."""
+    """Create a tool that rejects unknown arguments, since ignoring a limit gives wrong answers."""
     hints = ToolAnnotations(
         read_only_hint=read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -231,7 +231,7 @@ def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: 
 
 
 class _LibraryServer(MCPServer[Any]):
-    """Lists papers in pages, and answers mistakes with one line that names the remedy."""
+    """Lists papers in pages, and reports errors as one line with the remedy."""
 
     def __init__(self, session: Session, tools: list[Tool]) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP, inside the server's app, and over standard input and output, as a process of an agent."""
+"""MCP over HTTP, inside the server's app, and over standard input and output, in a process started by an agent."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from .run_jobs import RunJobs
 from .server_options import ServerOptions
 
 PATH: Final = "/mcp"
-_ACTIVE: Final = 4  # runs that one agent has at once
-_CLIENTS: Final = 4  # that can have as many sessions as one may have
+_ACTIVE: Final = 4  # concurrent runs of one agent
+_CLIENTS: Final = 4  # one client gets this share of all sessions
 _log = logging.getLogger("citeloom.server")
 
 
 @dataclass(slots=True)
 class _McpSession:
     client: str
-    calls: int = 0  # in flight; the stream on which a client listens is not one
+    calls: int = 0  # in flight, not counting the client's listening stream
 
 
 class McpSessions:
-    """The sessions of MCP clients, so many of each and so many of all; the one idle for longest makes room for another.
+    """MCP sessions, limited per client and in total; a new one replaces the longest idle.
 
-    A client is an address: all of them send the same token. One whose session has ended is answered with 404, and
-    begins another.
+    Clients are told apart by address, since all send the same token. If its session has ended, a client gets 404 and
+    opens another.
     """
 
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
@@ -50,10 +50,10 @@ class McpSessions:
         self._most = most
         self._most_of_client = max(1, most // _CLIENTS)
         self._opening: Counter[str] = Counter()
-        self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # the one idle for longest first
+        self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, which may open a session; raises `ServerError` when every session is at work."""
+        """Handle a request, opening a session if needed; raises `ServerError` if all sessions are busy."""
         headers = Headers(scope=scope)
         session = headers.get(MCP_SESSION_ID_HEADER)
         version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
@@ -98,10 +98,10 @@ class McpSessions:
             await self._manager.handle_request(scope, receive, note_session)
         finally:
             self._opening[client] -= 1
-            self._opening += Counter()  # drops clients without any
+            self._opening += Counter()  # drops zero counts
 
     async def _make_room(self, client: str) -> None:
-        """End the sessions that are too many with the one that is being opened."""
+        """End sessions beyond the limits, counting the one being opened."""
         while self._count(client) > self._most_of_client:
             await self._end_oldest(client)
         while len(self._sessions) + self._opening.total() > self._most:
@@ -136,12 +136,12 @@ async def _ignore(_: Message) -> None:
 async def mcp_over_http(
     session: Session, runs: RunJobs, options: ServerOptions, *, stateless: bool = False
 ) -> AsyncIterator[McpSessions]:
-    """The sessions of MCP clients, as long as the server runs; the guard has checked the host and origin of each.
+    """Serve MCP sessions for the block; the guard has already checked host and origin.
 
-    A `stateless` one keeps no sessions: each request may reach another server.
+    `stateless` keeps no sessions: each request may reach another server.
     """
     server = mcp_server(session, runs)
-    server.streamable_http_app(  # makes the manager; its app is not used, since ours has guard and routes
+    server.streamable_http_app(  # creates the manager; its app is unused, since ours has guard and routes
         stateless_http=stateless,
         max_request_body_size=options.max_body,
         max_sessions=options.max_streams,
@@ -155,7 +155,7 @@ class McpEndpoint:
     """The ASGI app at `PATH`."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the sessions, which are opened when the server starts."""
+        """Forward a request to the sessions, available once the server has started."""
         sessions = scope["app"].state.mcp
         if sessions is None:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
@@ -163,7 +163,7 @@ class McpEndpoint:
 
 
 async def serve_stdio(session: Session) -> None:
-    """Serve one agent until it closes standard input; unfinished runs are then paused."""
+    """Serve one agent until it closes standard input, then pause unfinished runs."""
     jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
     try:
         await mcp_server(session, RunJobs(session, jobs, Orders())).run_stdio_async()

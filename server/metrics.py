@@ -32,7 +32,7 @@ class CountRequests:
         self._counts = counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and count its answer when it begins."""
+        """Forward the request and count its answer once it starts."""
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,7 +1,7 @@
-"""Takes orders on runs, conversations and papers one at a time, on all servers of a library.
+"""Serializes changes to runs, conversations and papers across a library's servers.
 
-An order that comes second finds what the first one left. If that is nothing, it is answered with 409 and what happened:
-it was valid when it was sent.
+A second request sees what the first one left. If its target is gone by then, it gets 409 with the reason, since it
+was valid when sent.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..api.stored_runs import UnknownRunError
 from .problems import ServerError
 
 T = TypeVar("T")
-# The connection of the request that is being answered.
+# The connection of the current request.
 connection: ContextVar[str] = ContextVar("connection of the current request", default="")
 _GONE: Final = (UnknownRunError, UnknownConversationError, UnknownPaperError)
 _POLL_INTERVAL: Final = 0.05  # seconds
-_TIMEOUT: Final = 30.0  # seconds for an order on another server
+_TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 
 class Orders:
-    """Used from one event loop; `locks` exclude the other servers. A process that is no server has neither."""
+    """Used from one event loop; `locks` exclude other servers. Outside a server, both arguments are None."""
 
     def __init__(self, endings: RecentEndings | None = None, locks: CallLocks | None = None) -> None:
         self._endings = endings
@@ -37,7 +37,7 @@ class Orders:
         self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, find: Callable[[], T], ending: str) -> T:
-        """The thing that an order is about; raises `ServerError` if the `ending` was brought about just now."""
+        """Find a request's target; raises `ServerError` if the `ending` (its deletion) just happened."""
         try:
             return await asyncio.to_thread(find)
         except (*_GONE, NotEditedError) as error:
@@ -47,18 +47,18 @@ class Orders:
 
     @asynccontextmanager
     async def on(self, thing: str, ending: str) -> AsyncIterator[None]:
-        """Take an order on a thing that was found; an error that it is gone means that the `ending` came first."""
+        """Lock a target while changing it; if it is gone, raises that the `ending` came first."""
         async with self._here.setdefault(thing, asyncio.Lock()), self._against_others(thing):
             with conflicts(ending):
                 yield
 
     async def end(self, ending: str) -> None:
-        """Store an ending that this request brought about."""
+        """Record an ending caused by this request."""
         if self._endings is not None:
             await asyncio.to_thread(self._endings.add, ending, connection.get())
 
     async def ended_by_another(self, ending: str) -> bool:
-        """Whether another request brought an ending about a moment ago."""
+        """Whether another request has just caused this ending."""
         endings = self._endings
         return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
 
@@ -89,7 +89,7 @@ class Orders:
 
 @contextmanager
 def conflicts(ending: str) -> Iterator[None]:
-    """Raise `ServerError` with status 409 for the error that something is gone."""
+    """Turn "not found" errors into `ServerError` with status 409."""
     try:
         yield
     except _GONE as error:
@@ -112,7 +112,7 @@ def paper_removed(key: str) -> str:
 
 
 def edit_withdrawn(run_id: str, position: int | None = None) -> str:
-    """The ending of one edit of a run, or of any."""
+    """The ending of one edit of a run, or any."""
     return f"The edit of {'a sentence' if position is None else f'sentence {position}'} of run {run_id} was withdrawn"
 
 

@@ -1,6 +1,6 @@
 """Errors as `application/problem+json` (RFC 9457), with the message and help line of the command line.
 
-Chat programs get them in the form of OpenAI's API.
+Chat programs get them in OpenAI's format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
 from ..errors import CiteloomError, InputError, PausedError
 
-_LONGEST = 300  # characters of what a problem says about one field
+_LONGEST = 300  # characters of a message about one field
 _MOST_ERRORS = 20
 MEDIA_TYPE = "application/problem+json"
 CHAT_PATHS: Final = "/v1/"
@@ -50,7 +50,7 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
 
 
 class ServerError(CiteloomError):
-    """A request that the server refuses, with its HTTP status."""
+    """The server refuses a request with this HTTP status."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ def http_status(error: BaseException) -> int:
 
 
 def to_problem(error: BaseException) -> dict[str, Any]:
-    """The body of an error; an unforeseen one shows nothing of its inside."""
-    if isinstance(error, sqlite3.OperationalError):  # any other is damage, and named as such
+    """The body for an error; reveals no details of unexpected ones."""
+    if isinstance(error, sqlite3.OperationalError):  # any other means damaged data, and says so
         return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
@@ -96,7 +96,7 @@ def to_problem(error: BaseException) -> dict[str, Any]:
 
 
 def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, str]] | None = None) -> dict[str, Any]:
-    """A problem's fields."""
+    """A problem's body."""
     record: dict[str, Any] = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status}
     record["detail"] = detail
     if help:
@@ -107,7 +107,7 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
 
 
 def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The body for a problem; its help line is part of the message, since chat programs show nothing else."""
+    """A problem in OpenAI's format; the message includes the help line, since chat programs show no more."""
     status = int(problem["status"])
     detail = str(problem["detail"]).removeprefix("body.")
     field = _FIELD.match(detail)
@@ -123,15 +123,15 @@ def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """The response; invalid input has status 400 there, and clients do not retry what is paused."""
+    """The response: status 400 for invalid input; tells clients not to retry paused work."""
     status = 400 if problem["status"] == 422 else int(problem["status"])
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
-    body = json.dumps(openai_error(problem))  # in ASCII, since a request's words in it need not be valid text
+    body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
     return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
 
 
 def _openai_code(kind: str) -> str | None:
-    """`model_not_found` for `urn:citeloom:ModelNotFoundError`; None for a problem of no special kind."""
+    """`model_not_found` for `urn:citeloom:ModelNotFoundError`; None for a generic problem."""
     name = kind.removeprefix("urn:citeloom:").removesuffix("Error")
     return None if ":" in name or name in ("Server", "Input") else _WORD_START.sub("_", name).lower()
 
@@ -144,14 +144,14 @@ class _ProblemResponse(JSONResponse):
         self._given = record, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the problem, to a chat program in the form that it reads."""
+        """Send the problem, to chat programs in OpenAI's format."""
         if scope["path"].startswith(CHAT_PATHS):
             await openai_error_response(*self._given)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
     def render(self, content: Any) -> bytes:
-        """The content as JSON in ASCII, since a request's words in it need not be valid text."""
+        """JSON in ASCII, since it may quote invalid text from the request."""
         return json.dumps(content, separators=(",", ":")).encode()
 
 

@@ -23,7 +23,7 @@ class _Body(BaseModel):
 
 
 def _described(group: type, name: str, default: Any = None, **limits: Any) -> Any:
-    """The field of an option, as `api/run_options.py` declares it."""
+    """The body field for an option of `api/run_options.py`."""
     option = find_option(group, name)
     return Field(default, description=option.help, ge=option.least, le=option.most, **limits)
 

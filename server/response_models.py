@@ -319,13 +319,13 @@ METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {
 
 
 def problems(*statuses: int) -> Responses:
-    """These problems, and those that every route can answer with."""
+    """These problems plus those common to all routes."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _PROBLEMS[status], "content": content} for status in sorted({*_ALWAYS, *statuses})}
 
 
 def job_answers(*statuses: int) -> Responses:
-    """A job's result, events or reference, and the problems of a job."""
+    """A job as result, events or reference, and its problems."""
     result = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": _EVENTS}
     reference = {"application/json": {"schema": {"$ref": "#/components/schemas/JobState"}}}
     return {
@@ -336,13 +336,13 @@ def job_answers(*statuses: int) -> Responses:
 
 
 def reference_answers(*statuses: int) -> Responses:
-    """A job that always works in the background, and the problems of starting it."""
+    """A background job, and the problems of starting it."""
     answers = job_answers(*statuses)
     return {**answers, 200: {"description": "Its events as they come.", "content": {"text/event-stream": _EVENTS}}}
 
 
 def event_answers() -> Responses:
-    """A stream of events, nothing for a client that has seen them all, and its problems."""
+    """An event stream, 204 for a client that has seen it all, and problems."""
     return {
         200: {"description": "The events.", "content": {"text/event-stream": _EVENTS}},
         204: {"description": "The client has seen all events, and no more will come."},

@@ -1,4 +1,4 @@
-"""Jobs that are runs or turns of conversations: started, resumed, found again, and deleted."""
+"""Starts, resumes, finds and deletes jobs for runs and conversation turns."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _STORED_EPOCH: Final = "stored"
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    """Makes jobs of requests; the session belongs to the server, and limits to one job."""
+    """Creates jobs from requests; the session is shared by all, limits are per job."""
 
     session: Session
     jobs: Jobs
     orders: Orders
 
     async def find_run(self, run_id: str) -> RunRecord:
-        """The run that an order is about; raises `UnknownRunError`, or `ServerError` if it was deleted just now."""
+        """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
     async def find_conversation(self, thread_id: str) -> ConversationEntry:
-        """The conversation that an order is about; raises as `find_run` does."""
+        """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
-        """Take an order on a run that was found; raises `ServerError` with status 409 if it was deleted meanwhile."""
+        """Lock a run while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
         async with self.orders.on(run.thread_id, run_deleted(run.thread_id)):
             if not await asyncio.to_thread(self._is_registered, run.thread_id):
                 raise _unknown_run(run.thread_id)
@@ -81,20 +81,20 @@ class RunJobs:
             self.jobs.forget(thread_id)
 
     async def start_run(self, request: SectionRequest | ResearchRequest, limits: RunLimits) -> Job:
-        """Start a run, or join it when it is active; a finished one ends at once with its result.
+        """Start a run, or join it if active; a finished one returns its result at once.
 
-        Raises `InputError` before anything is stored, and `ServerError` when the server is busy.
+        Raises `InputError` before storing anything, and `ServerError` if the server is busy.
         """
         session = self.session.with_settings(**limits.changes())
         while True:
             run = await begin_run(request, session)
             order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             async with self.orders.on(run.thread_id, run_deleted(run.thread_id)):
-                if await asyncio.to_thread(self._is_registered, run.thread_id):  # or else it was deleted in between
+                if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
                     return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
 
     async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
-        """Resume a paused or killed run by its id, with the settings that it was begun with.
+        """Resume a paused or killed run by its id, with its original settings.
 
         Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
         """
@@ -110,7 +110,7 @@ class RunJobs:
             )
 
     async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
-        """Start the next turn of a conversation, or join it when the same one is active.
+        """Start a conversation's next turn, or join it if already active.
 
         Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
         """
@@ -122,9 +122,9 @@ class RunJobs:
             return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
-        """The job of an earlier request, or its end as the registers have it; a paused run is resumed.
+        """The job of an earlier request, or its registered outcome; resumes a paused run.
 
-        None when nothing is known of it any more, or when a question is to be asked again.
+        None if nothing is known about it, or if the question has to be asked again.
         """
         job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
@@ -137,7 +137,7 @@ class RunJobs:
             return None
 
     async def resume_order(self, order: JobOrder) -> Job:
-        """Start again what an earlier server left unfinished; raises `CiteloomError` when that cannot be done."""
+        """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, RunLimits(**order.request.get("limits", {})))
         return await self.jobs.start(order, self._turn_work(order.id, order.request))
@@ -202,9 +202,9 @@ def _notices(emit: Emit) -> Any:
 
 
 async def load_ended_run(run_id: str, home: Home) -> Job:
-    """The end of a run that another server or the command line worked on.
+    """The outcome of a run that another server or the command line executed.
 
-    Raises `UnknownRunError`, and `RunUnderWayError` while another process works on it.
+    Raises `UnknownRunError`, and `RunUnderWayError` while another process runs it.
     """
     run = await asyncio.to_thread(find_run, home, run_id)
     if run.status == "finished" and run.result is not None:
@@ -217,7 +217,7 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
 
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
-    """The end of a conversation's last turn; raises `UnknownConversationError`, and `ServerError` without any turn."""
+    """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
         return _ended_job(entry.thread_id, "turn", "paused", "stopped", STOPPED)
@@ -228,7 +228,7 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
-    """A finished job with its result as the only event."""
+    """A finished job whose only event is its result."""
     log = EventLog(_STORED_EPOCH)
     EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
     log.close()

@@ -1,4 +1,4 @@
-"""How the server is reached and what it permits: address, limits, its token, and the sessions of browsers."""
+"""Server options (address, token, limits), and checks of tokens and browser sessions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ServerOptions:
         host: the address to bind; anything but loopback needs a `token`.
         port: the port; 0 takes a free one.
         token: what a client sends as `Authorization: Bearer`, and a browser once on its sign-in page.
-        names: further host names under which the server is reached, for example behind a proxy.
-        max_body: bytes of a request that is not an upload.
-        max_upload: bytes of an upload.
-        max_active: runs, turns and ingests that work at once; further ones wait.
-        max_waiting: those that may wait; further ones are refused.
-        max_streams: streams of events that are open at once.
-        per_minute: requests of one client in a minute.
+        names: further host names of the server, for example behind a proxy.
+        max_body: bytes per request, except uploads.
+        max_upload: bytes per upload.
+        max_active: runs, turns and ingests working at once; others wait.
+        max_waiting: how many may wait; others are refused.
+        max_streams: event streams open at once.
+        per_minute: requests per client and minute.
     """
 
     host: str = "127.0.0.1"
@@ -70,7 +70,7 @@ class ServerOptions:
     def accepts_host(self, given: str) -> bool:
         """Whether a `Host` header names this server.
 
-        A name that is not known may have been pointed at this machine by anybody; an address cannot be.
+        Anybody may point an unknown name at this machine; that is not possible with addresses.
         """
         name = _parse_host(given)
         if name is None:
@@ -102,7 +102,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _parse_host(header: str) -> str | None:
-    """The name or address in a `Host` header, in lower case; None when it is not well-formed."""
+    """The name or address in a `Host` header, in lower case; None if malformed."""
     found = _HOST.fullmatch(header)
     return None if found is None else (found["address"] or found["name"]).lower()
 
@@ -132,12 +132,12 @@ class Tokens:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Stands for the token in a home; slow to compute, so that a short token is not guessed from it."""
+        """A hash to store instead of the token; slow, so that short tokens cannot be guessed."""
         return hashlib.scrypt(self._token or b"", salt=b"citeloom sessions", n=2**14, r=8, p=1).hex()
 
 
 class BrowserSessions:
-    """The sessions that belong to the server's token."""
+    """Browser sessions tied to the server's token."""
 
     def __init__(self, tokens: Tokens, register: SignInSessions) -> None:
         self._tokens = tokens
@@ -150,13 +150,13 @@ class BrowserSessions:
             await asyncio.to_thread(self._register.end_all, token)
 
     async def begin(self) -> str:
-        """The value for the cookie of a browser that gave the token."""
+        """Start a session for a browser; returns the cookie's value."""
         session = secrets.token_urlsafe(32)
         await asyncio.to_thread(self._register.begin, session, self._tokens.fingerprint)
         return session
 
     async def is_active(self, cookies: str | None) -> bool:
-        """True for a `Cookie` header with a session that has neither ended nor expired."""
+        """True if the `Cookie` header names a session that has not ended or expired."""
         session = session_cookie(cookies)
         return bool(session) and await asyncio.to_thread(self._register.is_active, session, self._tokens.fingerprint)
 

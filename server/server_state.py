@@ -1,4 +1,4 @@
-"""What the routes share: the open library, the jobs, the limits."""
+"""State shared by the routes: open library, jobs, limits."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from .run_jobs import RunJobs
 from .server_options import BrowserSessions, ServerOptions, Tokens
 from .uploaded_files import tidy_plots
 
-_RENDERERS: Final = 2  # of page images at once
+_RENDERERS: Final = 2  # concurrent page images
 _HOUR: Final = 3600
 _log = logging.getLogger("citeloom.server")
 
 
 class StreamCount:
-    """How many event streams are open, of those that are permitted."""
+    """Counts open event streams, up to a maximum."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.open_now = 0
 
     def require_free(self) -> None:
-        """Raise `ServerError` with status 429 when as many are open as are permitted."""
+        """Raise `ServerError` with status 429 at the maximum."""
         if self.open_now >= self._most:
             raise ServerError(429, "Too many event streams are open.", help="Close one first.", retry_after=5)
 
@@ -57,7 +57,7 @@ class StreamCount:
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server's parts, for as long as it runs, or until the other servers evicted it."""
+    """A server's parts, valid until shutdown or eviction."""
 
     options: ServerOptions
     session: Session
@@ -71,7 +71,7 @@ class ServerState:
     keys: IdempotencyKeys
     uploads: Uploads
     requests: RequestCounts
-    shared: bool  # with other servers
+    shared: bool  # among servers
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     renderers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RENDERERS))
 
@@ -80,9 +80,9 @@ class ServerState:
 async def open_state(
     settings: Settings, home: Home, options: ServerOptions, requests: RequestCounts
 ) -> AsyncIterator[ServerState]:
-    """Open the library and resume what an earlier server left unfinished; stop all jobs at the end.
+    """Open the library and resume unfinished jobs of earlier servers; stop all jobs at the end.
 
-    Raises `InputError` for a home or settings that cannot be used, or a folder that another server works on.
+    Raises `InputError` for an unusable home or settings, or a folder used by another server.
     """
     member = await asyncio.to_thread(join_servers, home)
     try:
@@ -135,12 +135,12 @@ async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[
 
 
 async def _resume(state: ServerState, order: JobOrder) -> Job:
-    """Start the job of an order again; raises `CiteloomError` when that cannot be done."""
+    """Restart the job of an order; raises `CiteloomError` if impossible."""
     return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
 
 
 async def _tidy(state: ServerState) -> None:
-    """Delete uploads that nothing refers to, and expired conversations."""
+    """Delete unreferenced uploads and expired conversations."""
     await state.ingests.tidy()
     await asyncio.to_thread(tidy_plots, state.session.home)
     if (days := state.session.settings.conversation_days) is not None:
@@ -165,7 +165,7 @@ async def _tidy_hourly(state: ServerState) -> None:
 
 
 def get_state(app: FastAPI) -> ServerState:
-    """The parts of an app's server; raises `ServerError` while it joins the other servers again."""
+    """An app's server state; raises `ServerError` while rejoining the other servers."""
     state: ServerState | None = app.state.server
     if state is None:
         raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)

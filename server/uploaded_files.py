@@ -1,8 +1,8 @@
-"""Files that are added through the server: papers, and images of plots.
+"""Files uploaded to the server: papers, and images of plots.
 
-Each upload of papers has a folder of its own. A set of images is named after its content: the same images get the same
-folder, and an experiment with them is the same request. A set stays as long as a run names it, and servers of one
-database share it. A name from a request only ever becomes the last part of a path, after it was made safe.
+Each upload of papers has its own folder. A set of images is named by a hash of its content: the same images get the
+same folder, and an experiment with them is the same request. A set stays as long as a run uses it; servers of one
+database share it. A name from a request only ever becomes the last part of a path, after sanitizing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..api.writing import (
 )
 from .problems import ServerError
 
-_LONGEST_NAME: Final = 150  # bytes without the ending
+_LONGEST_NAME: Final = 150  # bytes without extension
 _BIB: Final = ".bib"
 
 
@@ -47,9 +47,9 @@ def require_upload(upload_id: str) -> None:
 
 
 def safe_name(given: str) -> str:
-    """The last part of a file name without anything that a file system or a terminal could misread; "" if none is left.
+    """Sanitize a file name for file systems and terminals, without folders; "" if nothing is left.
 
-    Its ending stays, since it tells how the file is read.
+    Keeps the extension, which decides how the file is read.
     """
     text = unicodedata.normalize("NFC", given.encode("utf-8", "ignore").decode())
     path = PurePosixPath(PurePosixPath(text.replace("\\", "/")).name)
@@ -59,7 +59,7 @@ def safe_name(given: str) -> str:
 
 
 def refusal_reason(name: str, taken: Collection[str]) -> str:
-    """Why a file of this name is not stored; empty if it is."""
+    """Why a file of this name is refused; "" if it is not."""
     if not name:
         return "has no usable name"
     ending = PurePosixPath(name).suffix
@@ -73,7 +73,7 @@ def refusal_reason(name: str, taken: Collection[str]) -> str:
 
 
 def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
-    """Write a file to the folder of its upload, and return whether it holds anything; blocks.
+    """Write a file to its upload's folder; returns whether it is non-empty. Blocks.
 
     Raises `ServerError` with status 507 when it cannot be written.
     """
@@ -87,7 +87,7 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
 
 
 def require_space(session: Session, receiving: Mapping[str, int]) -> None:
-    """Raise `ServerError` with status 507 if uploads that are being received exceed the library's limit; blocks."""
+    """Raise `ServerError` with status 507 if incoming uploads would exceed the library's limit; blocks."""
     limit = session.settings.max_library_size
     if limit is None:
         return
@@ -101,12 +101,12 @@ def require_space(session: Session, receiving: Mapping[str, int]) -> None:
 
 
 def find_bibliography(names: Sequence[str]) -> str | None:
-    """The name of the .bib file among these."""
+    """The .bib file's name among these."""
     return next((name for name in names if name.endswith(_BIB)), None)
 
 
 def strip_folder(text: str, folder: Path) -> str:
-    """A message with the names of uploaded files instead of their paths on the server."""
+    """Replace server paths of uploaded files in a message by their names."""
     return text.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
 
 
@@ -119,7 +119,7 @@ MOST_PLOTS: Final = 50
 
 
 def plots_folder(home: Home, upload_id: str) -> Path:
-    """The folder of a set of images on this computer, kept for another day; raises `ServerError` for an unknown one."""
+    """The local folder of a set of images, kept for another day; raises `ServerError` if unknown."""
     plots = plot_files(home)
     if not PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
@@ -131,10 +131,10 @@ def plots_folder(home: Home, upload_id: str) -> Path:
 def store_plots(
     given: Sequence[tuple[str, bytes]], home: Home, base: str = ""
 ) -> tuple[str, list[str], list[dict[str, Any]]]:
-    """Store images; returns the id of their set, all names in it, and what was refused with the reason of each.
+    """Store images; returns their set's id, all names in it, and the refused files with reasons.
 
-    With `base`, the images of that set are in the new one too, unless one of the same name was given; blocks. Raises
-    `ServerError` if no image is left, there are too many, or they cannot be stored.
+    The new set includes those of the set `base`, except names given anew; blocks. Raises `ServerError` if no image is
+    left, there are too many, or they cannot be stored.
     """
     images = {path.name: path.read_bytes() for path in sorted(plots_folder(home, base).iterdir())} if base else {}
     taken: dict[str, bytes] = {}
@@ -155,9 +155,9 @@ def store_plots(
 
 
 def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> Experiment:
-    """The experiment with the images of a set, found by the names of its plots without their folders; blocks.
+    """The experiment with images from a set, matched by file name, ignoring folders; blocks.
 
-    A name that several plots have belongs to none of them. Raises `ServerError` if there is no such set.
+    A name shared by several plots matches none. Raises `ServerError` if there is no such set.
     """
     bare = without_plot_files(experiment)
     if not upload_id:
@@ -174,7 +174,7 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
 
 
 def tidy_plots(home: Home) -> None:
-    """Delete the sets that no run names and nobody used for a day; blocks."""
+    """Delete sets that no run uses and that were unused for a day; blocks."""
     plots = plot_files(home)
     idle, copies = set(plots.idle()), _old_folders(home.plots)
     named = named_plot_sets(home) if idle or copies else set()
@@ -186,7 +186,7 @@ def tidy_plots(home: Home) -> None:
 
 
 def _old_folders(root: Path) -> list[Path]:
-    """What was not touched for a day: also copies of deleted sets, and uploads that were cut off."""
+    """Folders untouched for a day, including copies of deleted sets and interrupted uploads."""
     before = time.time() - PLOTS_KEPT
     return [folder for folder in root.iterdir() if folder.stat().st_mtime < before] if root.is_dir() else []
 
@@ -200,7 +200,7 @@ def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
 
 
 def _store_images(images: Mapping[str, bytes], home: Home) -> str:
-    """Write a set, whole or not at all, and return its id."""
+    """Write a set atomically; returns its id."""
     content = hashlib.sha256()
     for name, data in sorted(images.items()):
         content.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\n".encode())
@@ -213,7 +213,7 @@ def _store_images(images: Mapping[str, bytes], home: Home) -> str:
                 store_file(io.BytesIO(data), begun, name)
             begun.rename(folder)
         except OSError as error:
-            if not folder.is_dir():  # another request stored the same
+            if not folder.is_dir():  # another request stored the same set
                 raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
         finally:
             shutil.rmtree(begun, ignore_errors=True)

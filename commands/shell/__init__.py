@@ -1,1 +1,1 @@
-"""The shell that `chat` opens: lines in, answers out, and what it remembers between them."""
+"""The interactive shell of `chat`, which remembers results between lines."""

@@ -1,4 +1,4 @@
-"""What the shell shows: panels and tables on a terminal, plain lines in a pipe."""
+"""Output of the shell: panels and tables on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ..output import notice, result
 from ..terminal_text import one_line, printable, terminal_width, wrap
 
-# An address in angle brackets would be shown twice, as text and as what it leads to.
+# An address in angle brackets would be shown twice, as text and as link.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
 
@@ -40,7 +40,7 @@ def warning(text: str) -> None:
 def panel(title: str, markdown: str) -> None:
     """Print a result: framed markdown on a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
-        from ...api.result_views import inert  # which loads all of the citations
+        from ...api.result_views import inert  # imports all of `citations`
 
         result(f"{inert(markdown.strip())}\n")
         return
@@ -48,14 +48,14 @@ def panel(title: str, markdown: str) -> None:
     from rich.markdown import Markdown
     from rich.panel import Panel
 
-    # Links would hide where they lead to.
+    # Links would hide their targets.
     body = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
     Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
     sys.stdout.flush()
 
 
 def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:
-    """Print numbered papers: a head beside the number, details below."""
+    """Print numbered papers: number and head, details below."""
     result(one_line(title))
     for number, head, below in items:
         if not sys.stdout.isatty():

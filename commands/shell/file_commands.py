@@ -1,4 +1,4 @@
-"""save, section and rebuild-index: write files."""
+"""save, section and rebuild-index write files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def save(shell: Shell, argument: str) -> Outcome:
     from ...api.run_texts import save_section, stored, write_own_file
 
     draft = shell.state.draft
-    assert draft is not None  # `require` has seen to it
+    assert draft is not None  # ensured by `require`
     path = await asyncio.to_thread(_target, argument, default_name(shell.state.original_query))
     display.stage("💾", f"Saving {_CALLED[draft.kind]}...")
     home = (await shell.session()).home

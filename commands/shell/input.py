@@ -36,7 +36,7 @@ def on_terminal() -> bool:
 class PipedLines:
     """Lines of a pipe or file, echoed on stderr so that a transcript reads well.
 
-    A daemon thread reads ahead: a thread of the event loop would block the exit while the pipe is held open.
+    A daemon thread reads ahead: one of the event loop's would block exit while the pipe is open.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class PipedLines:
 
 
 class TerminalLines:
-    """Lines typed at a prompt; what was typed before is kept in `history`, None keeps it for this shell only.
+    """Lines typed at a prompt; stored in the file `history`, or in memory only if None.
 
     `listed` and `keys` return the current completions for a paper.
     """
@@ -77,7 +77,7 @@ class TerminalLines:
         )
 
     async def next(self) -> str:
-        """See `Lines`; output printed meanwhile appears above the prompt."""
+        """See `Lines`; output printed meanwhile goes above the prompt."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         with patch_stdout(raw=True):
@@ -122,7 +122,7 @@ def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> li
 
 
 def _files(begun: str) -> list[tuple[str, str]]:
-    """Files and folders whose path begins so."""
+    """Files and folders with this prefix."""
     given = Path(begun)
     folder = given if begun.endswith("/") else given.parent
     try:

@@ -96,7 +96,7 @@ async def summary(shell: Shell, argument: str) -> Outcome:
 
 
 async def open_paper(shell: Shell, argument: str) -> Outcome:
-    """Open the file of a paper in the system's default program."""
+    """Open a paper's file in the system's default program."""
     from ...api.library_papers import apaper
 
     key = await _chosen_key(shell, argument)
@@ -130,7 +130,7 @@ def _passage_lines(key: str, records: list[dict[str, Any]]) -> list[str]:
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
-    from ...api.result_views import inert  # which loads all of the citations
+    from ...api.result_views import inert  # imports all of `citations`
 
     lines = [f"# Passages near to: {inert(query)}", ""]
     for number, head, below in items:
@@ -138,22 +138,22 @@ def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-# A program that fails does so at once; one that is still there shows the file.
+# Programs that fail do so at once; if still running, it shows the file.
 _PATIENCE = 3.0  # seconds
 _OPENERS = {"darwin": "open", "win32": "explorer"}
 
 
 def opener() -> str | None:
-    """The system's default opener; None without one or without a display."""
+    """The system's default opener; None if missing or no display."""
     name = _OPENERS.get(sys.platform, "xdg-open")
     if name == "xdg-open" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return None  # it would start a browser of the terminal over the shell
+        return None  # it would start a text browser on top of the shell
     return shutil.which(name)
 
 
 async def open_file(source: str) -> str:
-    """Open the file, or report its path in a pipe; returns one line for the user."""
-    path = await asyncio.to_thread(Path(source).absolute)  # begins with no hyphen: it cannot be taken for an option
+    """Open the file, or give its path in a pipe; returns one line for the user."""
+    path = await asyncio.to_thread(Path(source).absolute)  # no leading hyphen: cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
         return f"Its file is gone: {source}. Its indexed text: {command('papers show KEY --text')}"
     program = opener() if on_terminal() else None
@@ -171,7 +171,7 @@ async def open_file(source: str) -> str:
             code = await started.wait()
     except TimeoutError:
         code = 0
-    # explorer ends with 1 whatever it did.
+    # explorer always exits with 1.
     if code and sys.platform != "win32":
         return f"{program} could not open it (exit code {code}). File: {source}"
     return f"Opened with {program}: {source}"

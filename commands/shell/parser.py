@@ -38,7 +38,7 @@ class CommandWord:
 
 @dataclass(frozen=True, slots=True)
 class ShellRequest:
-    """A command to run; `ask` is a follow-up question, `plain` if the line did not name the command."""
+    """A command to run; `ask` is a follow-up question; `plain` if the line named no command."""
 
     command: CommandName
     argument: str = ""
@@ -82,7 +82,7 @@ _LATIN = re.compile(r"[\x00-\x7f]+")
 def parse(line: str) -> ShellRequest | NotUnderstood | None:
     """Parse a line; None for an empty one.
 
-    A first word that is a command counts as one unless what follows cannot be its argument: "list the assumptions
+    A first word that is a command counts as one unless the rest cannot be its argument: "list the assumptions
     of LASSO" and "open questions in drug repurposing?" are questions.
     """
     text = " ".join(line.split())
@@ -104,7 +104,7 @@ def _find_command(first: str) -> CommandName | None:
 
 
 def _fits(name: CommandName, argument: str) -> bool:
-    """Whether `argument` can be that of the command; a wrong number of words makes the line a question."""
+    """Whether the command can take `argument`; with a wrong word count, the line is a question."""
     words = argument.split()
     match _BY_NAME[name].takes:
         case "nothing":
@@ -127,9 +127,9 @@ def _check(name: CommandName, argument: str) -> ShellRequest | NotUnderstood:
 
 
 def _looks_mistyped(first: str, argument: str) -> bool:
-    """Whether a line that starts with no command was meant as one: a single word or a misspelling.
+    """Whether a line without a command was meant as one: a single word or a misspelling.
 
-    A near miss with a question mark at the end, or with words that the command could not take, is a question.
+    A near miss is a question if it ends in a question mark or the command cannot take its other words.
     """
     if not argument:
         return not first.endswith("?") and _LATIN.fullmatch(first) is not None
@@ -138,7 +138,7 @@ def _looks_mistyped(first: str, argument: str) -> bool:
 
 
 def _is_inflected(first: str, name: str) -> bool:
-    """Whether the word is the command with an ending: "researchers", "finding", "lists" may begin a sentence."""
+    """Whether the word is an inflected command: "researchers", "finding", "lists" may start a sentence."""
     return first.casefold().startswith(name)
 
 

@@ -1,7 +1,6 @@
 """The loop of the shell: read a line, run it, move to the resulting state.
 
-Whatever a command does, the loop continues with a state that the next command can work with. Ctrl-C ends the command
-and not the shell.
+Whatever a command does, the loop goes on in a valid state. Ctrl-C ends the command, not the shell.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Interrupted(Exception):  # noqa: N818  # Ctrl-C is no error
 
 
 async def converse(shell: Shell, lines: Lines) -> ExitCode:
-    """Run lines until there are no more; the exit code is that of the last command that failed."""
+    """Run lines until there are no more; returns the exit code of the last failed command."""
     code: ExitCode = DONE
     while True:
         try:
@@ -68,7 +67,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
         return error.exit_code
     if request.command == "resume":
         resumed = parse(shell.state.paused)
-        assert isinstance(resumed, ShellRequest)  # it was carried out before
+        assert isinstance(resumed, ShellRequest)  # it ran before
         given = resumed
     try:
         outcome = await interruptible(_act(shell, given))
@@ -79,7 +78,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     except CiteloomError as error:
         display.failure(_with_stage(error, str(error)))
         return error.exit_code
-    except Exception as error:  # the shell survives an error of ours and reports it as `cli.py` does
+    except Exception as error:  # the shell survives our own bugs and reports them as `cli.py` does
         if os.environ.get("CITELOOM_DEBUG"):
             raise
         message = " ".join(str(error).split())
@@ -98,7 +97,7 @@ async def _act(shell: Shell, request: ShellRequest) -> Outcome:
 
 
 def _with_stage(error: CiteloomError, message: str) -> str:
-    """The message, prefixed with the stage that failed if it was noted."""
+    """The message, prefixed with the failed stage if known."""
     return ": ".join([*getattr(error, "__notes__", ()), message])
 
 
@@ -158,15 +157,15 @@ ACTIONS: Final[dict[CommandName, Action]] = {
 RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})
 
 
-_MOST_WORDS: Final = 2  # longer lines are questions, whatever they say and in whichever language
+_MOST_WORDS: Final = 2  # longer lines are questions, in any language
 _ASKING: Final = frozenset("what which who whom whose when where why how is are was were does do did can could".split())
 _WORD = re.compile(r"[^\W_]+")
 
 
 async def require_question(shell: Shell, text: str) -> None:
-    """Raise `NotNowError` for a line of one or two words of which one occurs nowhere in the library.
+    """Raise `NotNowError` for one or two words if one is not in the library.
 
-    A line with a question mark or a question word is a question, and so is one that `ask` begins.
+    Lines with a question mark, a question word or `ask` in front always pass.
     """
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:

@@ -1,4 +1,4 @@
-"""research, follow-up questions and improve: turns of one conversation, shown stage by stage, and restored later."""
+"""research, follow-up questions and improve: turns of a conversation, shown by stage and restorable."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
         notice(session.answer_notice)
         shell.told_of_mode = True
     stages = TurnStages(writes="writer" not in session.extractive)
-    # Without a chat model the whole answer is there at once, and reads better in its panel.
+    # Without a chat model the answer comes all at once, and reads better in its panel.
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
     try:
@@ -93,7 +93,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
 
 
 def draft_answer(record: Mapping[str, Any]) -> Drafted:
-    """The outcome of an answer: its numbered papers, the draft to save, and the question."""
+    """Turn an answer into a shell outcome: numbered papers, draft to save, and question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
     papers = tuple(
@@ -103,8 +103,7 @@ def draft_answer(record: Mapping[str, Any]) -> Drafted:
 
 
 def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
-    """The answer with its references as markdown, each with the number that commands take; without its `text` where
-    that was shown."""
+    """The answer with references as markdown, numbered for commands; omits `text` that was already shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
         return "\n\n".join([*parts, references_markdown(record)])
@@ -112,14 +111,14 @@ def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text
 
 
 def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
-    """References with the numbers and keys that commands take; paragraphs, since markdown would renumber a list."""
+    """References with numbers and keys for commands; as paragraphs, since markdown renumbers lists."""
     return [
         f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
     ]
 
 
 class TurnStages(RunProgress):
-    """Prints the stages of a turn from its events; without a chat model nothing is written (`writes`)."""
+    """Prints a turn's stages from its events; `writes` is false without a chat model."""
 
     def __init__(self, *, writes: bool = True) -> None:
         super().__init__(self.take)
@@ -153,7 +152,7 @@ class TurnStages(RunProgress):
             case "searched" | "planning" | "repairing":
                 notice(f"   {_capital(text)}")
             case _:
-                pass  # findings of the checks are shown with the answer
+                pass  # findings are shown with the answer
 
 
 def _report_reason(record: Mapping[str, Any], stages: TurnStages) -> None:
@@ -182,7 +181,7 @@ _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask",
 
 
 def restore(shell: Shell, home: Home, thread: str) -> None:
-    """Restore the shell to where the conversation was left; raises `UnknownConversationError`. Blocks for a moment."""
+    """Restore the shell to where a conversation was left; blocks briefly. Raises `UnknownConversationError`."""
     home.require_library()
     entry = find_conversation(home, thread)
     shell.thread_id = entry.thread_id
@@ -199,11 +198,11 @@ def restore(shell: Shell, home: Home, thread: str) -> None:
 
 
 async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
-    """Steps that need the open library: expire old conversations, report an interrupted question."""
+    """Finish startup once the library is open: expire conversations, report a paused question."""
     try:
         await shell.opening.wait()
     except CiteloomError:
-        return  # it was reported
+        return  # already reported
     await forget_expired(settings, home, shell.thread_id)
     from ...api.conversation import paused_turn
 

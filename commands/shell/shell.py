@@ -1,4 +1,4 @@
-"""What the shell's commands work with: the library, opened while the first line is typed, and the shell's state."""
+"""Shared by the shell's commands: the library, opened while the first line is typed, and the state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NoPapersError(InputError):
 class Opening:
     """The session, opened once in the background; after a failure the next command tries again.
 
-    `on_error` is called with an error raised while nobody awaited the session.
+    `on_error` is called with errors raised while nobody awaits the session.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Opening:
         self._waiting = 0
 
     def start(self) -> None:
-        """Begin to open, in a thread."""
+        """Start opening in a thread."""
         self._task = asyncio.ensure_future(asyncio.to_thread(self._open))
         self._task.add_done_callback(self._tell)
 
     async def session(self) -> Session:
-        """The open session; raises `NoPapersError` and what opening raises."""
+        """The open session; raises `NoPapersError` and opening errors."""
         if not (await asyncio.to_thread(library_contents, self._home)).keys:
             raise NoPapersError(f"{self._home.name}: no paper is indexed here.")
         if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
@@ -64,29 +64,29 @@ class Opening:
         assert self._task is not None
         self._waiting += 1
         try:
-            # Ctrl-C on a command that waits must not stop the opening.
+            # Ctrl-C on a waiting command must not cancel opening.
             return await asyncio.shield(self._task)
         finally:
             self._waiting -= 1
 
     async def wait(self) -> None:
-        """Wait until the opening has ended; raises what opening raises and does not call `on_error`."""
+        """Wait until opening ends; raises its errors instead of calling `on_error`."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
     def opened(self) -> Session | None:
-        """The session if it is open by now."""
+        """The session if it is open yet."""
         task = self._task
         ready = task is not None and task.done() and not task.cancelled() and task.exception() is None
         return task.result() if task is not None and ready else None
 
     def keys(self) -> tuple[str, ...]:
-        """The papers as they are now; none while it opens."""
+        """The current papers; none while opening."""
         session = self.opened()
         return tuple(session.library.records()) if session is not None else ()
 
     async def close(self) -> None:
-        """Close the files once the opening has ended."""
+        """Close the session once opening has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._manager is not None and self.opened() is not None:
@@ -97,9 +97,7 @@ class Opening:
         session = manager.__enter__()
         self._manager = manager
         if self._settings.embedding_model == LOCAL_EMBEDDING:
-            session.library.embedding.count_tokens(
-                "ready"
-            )  # loads the tokenizer; the first search need not wait for it
+            session.library.embedding.count_tokens("ready")  # loads the tokenizer, so the first search need not wait
         return session
 
     def _tell(self, task: asyncio.Task[Session]) -> None:
@@ -114,7 +112,7 @@ class Opening:
 class Shell:
     """A shell session: its library, its state, and the experiment for sections.
 
-    `thread_id` is its conversation's, of which `turns` are over; `behind` is the background work.
+    `thread_id` is its conversation's, `turns` how many are finished; `behind` is background work.
     """
 
     opening: Opening
@@ -131,7 +129,7 @@ class Shell:
             await asyncio.wait([self.behind])
 
     async def session(self) -> Session:
-        """The open library; raises `NoPapersError` and what opening raises."""
+        """The open session; raises `NoPapersError` and opening errors."""
         if self.opening.opened() is None:
             notice("Opening the library...")
         return await self.opening.session()

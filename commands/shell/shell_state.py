@@ -1,12 +1,12 @@
-"""The state machine of the shell: what it remembers between lines and how each outcome changes it.
+"""The shell's state machine: what it remembers between lines, and how outcomes change it.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
     initial --section-----> section         (numbers, a draft to save)
     initial --research----> research        (numbers, a draft to save and to improve)
 
-From every state each of these leads to its own, except that `list` and `find` keep a draft that is there: they only
-give new numbers. What finds nothing, fails or is paused changes nothing, so that the last real result can still be
+These transitions apply in every state, except that `list` and `find` keep an existing draft and only assign new
+numbers. A command that finds nothing, fails or is paused changes nothing, so that the last real result can still be
 saved, improved and opened. `summary` and `open` select a paper and change nothing else.
 """
 
@@ -24,7 +24,7 @@ DraftKind = Literal["sem-search", "research", "section"]
 
 
 class NotNowError(InputError):
-    """The command needs something that the shell does not have now; the state is unchanged."""
+    """The command is not possible in the current state, which stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class ShellDraft:
-    """What `save` writes: markdown, and for an answer or a section its whole record."""
+    """Content for `save`: markdown, and the full record of an answer or section."""
 
     kind: DraftKind
     markdown: str
@@ -46,7 +46,7 @@ class ShellDraft:
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state variables; `paused` is the line that resumes what was interrupted."""
+    """The state variables; `paused` is the line that resumes interrupted work."""
 
     last_query_set: tuple[Listed, ...] = ()
     selected_paper: str | None = None
@@ -56,7 +56,7 @@ class ShellState:
 
     @property
     def name(self) -> StateName:
-        """The state that the variables make up."""
+        """The state's name, from its variables."""
         if self.draft is not None:
             return self.draft.kind
         return "listed" if self.last_query_set else "initial"
@@ -72,7 +72,7 @@ class PapersListed:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """`sem-search`, `research`, `section`, `improve` or a follow-up question gave something to save."""
+    """`sem-search`, `research`, `section`, `improve` or a follow-up question gave a result to save."""
 
     papers: tuple[Listed, ...]
     draft: ShellDraft
@@ -109,7 +109,7 @@ INITIAL: Final = ShellState()
 
 
 def after(state: ShellState, outcome: Outcome) -> ShellState:
-    """The state after an outcome. A new result ends a pause; commands that only show papers keep it."""
+    """Return the next state. A new result ends a pause; commands that only show papers do not."""
     match outcome:
         case PapersListed(papers, query):
             return replace(
@@ -143,9 +143,9 @@ def require(state: ShellState, command: CommandName) -> None:
 
 
 def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:
-    """The key that a number of the last list, or a key itself, stands for.
+    """Resolve a number of the last list, or a key, to a key.
 
-    `keys` are those of the library. A number that is a key is the number where there is a list. Raises `NotNowError`.
+    `keys` are the library's. If a list was shown, a numeric key means the list number. Raises `NotNowError`.
     """
     if argument.isascii() and argument.isdigit():
         by_number = {paper.number: paper.key for paper in state.last_query_set}

@@ -1,1 +1,1 @@
-"""The pages for a browser, rendered here and brought up to date by small scripts that use the API."""
+"""Web pages, rendered on the server and updated by small scripts that use the API."""

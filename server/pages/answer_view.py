@@ -1,7 +1,7 @@
-"""An answer or a section on a page: its text with links, and what each link opens in the side panel.
+"""Shows an answer or section: its text with links, and the side panel that each link opens.
 
-The same view serves the turns of a conversation and the sections of a run; `base` is the address under which the
-details are found, so a link also works without scripts.
+Used for turns of conversations and sections of runs; details have addresses under `base`, so links also work without
+scripts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..problems import ServerError
 from .html import strip_controls
 
 DetailKind = Literal["citation", "finding", "number", "evidence"]
-_QUOTED: Final = 1500  # characters of a quote that are looked for on the page of a PDF
+_QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,18 @@ class AnswerView:
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings that do not only repeat a finding."""
+        """Warnings other than repeated findings."""
         findings = [finding["message"] for finding in self.report.findings]
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
 
     @property
     def papers(self) -> int:
-        """How many papers are cited."""
+        """Number of cited papers."""
         return len({citation["key"] for citation in self.record["citations"]})
 
     @property
     def used(self) -> frozenset[str]:
-        """The ids of the evidence that is cited."""
+        """Ids of the cited evidence."""
         return frozenset(citation["evidence_id"] for citation in self.record["citations"])
 
 
@@ -82,14 +82,14 @@ def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
 
 
 def strip_in_place(text: str) -> str:
-    """The text as `strip_controls` returns it, but as long as before, so that spans stay valid."""
+    """Like `strip_controls`, but keeps the length, so that spans stay valid."""
     return (
         "".join(strip_controls(character) or "\u200b" for character in text) if strip_controls(text) != text else text
     )
 
 
 def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> dict[str, Any]:
-    """What the side panel shows for a link; raises `ServerError` for one that the text does not have."""
+    """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
     shared = {"view": view}
     if kind == "evidence":
         found = next((hit for hit in _hits(view.report) if hit.record["id"] == which), None)
@@ -117,12 +117,12 @@ def _unknown(kind: str, which: str) -> ServerError:
 
 
 def _images(library: Library, hits: list[SearchHit]) -> dict[str, Any]:
-    """What is shown with evidence: the page of its PDF, and the figure that it is the caption of."""
+    """Images for evidence: its PDF page, and the figure if it is a caption."""
     return {"pages": _pages(library, hits), "figures": find_cited_figures(library, [hit.record for hit in hits])}
 
 
 def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, Any]]:
-    """For the evidence whose paper is a PDF in the library: the number of the page and the words to look for on it."""
+    """For evidence from PDFs in the library: the page number and the words to highlight on it."""
     records = library.records()
     return {
         hit.record["id"]: {

@@ -1,4 +1,4 @@
-"""Ask: conversations with the library, and what stands behind each citation."""
+"""Ask: conversations with the library, and the evidence of each citation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: dict[str, DetailKind] = {
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A finished turn with its answer as it is shown."""
+    """A finished turn with its rendered answer."""
 
     turn: KeptTurn
     answer: AnswerView
@@ -41,7 +41,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """The turn that is being answered, or that was interrupted."""
+    """The active or interrupted turn."""
 
     asked: str
     kind: str
@@ -50,7 +50,7 @@ class OpenTurn:
 
 @router.get("/")
 async def new_conversation(request: Request, state: StateOf) -> Response:
-    """An empty conversation; it is stored when the first question is asked."""
+    """An empty conversation, stored once the first question is asked."""
     entries = await _entries(state)
     papers = len(await asyncio.to_thread(state.session.library.records))
     return page(request, "ask.html", {**_side(entries, ""), "turns": [], "open": None, "papers": papers})
@@ -64,7 +64,7 @@ async def conversation_list(request: Request, state: StateOf, current: str = "")
 
 @router.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
-    """A conversation with its turns, and the one that is being answered."""
+    """A conversation with its finished turns and the active one."""
     entries = await _entries(state)
     home = state.session.home
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
@@ -80,7 +80,7 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
 
 @router.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
-    """How many turns are finished, and which is open: what an open page needs to catch up."""
+    """The number of finished turns and the open one, for a page to catch up."""
     entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": asdict(current) if current else None}
@@ -97,13 +97,13 @@ async def turn(thread_id: str, number: int, request: Request, state: StateOf) ->
 async def turn_detail(
     thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
 ) -> Response:
-    """What a link of an answer opens: a passage with its page, a finding, or where a number stands."""
+    """What an answer's link opens: a passage with its page, a finding, or a number's source."""
     kept = await asyncio.to_thread(_turn, state, thread_id, number)
     return await detail_page(request, state, _turn_view(kept, thread_id).answer, kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
-    """The details of one link, as part of a page for the side panel, else as a page of its own."""
+    """A link's details, as a fragment for the side panel or as a full page."""
     if kinds not in _KINDS:
         raise ServerError(404, "There is no such page.")
     shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
@@ -112,7 +112,7 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
 
 
 async def _entries(state: ServerState) -> list[ConversationEntry]:
-    """The conversations with an answer, or with a first question that is being answered."""
+    """Conversations with an answer, or whose first question is being answered."""
     listed = []
     jobs = await state.jobs.known()
     for entry in await asyncio.to_thread(list_conversations, state.session.home):
@@ -141,7 +141,7 @@ def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> OpenTurn | None:
-    """The turn at work, else the interrupted one."""
+    """The active turn, else the interrupted one."""
     job = await state.jobs.active_entry(thread_id)
     if job is not None:
         return OpenTurn(job.order.request["asked"], job.order.request["kind"], True)

@@ -1,7 +1,7 @@
-"""What all pages share: templates, style sheet and scripts, and errors shown as pages.
+"""Shared by all pages: templates, style sheet, scripts, and error pages.
 
-Everything in a template is escaped, and no text can turn the direction of what surrounds it. Scripts import each other
-by relative address, so one digest stands for all static files: a browser keeps them for good and mixes no versions.
+Everything in a template is escaped, and no text can change the direction of its surroundings. Scripts import each other
+by relative address, so all static files share one digest: browsers cache them forever and never mix versions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAVIGATION: Final = (
     ("/runs", "Runs"),
     ("/settings", "Settings"),
 )
-# Characters that reorder the text after them, also outside of their element in some programs.
+# Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
@@ -52,7 +52,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class StaticFiles:
-    """The packaged files, read once: a request can name none but these."""
+    """The packaged files, read once; nothing else can be requested."""
 
     def __init__(self) -> None:
         folder = files("citeloom.server").joinpath("static")
@@ -62,7 +62,7 @@ class StaticFiles:
         self.digest = sha256(b"\0".join(parts)).hexdigest()[:16]
 
     def address(self, name: str) -> str:
-        """Where a browser finds a file; raises KeyError for one that is not packaged."""
+        """A file's URL; raises KeyError if it is not packaged."""
         if name not in self.contents:
             raise KeyError(name)
         return f"/static/{self.digest}/{name}"
@@ -72,19 +72,19 @@ STATIC: Final = StaticFiles()
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
-    """A whole page, or a part of one, from a template."""
+    """Render a page or part of one from a template."""
     state = getattr(request.app.state, "server", None)
     shared = {"path": request.url.path, "signed_in": state is not None and state.tokens.needed}
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
 def strip_controls(text: str) -> str:
-    """The text without control characters that are invalid in HTML or change the direction of writing."""
+    """Remove control characters that are invalid in HTML or change text direction."""
     return _TURNING.sub("", shown_text(text))
 
 
 def markdown(text: str) -> Markup:
-    """A text of a paper or a person as HTML, without links and anything live."""
+    """Render markdown as HTML, without links or active content."""
     return section_html(strip_controls(text), ())
 
 
@@ -118,7 +118,7 @@ def _load_template(name: str) -> str:
 
 
 def _format_time(seconds: float) -> Markup:
-    """A point in time, which a script shows in the reader's own time zone."""
+    """A timestamp, which a script converts to the reader's time zone."""
     at = datetime.fromtimestamp(seconds, UTC)
     return Markup('<time datetime="{}">{}</time>').format(
         at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M")
@@ -127,7 +127,7 @@ def _format_time(seconds: float) -> Markup:
 
 @router.get("/static/{digest}/{name}")
 def static_file(digest: str, name: str) -> Response:
-    """One file; a page of an earlier version gets the present one, which it must not keep."""
+    """Serve a file; pages of earlier versions get the current one, uncached."""
     content = STATIC.contents.get(name)
     if content is None:
         raise ServerError(404, "There is no such file.")
@@ -137,12 +137,12 @@ def static_file(digest: str, name: str) -> Response:
 
 @router.get("/favicon.ico")
 def icon() -> Response:
-    """The icon that browsers ask for without being asked to."""
+    """The icon that browsers request unasked."""
     return static_file(STATIC.digest, "icon.svg")
 
 
 def handle_page_errors(app: FastAPI) -> None:
-    """Show the problems that the app answers with as pages where a browser asks for one."""
+    """Show problems as pages if a browser asked for a page."""
     for kind, handler in list(app.exception_handlers.items()):
         app.add_exception_handler(kind, _as_page(cast(Handler, handler)))
 
@@ -159,5 +159,5 @@ def _as_page(handler: Handler) -> Handler:
 
 
 def wants_page(request: Request) -> bool:
-    """True for the address of a page that a browser opens."""
+    """True if the request opens a page in a browser."""
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_NO_PAGES)

@@ -71,7 +71,7 @@ async def library(
 
 @router.get("/library-check")
 async def library_check(request: Request, state: StateOf) -> Response:
-    """What `doctor` finds, as a part of the page."""
+    """The findings of `doctor`, as a fragment."""
     return page(request, "library_check.html", {"record": await doctor(state)})
 
 
@@ -96,7 +96,7 @@ async def paper_figure(key: str, number: int, request: Request, state: StateOf) 
 async def paper(
     key: str, request: Request, state: StateOf, section: Annotated[int | None, Query(ge=0, le=100_000)] = None
 ) -> Response:
-    """One paper: its data, section tree, text and note, and where it was cited."""
+    """One paper: metadata, section tree, text, note, and citations of it."""
     record = (await get_paper(key, state)).model_dump()
     text = await asection_text(state.session, key, section, _MAX_TEXT)
     content = {
@@ -111,7 +111,7 @@ async def paper(
 
 
 def _part(request: Request, template: str, context: dict[str, Any]) -> Response:
-    """A part of a page for a script that asks for it, else a page of its own."""
+    """A fragment if a script asks for it, else a full page."""
     alone = "x-part" not in request.headers
     return page(request, "part_alone.html" if alone else template, {**context, "part": template})
 

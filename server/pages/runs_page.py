@@ -1,4 +1,4 @@
-"""Runs: what ran, what is paused and why, what it cost; one run while it works, and its text with its findings."""
+"""Runs: their states and costs; and one run with its progress, or its text and findings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .html import markdown, page
 
 router = APIRouter(include_in_schema=False)
 _ON_A_PAGE: Final = 30
-_DAYS: Final = 31  # that are listed
+_DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]
 _SHOWN: Final[dict[Shown, frozenset[str]]] = {
     "working": frozenset({"waiting", "working", "running"}),
@@ -58,12 +58,12 @@ _REASONS: Final[Mapping[str, str]] = {
     "": "It ended before it was finished. What was paid for is saved.",
 }
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
-_LEAST: Final = 0.01  # of any limit
+_LEAST: Final = 0.01  # for any limit
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRun:
-    """One run; `state` is that of its job here, else of the register."""
+    """One run; `state` is its job's if active, else the register's."""
 
     id: str
     kind: str
@@ -77,12 +77,12 @@ class ShownRun:
 
     @property
     def label(self) -> str:
-        """The state for a person."""
+        """The state in words."""
         return _STATES[self.state][0]
 
     @property
     def look(self) -> str:
-        """The class of the state's chip."""
+        """CSS class of the state's chip."""
         return _STATES[self.state][1]
 
     @property
@@ -97,12 +97,12 @@ class ShownRun:
 
     @property
     def finished(self) -> bool:
-        """True when its text is there."""
+        """True if finished."""
         return self.state == "finished"
 
     @property
     def resumable(self) -> bool:
-        """True when it stopped before its end."""
+        """True if stopped before its end."""
         return self.state in ("paused", "failed", "killed")
 
     @property
@@ -112,7 +112,7 @@ class ShownRun:
 
     @property
     def suggested(self) -> dict[str, float]:
-        """A larger limit in place of the one that it reached: it may spend as much again."""
+        """A higher value for the limit it hit: it may spend as much again."""
         reached = _FLAG.search(self.detail)
         spent = {
             "max-calls": self.usage["llm_calls"],
@@ -129,7 +129,7 @@ def view_run(
     spent: Iterable[Spending],
     prices: Mapping[str, Price],
 ) -> ShownRun:
-    """The view of a registered run; `spent` is what it spent on each model. Blocks."""
+    """The view of a registered run; `spent` is its spending per model. Blocks."""
     summary = run_summary(run, home)
     job = jobs.get(run.thread_id)
     state = job.state if job is not None and job.active else summary["status"]
@@ -179,7 +179,7 @@ async def runs(
 
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
-    """One run: its steps while it works, why it stopped, or its text."""
+    """One run: its steps if active, why it stopped, or its text."""
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     context = {"run": await _view(record, state), **await asyncio.to_thread(_load_text, record, state.session)}
     context |= await asyncio.to_thread(_load_sentences, record, state)
@@ -189,7 +189,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 
 @router.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
-    """What a link of the text opens: a passage with its page, a finding, or where a number stands."""
+    """What a link of the text opens: a passage with its page, a finding, or a number's source."""
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
@@ -207,7 +207,7 @@ async def _view(record: RunRecord, state: ServerState) -> ShownRun:
 
 
 def _load_text(record: RunRecord, session: Session) -> dict[str, Any]:
-    """The text of a finished run and its files, with what became of its papers since."""
+    """A finished run's text and files, with retractions and the like since then."""
     if record.status != "finished" or record.result is None:
         return {"answer": None, "files": [], "figures": []}
     base = f"/runs/{record.thread_id}"
@@ -221,7 +221,7 @@ def _load_text(record: RunRecord, session: Session) -> dict[str, Any]:
 
 
 def _view_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
-    """A figure with its address; a PDF is offered as a file, since browsers show none as an image."""
+    """A figure with its address; a PDF becomes a download, as browsers show none as an image."""
     file = figure["file"]
     return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
 
@@ -233,7 +233,7 @@ async def _render_user_version(record: RunRecord, state: ServerState) -> Markup:
 
 
 def _load_sentences(record: RunRecord, state: ServerState) -> dict[str, Any]:
-    """The sentences with their findings and edits; why there are none, where they cannot be edited."""
+    """The sentences with findings and edits, or why they cannot be edited."""
     if record.status != "finished":
         return {"sentences": [], "not_editable": "", "edited_files": []}
     try:

@@ -1,4 +1,4 @@
-"""Settings: what is in force, and where each value comes from."""
+"""Settings: current values and their origins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..server_state import StateOf
 from .html import page
 
 router = APIRouter(include_in_schema=False)
-# Groups by the beginning of a name, in the order of the page; what fits none comes last.
+# Groups by name prefix, in the order of the page; all others come last.
 _GROUPS: Final = (
     (
         "Models",
@@ -52,7 +52,7 @@ _WORDS: Final = {"True": "yes", "False": "no"}
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting: its name, value, origin, and what it is for."""
+    """A setting's name, value, origin and purpose."""
 
     name: str
     value: str
@@ -61,12 +61,12 @@ class SettingRow:
 
     @property
     def changed(self) -> bool:
-        """True when it is not the default."""
+        """True if not the default."""
         return self.origin != DEFAULT
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
+        """Its environment variable."""
         return f"CITELOOM_{self.name.upper()}"
 
 
@@ -85,7 +85,7 @@ async def settings(request: Request, state: StateOf) -> Response:
 
 
 def grouped(settings: Settings) -> list[tuple[str, list[SettingRow]]]:
-    """The settings by group: those that are not defaults, then all in the order in which they are documented."""
+    """Settings by group: first those changed from the default, then all in documented order."""
     groups: dict[str, list[SettingRow]] = {name: [] for name, _ in _GROUPS}
     for name, (value, origin) in settings_in_force(settings).items():
         purpose = type(settings).model_fields[name].description or ""

@@ -1,4 +1,4 @@
-"""Signing in and out: a browser gives the token once and gets a session, which its cookie names."""
+"""Signing in and out: a browser sends the token once and gets a session cookie."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def sign_in(
     token: Annotated[str, Form(max_length=1000)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
-    """Set the cookie, which no script can read and no other site sends."""
+    """Set the cookie, hidden from scripts and not sent by other sites."""
     if not state.tokens.valid(token.strip()):
         return page(request, "sign_in.html", {"next": _own(next), "wrong": True}, 401)
     response = RedirectResponse(_own(next), 303)
@@ -62,6 +62,6 @@ def _signed_out() -> Response:
 
 
 def _own(address: str) -> str:
-    """A path of this server; anything else leads to the first page."""
+    """A path on this server; anything else becomes the first page."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if plain and address.startswith("/") and not address.startswith("//") else "/"

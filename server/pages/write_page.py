@@ -1,6 +1,6 @@
-"""Write: a section or a paper from an experiment that is uploaded or filled in.
+"""Write: a section or paper from an experiment, uploaded or entered in a form.
 
-The fields of the form are in the order in which an author knows them.
+Form fields are in the order in which authors learn them.
 """
 
 from __future__ import annotations

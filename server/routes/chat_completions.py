@@ -1,9 +1,8 @@
 """The library as a model of OpenAI's API, for chat programs: `/v1/models` and `/v1/chat/completions`.
 
-Fields of a request that change nothing here are ignored. An answer is given whole, or as chunks of a stream that ends
-with `[DONE]`. The text of a stream is the checked one: a chat program cannot take words back, and checks and repairs
-change a draft. Until it is there the steps of the run are sent as `reasoning_content`, which chat programs show as
-thinking.
+Request fields without effect here are ignored. An answer is sent whole, or streamed in chunks that end with `[DONE]`.
+Only checked text is streamed: chat programs cannot take words back, and checks and repairs change a draft. Before
+that, the run's steps are sent as `reasoning_content`, which chat programs show as thinking.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ..job_requests import EventResponse
 from ..problems import ServerError, openai_error, problem, problem_response
 from ..server_state import ServerState, StateOf
 
-router = APIRouter(prefix="/v1", include_in_schema=False)  # OpenAI documents it
+router = APIRouter(prefix="/v1", include_in_schema=False)  # documented by OpenAI
 MODEL: Final = "citeloom"
 DONE: Final = "[DONE]"
 _STOPPED: Final = problem(503, "The run was stopped. Completed calls are saved.", help="Ask again to resume it.")
@@ -118,7 +117,7 @@ class ChatRequest(_Sent):
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
-    """The text that a chat program shows, the sources behind it, and what the request has cost."""
+    """The text for a chat program, its sources, and the request's token usage."""
 
     text: str
     library: Mapping[str, Any] | None
@@ -126,7 +125,7 @@ class ChatAnswer:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any], before: Mapping[str, Any]) -> ChatAnswer:
-        """The answer that a run has given; `before` is what the run had cost when it was asked for."""
+        """The answer of a run; `before` is the run's usage before this request."""
         given, written = (record["usage"][name] - before[name] for name in ("input_tokens", "output_tokens"))
         library = {
             "run_id": record["thread_id"],
@@ -225,7 +224,7 @@ async def _model(state: ServerState) -> dict[str, Any]:
 
 
 async def _task_chunks(identifier: str, text: str, *, with_usage: bool) -> AsyncGenerator[str, None]:
-    """The stream of an answer that needed no run."""
+    """Stream an answer that needed no run."""
     stream = _Chunks(identifier, with_usage)
     yield stream.chunk({"role": "assistant", "content": ""})
     for chunk in stream.answer(ChatAnswer.of_task(text)):
@@ -235,7 +234,7 @@ async def _task_chunks(identifier: str, text: str, *, with_usage: bool) -> Async
 async def _job_chunks(
     identifier: str, job: Job, before: Mapping[str, Any], *, with_usage: bool
 ) -> AsyncGenerator[str, None]:
-    """The stream of a run: its steps as they come, then the checked text by paragraphs."""
+    """Stream a run: its steps as they come, then the checked text by paragraph."""
     stream = _Chunks(identifier, with_usage)
     yield stream.chunk({"role": "assistant", "content": ""})
     async for event in job.log.read():

@@ -1,4 +1,4 @@
-"""Conversations: created, listed, asked, stopped, exported and deleted."""
+"""Routes to create, list, ask, stop, export and delete conversations."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
 
 
 def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:
-    """The record with the active turn; its question is the title of a conversation without any answer."""
+    """Add the active turn, whose question is the title until there is an answer."""
     job = jobs.get(record["thread_id"])
     if job is None or not job.active:
         return record

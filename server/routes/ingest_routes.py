@@ -1,4 +1,4 @@
-"""Papers added by upload or identifier and looked up at metadata services, and the jobs that do it."""
+"""Routes to add papers by upload or identifier and look them up, and to follow these jobs."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def _require_ingest(upload_id: str, state: ServerState) -> Job:
 
 
 async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
-    """The names of the files that were stored, and what was refused with the reason of each."""
+    """Store files; returns the stored names, and the refused files with reasons."""
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []
     refused: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
-"""Papers: searched, listed, shown, corrected and removed, with their PDFs, pages and figures.
+"""Routes to search, list, show, correct and remove papers, with PDFs, pages and figures.
 
-Only files that the catalog names are read, and only images that were encoded here are served.
+Only files listed in the catalog are read, and only images encoded here are served.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ..server_state import StateOf
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
 Words = Annotated[str, Query(min_length=1, max_length=4000, description="What to look for.")]
-# A browser's viewer is a page of its own, in frames; scripts in a PDF do not run in ours.
+# Browsers show PDFs in a viewer of their own, framed; PDF scripts do not run in our page.
 _VIEWER: Final = {
     "Content-Security-Policy": "default-src 'none'; object-src 'self'; frame-ancestors 'self'",
     "X-Frame-Options": "SAMEORIGIN",
     "Cache-Control": "private, no-cache",
 }
-# An address keeps its image only until the paper is ingested again.
+# The image at an address may change when the paper is ingested again.
 _FIGURE_CACHE: Final = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 _PDF: Final = {"description": "The file.", "content": {"application/pdf": {}}}
 _PNG: Final = {"description": "The image.", "content": {"image/png": {}}}
@@ -188,6 +188,6 @@ async def delete_paper(key: str, state: StateOf) -> None:
 
 
 def _strip_path(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with the name of its file instead of its path."""
+    """The record with its file's name instead of its path."""
     source = str(record["source"])
     return {**record, "source": source.replace("\\", "/").rsplit("/", 1)[-1]}

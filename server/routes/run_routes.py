@@ -1,4 +1,4 @@
-"""Runs: listed, shown, resumed, stopped and deleted; their events, their files, and the sentences of their texts."""
+"""Routes to list, show, resume, stop and delete runs, and for their events, files and sentences."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _TYPES: Final = {
     "tex": "application/x-tex; charset=utf-8",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 }
-# A report opened in the browser runs nothing and loads nothing; its own policy permits only its own style sheet.
+# A report opened in the browser runs and loads nothing; its own policy allows only its own style sheet.
 _REPORT_POLICY: Final = (
     "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 )
@@ -162,7 +162,7 @@ async def get_answer_file(
 async def _file(
     record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
 ) -> Response:
-    async with state.renderers:  # pandoc and PDF pages take a process each
+    async with state.renderers:  # pandoc and PDF pages need a process each
         try:
             content = await render_file(
                 record, stem, name, state.session, page_images=with_pages, file_of=state.uploads.file
@@ -210,7 +210,7 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
 
 
 def file_records(files: Sequence[ResultFiles], base: str) -> list[dict[str, Any]]:
-    """The files of a result with their address; the first are those as written, others the user's version."""
+    """A result's files with addresses: first those as written, then the user's version."""
     return [
         {
             "name": name,
@@ -225,12 +225,12 @@ def file_records(files: Sequence[ResultFiles], base: str) -> list[dict[str, Any]
 
 
 def _media_type(suffix: str) -> str:
-    """The type of a file by what follows the stem of its name."""
+    """A file's media type, by its suffix."""
     return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 
 def _attachment(name: str, content: bytes, suffix: str, *, inline: bool = False) -> Response:
-    """A file to be stored; `inline` shows an evidence report in the browser instead."""
+    """A download; `inline` shows an evidence report in the browser instead."""
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
     if inline and suffix == "evidence.html":
         headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}

@@ -72,14 +72,14 @@ async def doctor(state: StateOf) -> DoctorRecord:
 
 
 def _metrics_text(state: ServerState) -> bytes:
-    """All counts in the text format of Prometheus; blocks."""
+    """All metrics in Prometheus text format; blocks."""
     scraped = CollectorRegistry()
     scraped.register(_Scraped(state))
     return generate_latest(state.requests.registry) + generate_latest(scraped)
 
 
 class _Scraped:
-    """The state of jobs, streams, library and journal at a scrape."""
+    """Jobs, streams, library and journal at scrape time."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

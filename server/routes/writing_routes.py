@@ -1,4 +1,4 @@
-"""What starts a run: questions, and sections and papers written from an experiment with its plots."""
+"""Routes that start runs: questions, and sections and papers from an experiment with plots."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
 
 
 class ExperimentRoute(APIRoute):
-    """A route whose body has an `experiment`; a large one is shortened in a process of its own before it is parsed.
+    """A route with an `experiment` in its body; large bodies are shortened in a separate process before parsing.
 
-    A large one that is invalid arrives empty: the route calls `_require_readable`.
+    Invalid large ones arrive empty: routes must call `_require_readable`.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, with the shortened body."""
+        """FastAPI's handler with the shortened body."""
         answer = super().get_route_handler()
 
         async def answer_shortened(request: Request) -> Response:
             body = await request.body()
             if len(body) > _LARGE:
                 try:
-                    request._body = await in_thread(shorten_body, body)  # which FastAPI parses in place of the original
+                    request._body = await in_thread(shorten_body, body)  # FastAPI parses this instead
                 except ExperimentError as error:
                     request.state.refused_experiment = error
                     request._body = b'{"experiment": {}}'
@@ -114,7 +114,7 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
 
 
 def _require_readable(request: Request) -> None:
-    """Raise `ExperimentError` if the experiment of this request was refused before it was parsed."""
+    """Raise `ExperimentError` if this request's experiment was refused before parsing."""
     error: ExperimentError | None = getattr(request.state, "refused_experiment", None)
     if error is not None:
         raise error
