@@ -24,7 +24,7 @@ from .section_kinds import SECTIONS
 from .section_kinds import SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
-SHORTENED = "_shortened"  # key of an experiment's list of what was shortened; not the user's words
+SHORTENED = "_shortened"  # key of the list of shortened fields; not the user's words
 
 
 _FIGURE_NUMBER = re.compile(r"\b(?:fig\.|figures?|figs\.?)\s*\d", re.IGNORECASE)
@@ -107,7 +107,7 @@ class Experiment(_Record):
         return str(value)
 
     def leaves(self) -> list[tuple[str, Any]]:
-        """Every value with its JSON path (`metrics.auroc[2]`), in order; a list comes before its items."""
+        """Every value with its JSON path (`metrics.auroc[2]`), in order; a list precedes its items."""
         return list(_leaves(json.loads(self.model_dump_json(exclude={SHORTENED})), ""))
 
     def words(self) -> str:
@@ -131,8 +131,8 @@ class Experiment(_Record):
     def figures(self) -> list[tuple[int, Plot]]:
         """The found plots with their numbers, without gaps.
 
-        If the experiment's own words mention figures by number, numbers are places in `plots`, so that these words stay
-        right.
+        If the experiment's own text mentions figures by number, these are positions in `plots`, so that the text stays
+        correct.
         """
         found = self.found_plots()
         own_words = [*map(self.text_at, _PROSE), *(plot.caption for _, plot in found)]
@@ -186,7 +186,7 @@ def _collect(value: Any, lines: list[str]) -> None:
 
 
 class ExperimentError(InputError):
-    """`exp.json` cannot be read or lacks what the section needs; `issues` are its wrong fields with their faults."""
+    """`exp.json` cannot be read or lacks what the section needs; `issues` are the invalid fields and their problems."""
 
     default_help = "See '{command} --help' for the fields of exp.json."
 
@@ -195,7 +195,7 @@ class ExperimentError(InputError):
         self.issues = tuple(issues)
 
 
-# What is used of an experiment. All of it is stored with each step of a run and searched for each number of a text.
+# Limits on an experiment: all of it is stored with each step of a run, and searched for each number in a text.
 _MOST_CHARACTERS = {
     "paper_concept.title": 1_000,
     "paper_concept.description": 50_000,
@@ -210,18 +210,18 @@ _MOST_CHARACTERS = {
     "results": 50_000,
     "summary": 50_000,
 }
-_LOGS = frozenset({"execution_result.stdout", "execution_result.stderr"})  # of which beginning and end are used
+_LOGS = frozenset({"execution_result.stdout", "execution_result.stderr"})  # shortened in the middle
 _MOST_QUESTIONS = 200
 _MOST_PLOTS = 200
 _MOST_OF_ITEM = 2_000  # characters of a question, of a caption and of the path of a plot
 _MOST_OF_METRICS = 250_000  # characters as JSON: about 10,000 numbers with their names
-_MOST_OF_UNKNOWN = 100_000  # characters as JSON of all fields of the user's own
+_MOST_OF_UNKNOWN = 100_000  # characters as JSON of all unknown fields together
 _MOST_NOTICES = 50
 _CUT = "\n[...]\n"
 
 _MOST_BYTES = 50_000_000
 _MOST_DIGITS = 1_000
-_MOST_BITS = 3_322  # of an integer with the maximum number of digits
+_MOST_BITS = 3_322  # length of an integer with the maximum number of digits
 _MAX_DEPTH = 100  # levels of objects and lists
 _MOST_PROBLEMS = 10  # in one message
 _LONGEST_PATH = 120  # characters
@@ -233,7 +233,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = ("contains half a character (a lone surrogate)", "Write the whole character, or leave it out.")
 _FLATTER = "Put deep structures into a text field, or leave them out."
 
-# What a section needs and a failed run does not give.
+# Fields that a section needs but a failed run does not provide.
 OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasoning", "summary"})
 
 
@@ -276,7 +276,7 @@ def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
 
 
 def limit_sizes(experiment: Experiment) -> Experiment:
-    """The experiment as far as a text can use it; `experiment_warnings` names each field that was shortened."""
+    """Shorten an experiment to the usable limits; `experiment_warnings` names each shortened field."""
     extra = experiment.model_extra or {}
     data = experiment.model_dump(exclude={SHORTENED})
     notices = [*_shorten_texts(data), *_shorten_lists(data), *_shorten_trees(data, experiment)]
@@ -381,7 +381,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
 
 
 def _fitted(value: Any, room: int, sizes: Mapping[int, int]) -> Any:
-    """The part of a text or container that has room: an object's single values first, then small parts before large."""
+    """The part of a text or container that fits: an object's single values first, then small parts before large."""
     if isinstance(value, str):
         return value[: max(0, room - 4)]
     listed = not isinstance(value, dict)
@@ -402,7 +402,7 @@ def _fitted(value: Any, room: int, sizes: Mapping[int, int]) -> Any:
     return list(kept.values()) if listed else {name: kept[name] for name in value if name in kept}
 
 
-_LEAST_PART = 50  # characters of a part that is not left out as a whole
+_LEAST_PART = 50  # smallest part worth keeping, in characters
 _LONG_TEXT = 200  # characters
 
 
@@ -415,7 +415,7 @@ def _weight(value: Any, sizes: Mapping[int, int]) -> int:
 
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
-    """The path of each field with a wrong type, and what is wrong."""
+    """The path of each field with a wrong type, with a description of the problem."""
     found = {
         _named(".".join(str(part) for part in item["loc"] if part not in ("Plot", "str"))): (
             f"{item['msg'].lower()}, got {type(item['input']).__name__}"

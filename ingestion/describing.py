@@ -1,4 +1,4 @@
-"""Describes the figures of ingested papers with a vision model; each description is stored as soon as it is there.
+"""Describes the figures of ingested papers with a vision model; each description is stored as soon as it arrives.
 
 It runs after the papers are committed: whatever happens to the model, no paper is lost, and a later call continues with
 the figures that have no description yet.
@@ -20,11 +20,11 @@ from .indexing import run_to_end
 from .ingest_events import Described
 
 Describe = Callable[[PaperFigure, bytes], Awaitable[str]]
-_REFUSALS: Final = 3  # with no description in between: the model takes no images, or none of ours
+_REFUSALS: Final = 3  # consecutive refusals: the model accepts no images, or none of ours
 
 
 class FigureRefusedError(CiteloomError):
-    """The model's server refuses this figure, or gave no valid answer on it."""
+    """The model's server refused this figure, or gave no valid answer for it."""
 
     default_help = "Other figures are described; run '{citeloom} papers describe' to try it again."
 
@@ -40,7 +40,7 @@ class FigureRefusal:
 
 @dataclass(frozen=True, slots=True)
 class DescribeReport:
-    """How many figures were described, those that were not, and how many have a description already."""
+    """How many figures were described, which were not, and how many already had a description."""
 
     described: int = 0
     refused: tuple[FigureRefusal, ...] = ()
@@ -54,7 +54,7 @@ class DescribeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Image:
-    """An image of a paper and the figures that show it, mostly one."""
+    """An image of a paper and the figures (mostly one) that show it."""
 
     key: str
     figures: tuple[PaperFigure, ...]
@@ -66,7 +66,7 @@ def describable(figure: PaperFigure) -> bool:
 
 
 def figure_counts(library: Library) -> tuple[int, int]:
-    """How many figures of a library can be described, and how many of them are; blocks."""
+    """How many figures of a library can be described, and how many already are; blocks."""
     figures = [figure for key in library.records() for figure in library.catalog.figures.of(key) if describable(figure)]
     return len(figures), sum(bool(figure.description) for figure in figures)
 
@@ -83,8 +83,8 @@ async def describe_figures(
 ) -> DescribeReport:
     """Describe the figures of these papers, or of all, that have no description yet; with `refresh` all of them.
 
-    Raises what `describe` raises, with finished descriptions kept; a `FigureRefusedError` only when the first three
-    figures are refused, and then its cause.
+    Raises what `describe` raises, keeping finished descriptions. Refusals stop it only if the first three figures are
+    all refused; the cause is then raised.
     """
     images, already = await asyncio.to_thread(_to_describe, library, keys, refresh)
     work = _Describing(library, describe, model, len(images), on_event or _ignore)
@@ -94,7 +94,7 @@ async def describe_figures(
 
 
 class _Describing:
-    """The state of one call, shared by its workers; the first error stops them after what is in flight."""
+    """The state of one call, shared by its workers; after the first error they finish calls in flight and stop."""
 
     def __init__(
         self, library: Library, describe: Describe, model: str, total: int, emit: Callable[[Described], None]

@@ -177,7 +177,7 @@ class Differences:
 
     @property
     def lacking(self) -> frozenset[str]:
-        """Papers that have to be reindexed."""
+        """Papers that must be reindexed."""
         return self.missing | self.miscounted | self.unillustrated
 
     @property
@@ -202,7 +202,7 @@ def differences(library: Library) -> Differences:
     stored, passages, summaries = library.store.chunk_ids(), library.store.passage_ids(), library.store.summary_keys()
     missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     miscounted = library.catalog.miscounted()
-    # Records already written by a staged change, or of papers with an incomplete catalog entry, are not orphans.
+    # Not orphans: records already written by a staged change, or of papers with an incomplete catalog entry.
     in_progress = {*library.catalog.unfinished(), *miscounted}
     return Differences(
         frozenset(missing),
@@ -224,14 +224,14 @@ def _key(identifier: str) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """The first of the names, and the number of the others."""
+    """The first few names, and the number of the others."""
     listed = list(names)
     more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return ", ".join(listed[:_SHOWN]) + more
 
 
 async def repair(library: Library) -> list[DoctorFinding]:
-    """Repair what needs no embedding, and mark the papers that have to be reindexed.
+    """Repair everything that needs no embedding, and mark the papers that must be reindexed.
 
     Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
     full-text index if it differs. Deletes files of the home that nothing refers to.
@@ -340,7 +340,7 @@ def _library_sources(
             continue
         raise_if_stopped()
         try:
-            # A note that came from Zotero lies in no file beside the paper.
+            # A note from Zotero has no file beside the paper.
             note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
             found.append(replace(read_again(paper, kept, pdf), note=note))
         except FileRefusedError as error:

@@ -18,7 +18,7 @@ from .reading import ParseFiles, parse_files
 
 Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
 Texts = Mapping[str, str]  # by their hashes
-# Splits papers, given with their keys, in order; a text in place of the chunks is the reason why a paper is refused.
+# Splits papers, given with their keys, in order; for a refused paper, the reason takes the place of its chunks.
 SplitPapers = Callable[[Sequence[tuple[str, ParsedPaper]], Chunking], Iterable[tuple[Chunk, ...] | str]]
 # Embeds texts and reports how many more are done; the result lacks texts that could not be embedded.
 EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vector]]]
@@ -26,7 +26,7 @@ EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vec
 
 @dataclass(frozen=True, slots=True)
 class IngestExecutor:
-    """How an ingest parses, splits and embeds; `texts_at_once` are worth embedding in one call."""
+    """How an ingest parses, splits and embeds; `texts_at_once` is the number of texts worth embedding per call."""
 
     parse: ParseFiles
     split: SplitPapers
@@ -35,7 +35,7 @@ class IngestExecutor:
 
 
 def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
-    """The stages in this process."""
+    """The executor that runs all stages in this process."""
     return IngestExecutor(
         parse_files,
         partial(split_papers, embedding.count_tokens_each),
@@ -54,7 +54,7 @@ def split_papers(
 
 
 def split_paper(key: str, parsed: ParsedPaper, count_tokens: CountTokens, chunking: Chunking) -> tuple[Chunk, ...]:
-    """The chunks of a paper; none if there is nothing in it to search."""
+    """The chunks of a paper; none if it has no searchable text."""
     target, overlap = chunking
     return tuple(chunk_paper(key, parsed, count_tokens, target=target, overlap=overlap))
 

@@ -1,9 +1,9 @@
-"""Copies a library, or all that a home holds, to another home, in a folder or in PostgreSQL.
+"""Copies a library, or an entire home, to another home in a folder or in PostgreSQL.
 
-No file is read and no text embedded again. Papers are copied in batches, each as one change of the target, then runs
-with their results and edits, conversations, checkpoints of unfinished runs, the journal with its budgets, what services
-said of papers, and the hashes of written files: an unfinished run resumes there, and no answered call is paid again.
-What is there already is skipped, so a copy that was interrupted continues where it stopped. At the end everything is
+Files are not read again, and texts not embedded again. Papers are copied in batches, each as one change of the target,
+then runs with their results and edits, conversations, checkpoints of unfinished runs, the journal with its budgets,
+metadata from services, and the hashes of written files: unfinished runs resume in the copy, and no answered call is
+paid for again. Existing data is skipped, so an interrupted copy continues where it stopped. At the end everything is
 compared.
 """
 
@@ -36,12 +36,12 @@ _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
 
 
 class CopyError(InputError):
-    """A library cannot be copied there, or the copy differs."""
+    """A library cannot be copied to the target, or the copy differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What was copied; `present` papers were there already."""
+    """The result of copying a library; `present` papers were already in the target."""
 
     copied: int
     present: int
@@ -118,7 +118,7 @@ def _is_there(source: Library, target: Library, key: str) -> bool:
 
 
 def _differs(source: Library, target: Library, key: str) -> bool:
-    """Whether sections, figures, texts, words or vectors of a paper differ."""
+    """Whether a paper's sections, figures, texts, words or vectors differ."""
     ids = [chunk_id(key, index) for index in range(source.chunk_count(key))]
     mine, theirs = source.store.get_chunks(ids, vectors=True), target.store.get_chunks(ids, vectors=True)
     return (
@@ -169,7 +169,7 @@ Fingerprints = Mapping[tuple[Any, ...], bytes]
 
 @dataclass(frozen=True, slots=True)
 class HomeCopyReport:
-    """What was copied; `records` counts the rows of each table that are now there, whether copied now or before."""
+    """The result of copying a home; `records` counts each table's rows in the target, including earlier ones."""
 
     papers: CopyReport
     records: dict[str, int]
@@ -179,7 +179,7 @@ class HomeCopyReport:
 async def copy_home(
     source: Library, target: Library, on_progress: Callable[[str], None] = lambda _: None
 ) -> HomeCopyReport:
-    """Copy all that a home holds and check the copy.
+    """Copy an entire home and check the copy.
 
     Raises `CopyError` if the target holds anything that the source does not, if a run is in progress, and if the copy
     differs.
@@ -197,7 +197,7 @@ async def copy_home(
 
 
 class _HomeCopy:
-    """One copy of what a home holds besides its library."""
+    """Copies everything in a home except its library."""
 
     def __init__(self, source: Library, target: Library, on_progress: Callable[[str], None]) -> None:
         self._names = source.home.name, target.home.name
@@ -206,7 +206,7 @@ class _HomeCopy:
         self._on_progress = on_progress
 
     def require_room(self) -> None:
-        """Raise `CopyError` for a run in progress, and for a target with rows that the source does not have."""
+        """Raise `CopyError` if a run is in progress or the target has rows that the source lacks."""
         unfinished = [run.thread_id for run in self._source.runs().all() if run.status != "finished"]
         if busy := [run for run in unfinished if self._source.run_under_way(run)]:
             raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy when it has ended.")
@@ -220,7 +220,7 @@ class _HomeCopy:
         there = self._fingerprints(self._target, table)
         records = self._target.records()
         copied = 0
-        with closing(self._source.records().rows(table)) as rows:  # in this thread, also when the copy is interrupted
+        with closing(self._source.records().rows(table)) as rows:  # closed in this thread, even if interrupted
             for batch in _row_batches(
                 row for row, key, fingerprint in _with_fingerprints(table, rows) if there.get(key) != fingerprint
             ):
@@ -245,7 +245,7 @@ class _HomeCopy:
         return wanted
 
     def changed(self) -> CopyError:
-        """The error for a source that was written to meanwhile."""
+        """The error for a source that was changed during the copy."""
         return CopyError(f"{self._names[0]}: changed during the copy.", help="Run the same command again.")
 
     def _require_known(self, what: str, theirs: Fingerprints, mine: Fingerprints) -> None:
@@ -287,7 +287,7 @@ def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
 
 
 async def _checkpoint_fingerprints(checkpoints: Checkpoints) -> Fingerprints:
-    """A hash of each checkpoint, by thread, namespace and id; pending writes are in a table of their own."""
+    """A hash of each checkpoint, by thread, namespace and id; pending writes are in a separate table."""
     saver = _saver(checkpoints)
     named = [found.config["configurable"] async for found in saver.alist(None)]
     fingerprints: dict[tuple[str, str, str], bytes] = {}
@@ -316,7 +316,7 @@ def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConf
 
 
 def _sort_keys(value: Any) -> Any:
-    """The value with its dictionaries in order: PostgreSQL stores parts of a checkpoint as JSON, in its own order."""
+    """Sort the keys of dictionaries in a value, since PostgreSQL reorders parts of a checkpoint stored as JSON."""
     if isinstance(value, Mapping):
         return sorted((str(key), _sort_keys(item)) for key, item in value.items())
     if isinstance(value, (list, tuple)):

@@ -114,7 +114,7 @@ class Indexing:
         new: Mapping[str, Vector] = {}
         if texts:
             new = await self._executor.embed(texts, lambda count: self._emit(Embedded(count)))
-            self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # texts that they share
+            self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # their common texts
             if self._cache is not None:
                 await run_to_end(self._cache.put, self._library.embedding.name, new)
         changes: list[Change] = []

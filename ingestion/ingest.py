@@ -57,7 +57,7 @@ async def ingest(
         paths: papers (`reading.ENDINGS`), and folders to search for them.
         bib: the BibTeX file; None uses the only one inside a given folder.
         documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
-        sources: what was read of all these already.
+        sources: the result of reading all these, if already done.
         prune: remove papers whose file no longer exists in a given folder.
         cache: vectors computed for other libraries.
         summarize: writes the summary of a paper from its text; None uses the abstract, else the first prose.
@@ -148,7 +148,7 @@ async def ingest_sources(
 
 
 def refused_report(sources: Sources) -> IngestReport:
-    """The report of an ingest of which nothing can be stored."""
+    """The report of an ingest that cannot store anything."""
     return IngestReport((), (), (), (), 0, sources.refused, sources.warnings, 0.0)
 
 

@@ -10,7 +10,7 @@ from ..documents.bibliography import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another process is writing the library; `pid` is None while it is unknown."""
+    """Another process is writing the library; `pid` is None as long as it is unknown."""
 
     pid: int | None
 
@@ -49,7 +49,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """This many of `total` images of figures are done: described, or refused."""
+    """This many of `total` figure images are done (described or refused)."""
 
     done: int
     total: int

@@ -1,4 +1,4 @@
-"""Files in a home that belong to no paper and no run: named by `doctor`; those of uploads are deleted as jobs end."""
+"""Finds files in a home that belong to no paper or run; `doctor` lists them, finished jobs delete those of uploads."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..stores.library import Library
 from .reading import ConvertedFiles
 
 Files = dict[str, dict[str, int]]  # bytes by upload and name
-_HOUR: Final = 3600.0  # until then a file may belong to what another process is adding
+_HOUR: Final = 3600.0  # seconds; a newer file may belong to a paper that is being added
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanedFiles:
-    """What nothing refers to: uploaded papers and plots, and files with texts of papers or added by identifier."""
+    """Unreferenced files: uploaded papers and plots, converted texts, and papers added by identifier."""
 
     papers: Files
     plots: Files
@@ -28,7 +28,7 @@ class OrphanedFiles:
 
     @classmethod
     def of(cls, library: Library) -> OrphanedFiles:
-        """Those of a library that no job is about to use; blocks."""
+        """Find the orphaned files of a library that no job is about to use; blocks."""
         backend = backend_of(library.home)
         uploads, plots = backend.uploads(), backend.plots()
         idle = set(plots.idle())
@@ -37,13 +37,13 @@ class OrphanedFiles:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Bytes by name."""
+        """The size of each file in bytes, by name."""
         uploads = self.papers | self.plots
         stored = {f"{upload}/{name}": size for upload, files in uploads.items() for name, size in files.items()}
         return stored | {f"{file.parent.name}/{file.name}": size for file, size in self.files.items()}
 
     def remove(self, library: Library) -> None:
-        """Delete them; blocks."""
+        """Delete these files; blocks."""
         backend = backend_of(library.home)
         remove_orphans(library, backend.uploads(), self.papers)
         for upload, files in self.plots.items():
@@ -53,7 +53,7 @@ class OrphanedFiles:
 
 
 def _unused_files(library: Library, uploads: Uploads) -> Iterator[tuple[Path, int]]:
-    """Old files with converted texts, or added by identifier, that are of no paper."""
+    """Old converted texts, and files added by identifier, that belong to no paper."""
     home, before = library.home, time.time() - _HOUR
     converted = ConvertedFiles(home.converted)
     sources = [Path(paper.source) for paper in library.papers() if paper.source]
@@ -68,7 +68,7 @@ def _unused_files(library: Library, uploads: Uploads) -> Iterator[tuple[Path, in
 def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
     """The files of these uploads that belong to no paper; blocks.
 
-    Choose the uploads before: one whose job ends in between has its papers by then.
+    Select the uploads first: an upload whose job ends meanwhile will already have its papers.
     """
     stored = uploads.files(among)
     owned = _owned_names(library, uploads, stored)
@@ -80,7 +80,7 @@ def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> 
 
 
 def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
-    """Delete them with their converted texts, and what an upload without files has left here; blocks."""
+    """Delete orphans with their converted texts, and the remains of uploads without files; blocks."""
     orphans = find_orphans(library, uploads, among)
     converted = ConvertedFiles(library.home.converted)
     for upload in {*orphans, *(set(among) - uploads.files(among).keys())}:
@@ -91,7 +91,7 @@ def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -
 
 
 def _owned_names(library: Library, uploads: Uploads, stored: Files) -> defaultdict[str, set[str]]:
-    """The names of the files of each upload that are papers, or notes on these."""
+    """The names of the files of each upload that are papers or notes on them."""
     owned: defaultdict[str, set[str]] = defaultdict(set)
     for key, record in library.records().items():
         place = uploads.place_of(record.paper.source)

@@ -62,7 +62,7 @@ def attach_notes(sources: Sources) -> Sources:
     """The sources with the current notes next to their files; notes that match no paper are named in warnings.
 
     To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
-    A source keeps the note that it came with if there is no file for it.
+    A source keeps the note it came with if there is no note file for it.
     """
     names = _find_notes(source.folder for source in sources.found if source.folder is not None)
     of_paper = _match_notes(sources.found, names)
@@ -101,7 +101,7 @@ def _find_notes(folders: Iterable[Path]) -> Names:
         try:
             files = sorted(folder.iterdir())
         except OSError:
-            continue  # a folder that can be read from but not listed
+            continue  # a folder that can be entered but not listed
         for file in files:
             stem = note_stem(file)
             if stem is not None and file.is_file():
@@ -127,13 +127,13 @@ _ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
 
 
 class EntryError(InputError):
-    """A text that is not one BibTeX entry of a paper."""
+    """A text is not a single BibTeX entry of a paper."""
 
     default_help = "Give one entry, such as @article{key, title = {...}, author = {...}, year = {2024}}."
 
 
 def parse_entry(bibtex: str) -> Paper:
-    """The paper of a text that holds one entry; raises `EntryError`."""
+    """Parse a text that holds one BibTeX entry; raises `EntryError`."""
     read = parse_bibliography(bibtex, source="The entry")
     if read.refused:
         raise EntryError(f"The entry: {read.refused[0].reason}.")
@@ -156,7 +156,7 @@ def matching_entries(library: Library, bibliography: Bibliography) -> dict[str, 
 
 
 async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> list[str]:
-    """Give papers, by key, the metadata of entries, and return those that changed; raises `UnknownPaperError`."""
+    """Update papers, by key, with the metadata of entries; returns those changed. Raises `UnknownPaperError`."""
     async with backend_of(library.home).writer_lock().held(lambda pid: None):
         for key in entries:
             library.paper(key)
@@ -172,7 +172,7 @@ async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> lis
 
 
 def _with_metadata(record: PaperRecord, entry: Paper) -> PaperRecord:
-    """The record with the fields of the entry; its key, its file and what the entry lacks stay."""
+    """The record with the fields of the entry; key, file and fields missing from the entry stay unchanged."""
     old = record.paper
     paper = replace(
         old,

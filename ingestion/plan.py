@@ -37,7 +37,7 @@ Outcome = Literal["added", "updated", "unchanged"]
 class PaperPlan:
     """A new or changed paper; `known` are the vectors that already exist, by text hash.
 
-    `file` is None for a paper that is on no disk; its `figures` have no images before `with_figures`.
+    `file` is None for a paper without a file; its `figures` have no images before `with_figures`.
     """
 
     record: PaperRecord
@@ -105,7 +105,7 @@ class IngestPlan:
         return sum(len(plan.missing_texts()) for plan in self.to_index)
 
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
-        """The plan without the papers, by key, that failed while it was carried out."""
+        """The plan without papers (by key) that failed during its execution."""
         return replace(
             self,
             to_index=tuple(plan for plan in self.to_index if plan.record.paper.key not in failed),
@@ -182,7 +182,7 @@ def make_plan(
 def _split(
     changed: Sequence[tuple[SourcePaper, PaperRecord, bool]], chunking: tuple[int, int], split: SplitPapers
 ) -> tuple[list[PaperPlan], dict[str, Refusal]]:
-    """The papers split into chunks, and by key those that cannot be indexed."""
+    """The papers split into chunks, and the papers that cannot be indexed, by key."""
     plans: list[PaperPlan] = []
     refused: dict[str, Refusal] = {}
     done = split([(source.paper.key, source.parsed) for source, _, _ in changed], chunking)
@@ -207,7 +207,7 @@ def _record(
 ) -> PaperRecord:
     """The record of the current paper; keeps a model's summary of the same text.
 
-    A paper without a `.bib` entry keeps the one that it was given in the library, unless that is Zotero's.
+    A paper without a `.bib` entry keeps an entry set in the library, unless that came from Zotero.
     """
     paper = source.paper
     given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
@@ -269,13 +269,13 @@ def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]
 def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:
     """The plans with the vectors that the library or the cache already has.
 
-    They are fetched before anything is written, since a write may delete the chunk that a text has moved from.
+    They are fetched before anything is written, since a write may delete the chunk from which a text has moved.
     """
     texts = {name for plan in plans for name in plan.missing_texts()}
     ids = library.catalog.ids_by_text(texts) if texts else {}
     vectors = library.store.get_vectors(sorted(set(ids.values()))) if ids else {}
     known = {name: vectors[identifier] for name, identifier in ids.items() if identifier in vectors}
-    # A paper with another key may have the same summary: the same paper, whose key was changed.
+    # A paper whose key was changed has the same summary under another key.
     keys = {record.summary: key for key, record in library.records().items()}
     same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
     summaries = library.store.summary_vectors(list(same)) if same else {}

@@ -1,6 +1,6 @@
-"""Starts Ray on this computer, or joins a cluster, for the time of one ingest.
+"""Starts Ray on this computer, or joins a cluster, for the duration of one ingest.
 
-A Ray started here listens to holders of the user's token alone, has no dashboard, reports no usage and leaves no files.
+A Ray started here accepts only holders of the user's token, has no dashboard, reports no usage and leaves no files.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ADDRESS: Final = re.compile(r"(?:ray://)?(?P<host>[\w.-]{1,253}|\[[0-9a-fA-F:.]
 _STORE_BYTES: Final = 200_000_000  # bytes of the object store of a Ray started here
 _CONNECT_TIMEOUT: Final = 10.0  # seconds for a connection to the address
 _JOIN_TIMEOUT: Final = 60.0  # seconds until Ray has started or joined
-_STOP_TIMEOUT: Final = 5.0  # seconds until threads have noticed that the ingest is over
+_STOP_TIMEOUT: Final = 5.0  # seconds for threads to notice that the ingest is over
 _LEAVE_TIMEOUT: Final = 20.0  # seconds until Ray has stopped
 _PROBE_TIMEOUT: Final = 30.0  # seconds for the nodes to report their versions
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
-# By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a Ray on this
-# computer for calls that find their cluster gone.
+# By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a local Ray for
+# calls whose cluster is gone.
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -75,9 +75,8 @@ def is_ray_address(text: str) -> bool:
 async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     """The requested cluster, joined or started, and left or stopped at the end.
 
-    A program that is connected to Ray already keeps its connection, which is then used.
-    Raises `InputError` if Ray is not installed, the address does not answer or fit, or the cluster has no CPUs or
-    other versions than this computer.
+    If the program is already connected to Ray, that connection is used and kept. Raises `InputError` if Ray is not
+    installed, the address does not answer or fit, or the cluster has no CPUs or different versions.
     """
     ray = _import_ray()
     own = not ray.is_initialized()
@@ -85,7 +84,7 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         message = f"{request.address}: this program is connected to a Ray cluster already."
         raise InputError(message, help="Pass ray=True to use that one, or call ray.shutdown() first.")
     thread = _DaemonThread()
-    # Short, for the sockets in it, and readable by this user alone.
+    # Short, since paths of sockets are limited, and readable by this user only.
     folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
     try:
         if own:
@@ -150,7 +149,7 @@ def _leave(ray: Any, folder: Path, *, own: bool) -> None:
 
 
 def _tasks_at_once(ray: Any, request: RayRequest) -> int:
-    """The number of tasks sent at once: some more than CPUs, so that none waits for us, unless it is limited."""
+    """The number of tasks sent at once: slightly more than there are CPUs, so that none sits idle, unless limited."""
     cpus = int(ray.cluster_resources().get("CPU", 0))
     if cpus < 1:
         help_ = "Add a node with CPUs, or start a Ray on this computer with --ray alone."
@@ -168,7 +167,7 @@ def _require_answer(address: str, host: str, port: int) -> None:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Set the variables by which Ray is configured, while it starts."""
+    """Set the environment variables that configure Ray while it starts."""
     before = {name: os.environ.get(name) for name in _ENVIRONMENT}
     os.environ.update(_ENVIRONMENT)
     try:
@@ -183,7 +182,7 @@ def _environment() -> Iterator[None]:
 
 @contextmanager
 def _hide_habits() -> Iterator[None]:
-    """Connect without two habits of Ray that no option turns off.
+    """Suppress two behaviours of Ray that no option turns off, while it connects.
 
     It shows our command line, which may hold a password, in the list of jobs, and prints messages of its nodes
     to standard output, which may be JSON.
@@ -216,8 +215,8 @@ def _import_ray() -> Any:
 class _DaemonThread:
     """A thread for Ray's blocking calls, one after the other.
 
-    The kernel ends a Ray that was started here with the thread that started it, so it lives as long as that Ray; and as
-    a daemon it cannot keep a program from ending while Ray hangs.
+    The kernel ends a Ray that was started here when the thread that started it ends, so the thread must outlive that
+    Ray. As a daemon it cannot keep the program from exiting while Ray hangs.
     """
 
     def __init__(self) -> None:
@@ -225,13 +224,13 @@ class _DaemonThread:
         threading.Thread(target=self._work, name="citeloom-ray", daemon=True).start()
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run a function after those before it."""
+        """Run a function on the thread, after earlier calls."""
         future: Future[T] = Future()
         self._calls.put((future, function))
         return future
 
     def end(self) -> None:
-        """End the thread after the calls so far."""
+        """End the thread once pending calls are done."""
         self._calls.put(None)
 
     def _work(self) -> None:

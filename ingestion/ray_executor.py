@@ -1,7 +1,7 @@
 """Parses, splits and embeds on a Ray cluster.
 
 Workers are sent bytes, parsed papers and texts, never a setting or a key, and need no shared disk. The rest stays here:
-bibliography, caches, stores, and calls to an embedding endpoint, whose limits so hold for the whole cluster.
+bibliography, caches, stores, and calls to an embedding endpoint, whose limits thus hold for the whole cluster.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _parse(
 ) -> list[ParsedPaper | Refusal]:
     """Parse files on the cluster, and here those that are cached, too large or cannot be sent."""
     parsed: dict[int, ParsedPaper | Refusal] = {}
-    digests: dict[int, str] = {}  # of what was sent last; empty if the file could not be read
+    digests: dict[int, str] = {}  # of the bytes sent last; empty if the file could not be read
 
     def load(number: int) -> tuple[bytes, str, PdfReading]:
         try:
@@ -86,9 +86,9 @@ def _parse(
 
 
 def _parse_here(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal | None:
-    """The parsed paper if no worker is needed for it; None for a file to send."""
+    """The parsed paper if no worker is needed; None if the file must be sent."""
     suffix = file.suffix.lower()
-    needs_tesseract = pdf.ocr is not None and suffix == PDF  # that of this computer
+    needs_tesseract = pdf.ocr is not None and suffix == PDF  # on this computer
     try:
         require_regular(file, MOST_SENT)
         cached = kept is not None and suffix not in MARKDOWN and kept.get(file) is not None
@@ -116,7 +116,7 @@ async def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], None]) ->
 
 
 def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dict[str, Vector]:
-    """Embed texts in batches, and one by one those of a batch whose worker ends, so that no text costs another."""
+    """Embed texts in batches; if a worker dies, retry its batch one by one, so that one text cannot fail others."""
     vectors: dict[str, Vector] = {}
     for size, tries in ((_BATCH, 1), (1, TRIES)):
         names = [name for name in texts if name not in vectors]
@@ -133,7 +133,7 @@ def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) ->
 
 
 class _Recorder(ConvertedFiles):
-    """A cache without entries, which records what is put into it."""
+    """An empty cache that records what is put into it."""
 
     def __init__(self) -> None:
         self.conversion: dict[str, Any] | None = None
@@ -146,7 +146,7 @@ class _Recorder(ConvertedFiles):
 
 
 def parse(data: bytes, file: str, pdf: PdfReading) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
-    """Parse the bytes of a file on a worker; also returns what the file was converted to, if its format needs that.
+    """Parse the bytes of a file on a worker; also returns the converted content, if the format needs conversion.
 
     Raises OSError if there is no space for the file.
     """

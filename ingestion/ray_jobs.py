@@ -1,4 +1,4 @@
-"""Runs jobs as Ray tasks: a bounded number and size at once, and again where a worker or its node is lost."""
+"""Runs jobs as Ray tasks: bounded in number and total size, and repeated if a worker or node is lost."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ..documents.sandbox import StoppedError, raise_if_stopped
 from ..errors import CiteloomError, InputError, PausedError
 from .reading import READING_VERSION
 
-TRIES: Final = 6  # of a job whose worker ends: most end for another reason, and a job repeated in vain costs only time
+TRIES: Final = 6  # most workers die for reasons other than the job, and a vain retry costs only time
 LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
-_MAX_BYTES: Final = 64_000_000  # of files sent and not yet done; the object store holds them
-_POLL_INTERVAL: Final = 1.0  # seconds between looking for Ctrl-C
+_MAX_BYTES: Final = 64_000_000  # bytes of files in flight, which the object store holds
+_POLL_INTERVAL: Final = 1.0  # seconds between checks for Ctrl-C
 _NO_CPU_TIMEOUT: Final = 30.0  # seconds
-# They decide what is read from a paper and what its vectors are.
+# These packages determine what is read from a paper, and its vectors.
 _PACKAGES: Final = ("citeloom", "pdf-oxide", "pypandoc_binary", "onnxruntime", "tokenizers", "numpy")
 _INSTALL: Final = "Install the same version on every node of the cluster."
 
 
 class RayStoppedError(PausedError):
-    """The Ray cluster was lost, or cannot hold what it is sent; finished papers are in the library."""
+    """The Ray cluster was lost, or ran out of room for what it was sent; finished papers are in the library."""
 
     default_help = "Finished papers are in the library; run the same command to ingest the others."
 
 
 @dataclass(slots=True)
 class RayJob:
-    """One call of a function of `ray_executor`; `load` makes its arguments each time it is sent, `size` is in bytes.
+    """One call of a function of `ray_executor`; `load` creates its arguments each time it is sent; `size` is in bytes.
 
-    It is given up when `tries` workers have ended with it.
+    The job is given up once `tries` workers have died while running it.
     """
 
     number: int
@@ -48,7 +48,7 @@ class RayJob:
 
 
 class RayJobs:
-    """Runs jobs on the cluster that `ray` is connected to, `at_once` of them over all threads."""
+    """Runs jobs on the cluster that `ray` is connected to, at most `at_once` at a time across all threads."""
 
     def __init__(self, ray: Any, at_once: int) -> None:
         self.at_once = at_once
@@ -67,7 +67,7 @@ class RayJobs:
     def require_same_versions(self, seconds: float) -> None:
         """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored.
 
-        So is a node that Ray still lists though it is gone.
+        Nodes that are gone but still listed by Ray are ignored too.
         """
         with self._pause_on_errors():
             probes = self._probes()
@@ -88,11 +88,11 @@ class RayJobs:
         ]
 
     def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
-        """The jobs as they are done, each with its result; None for a job that was given up.
+        """Run jobs and yield each with its result as it finishes; None if it was given up.
 
-        A job whose worker was lost is sent again after all others, when what ended the worker may be over.
-        Raises `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises.
-        The jobs that still run are then cancelled.
+        A job whose worker was lost is resent after all others, when the cause may have passed. Raises
+        `RayStoppedError`, `InputError` if a worker has other versions, `StoppedError`, and what a stage raises. Jobs
+        still running are then cancelled.
         """
         waiting, again = iter(jobs), deque[RayJob]()
         running: dict[Any, RayJob] = {}
@@ -118,7 +118,7 @@ class RayJobs:
 
     @contextmanager
     def _pause_on_errors(self) -> Iterator[None]:
-        """Raise `RayStoppedError` for an error of the cluster, which is of any class once the connection is lost."""
+        """Raise `RayStoppedError` for cluster errors, which can be of any class once the connection is lost."""
         try:
             yield
         except (StoppedError, CiteloomError):
@@ -131,7 +131,7 @@ class RayJobs:
             raise
 
     def _send(self, waiting: Iterator[RayJob], again: deque[RayJob], running: dict[Any, RayJob]) -> None:
-        """Send jobs while there is room; waits for it if none runs."""
+        """Send jobs while there is room; if no job is running, wait for room."""
         while sum(job.size for job in running.values()) < _MAX_BYTES:
             raise_if_stopped()
             if not self._free.acquire(timeout=0 if running else _POLL_INTERVAL):
@@ -171,7 +171,7 @@ class RayJobs:
             if isinstance(error.cause, CiteloomError):
                 raise error.cause from error
             if isinstance(error.cause, OSError):
-                raise self._ray.exceptions.WorkerCrashedError from error  # such as a full disk there
+                raise self._ray.exceptions.WorkerCrashedError from error  # such as a full disk on the node
             if isinstance(error.cause, ImportError):
                 raise InputError(f"A Ray worker lacks a package: {one_line(error.cause)}.", help=_INSTALL) from error
             raise
@@ -180,16 +180,16 @@ class RayJobs:
         return result
 
     def stop(self, seconds: float) -> None:
-        """Wait until the threads that run jobs have let go of Ray, which must not be left while they call it."""
+        """Wait until no thread that runs jobs uses Ray, since disconnecting during their calls is unsafe."""
         deadline = time.monotonic() + seconds
         for _ in range(self.at_once):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 return
 
     def _cancel(self, refs: list[Any]) -> None:
-        """Cancel tasks whose results nobody wants any more."""
+        """Cancel tasks whose results are no longer needed."""
         try:
-            with suppress(Exception):  # of any class if there is no cluster any more
+            with suppress(Exception):  # of any class once the cluster is gone
                 for ref in refs:
                     self._ray.cancel(ref, force=True)
         finally:
@@ -199,7 +199,7 @@ class RayJobs:
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """The versions on which the result of a stage depends; empty for a package that is not installed."""
+    """The package versions on which the result of a stage depends; empty if a package is not installed."""
     found = {"reading": READING_VERSION, "chunking": str(CHUNKING_VERSION)}
     for package in _PACKAGES:
         try:
@@ -210,7 +210,7 @@ def versions() -> dict[str, str]:
 
 
 def _describe_difference(node: str, other: dict[str, str]) -> str:
-    """What a node has other than this computer, in one line."""
+    """How a node's versions differ from this computer's, in one line."""
     own = versions()
     package = next(name for name in own if name in ("citeloom", *own) and other.get(name, "") != own[name])
     there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
@@ -227,9 +227,9 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Run a stage, or without one compare versions only.
+        """Run a stage, or only compare versions if none is given.
 
-        Nested, so that Ray sends its code by value: the worker may have another Citeloom, or none.
+        Nested, so that Ray sends its code by value: the worker may have another version of Citeloom, or none.
         """
         from importlib import import_module, metadata
 

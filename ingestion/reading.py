@@ -58,7 +58,7 @@ class ConvertedFiles:
     def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
         """Cache what was read from the file, atomically; does nothing if the folder is not writable.
 
-        `digest` is the sha256 of the bytes that were read; that of the file as it is now if omitted.
+        `digest` is the sha256 of the bytes that were read; by default that of the current file.
         """
         entry = self.entry(file)
         temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
@@ -95,13 +95,13 @@ _MEMORY: Final = 4 << 30  # bytes of address space
 
 @dataclass(frozen=True, slots=True)
 class PdfReading:
-    """How PDFs are read: pages without text by which OCR (none if it is off)."""
+    """How PDFs are read, and which OCR (if any) reads pages without text."""
 
     ocr: Ocr | None = None
 
     @classmethod
     def of(cls, settings: Settings, *, ocr: bool = False) -> PdfReading:
-        """As the settings say, but with OCR in any case if `ocr`; raises `InputError` if what they name is missing."""
+        """From the settings, but always with OCR if `ocr`; raises `InputError` if the configured OCR is missing."""
         return cls(choose_ocr(settings, required=ocr))
 
 
@@ -124,7 +124,7 @@ def read_pdf_apart(
 
 
 def _wants_ocr(read: Mapping[str, Any], ocr: Ocr | None) -> bool:
-    """Whether OCR would add to what is cached: pages that it has not read yet, or not in these languages."""
+    """Whether OCR would add to the cached text: pages not yet read by OCR, or not in these languages."""
     return ocr is not None and bool(read["unread"] or (read["ocr_pages"] and read["ocr"] != ocr.languages))
 
 
@@ -139,7 +139,7 @@ def _read(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
 
 
 def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
-    """What the reader says of a file, which may be that it refuses the file."""
+    """Read the PDF reader's result for a file, which may be a refusal."""
     try:
         return dict(sandboxed(pdf_record, CallLimits(seconds, _MEMORY), path.resolve(), ocr))
     except SandboxError as error:

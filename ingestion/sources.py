@@ -114,14 +114,14 @@ def refuse_link(file: Path, target: Path) -> Refusal:
 
 
 _RUN = 6  # words that identify a place
-_SAME = 0.6  # of the pages with text must be found, in order
+_SAME = 0.6  # share of the pages with text that must be found, in order
 _WORD = re.compile(r"[^\W_]+")
 
 
 def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
-    """The paper with the pages of its PDF; None if the PDF has another text.
+    """Align a paper's text with the pages of its PDF; None if the PDF has a different text.
 
-    A page whose words are not in the text, such as one of figures, begins where the next one does.
+    A page whose words are not in the text, such as a page of figures, begins where the next one does.
     """
     words = [(match.group().casefold(), match.start()) for match in _WORD.finditer(paper.text)]
     places = _unique_runs([word for word, _ in words])
@@ -141,7 +141,7 @@ def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
 
 
 def _unique_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
-    """The place of each run of words that occurs once."""
+    """The position of each run of words that occurs exactly once."""
     places: dict[tuple[str, ...], int] = {}
     for place in range(len(words) - _RUN + 1):
         run = tuple(words[place : place + _RUN])
@@ -150,7 +150,7 @@ def _unique_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
 
 
 def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: int) -> int | None:
-    """The place of the first run on the page that is in the text, not before `last`."""
+    """The position of the page's first run found in the text, not before `last`."""
     for offset in range(len(page) - _RUN + 1):
         place = places.get(tuple(page[offset : offset + _RUN]), -1)
         if place >= last:
@@ -270,9 +270,9 @@ def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str])
 
 
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """One file per paper, and the others of the same paper, each with the file that is preferred.
+    """Choose one file per paper; also returns the other files, each with the file preferred to it.
 
-    Markdown comes first, since nothing in it has to be guessed; PDF comes last, since its headings and formulas are.
+    Markdown is preferred, since nothing in it must be guessed; PDF comes last, since headings and formulas must.
     """
     best: dict[tuple[Path, str], Path] = {}
     for file in files:
@@ -295,7 +295,7 @@ def _is_pdf(file: Path) -> bool:
 def _take_pages(
     file: Path, parsed: ParsedPaper | Refusal, pdf: ParsedPaper | Refusal | None, warnings: list[str]
 ) -> ParsedPaper | Refusal:
-    """The paper with the pages of the PDF next to it, if there is one; `warnings` gets why it has none of it."""
+    """The paper with the pages of the PDF next to it, if any; `warnings` receives the reason if they cannot be used."""
     if pdf is None or isinstance(parsed, Refusal):
         return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
     paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
@@ -308,7 +308,7 @@ def _take_pages(
 
 
 def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper | None:
-    """One paper of a text and a PDF with the same key; None if they are not the same paper."""
+    """Merge a text and a PDF with the same key into one paper; None if they are different papers."""
     if _is_pdf(earlier.path) == _is_pdf(later.path):
         return None
     text, pdf = (later, earlier) if _is_pdf(earlier.path) else (earlier, later)
@@ -360,7 +360,7 @@ def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePap
 
 
 def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> tuple[SourcePaper, list[str]] | Refusal:
-    """The file as the paper of this entry, whatever its name, with warnings; or the reason why it is refused."""
+    """Read a file, whatever its name, as the paper of this entry; returns it with warnings, or the refusal."""
     own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
     parsed, beside = parse_file(file, kept, pdf), file.with_suffix(PDF)
     if not _is_pdf(file) and beside.is_file():

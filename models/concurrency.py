@@ -1,4 +1,4 @@
-"""Event loops and threads: one background loop for all blocking calls, and what the loops of a process share.
+"""Event loops and threads: one background loop for all blocking calls, and objects shared by the loops of a process.
 
 Blocking calls (the Python API without `await`, `graph.stream`, the commands) run on one event loop in a background
 thread, so that connections, limiters and sessions outlive a call. Callers with an event loop use their own.
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _THREADS: Final = "citeloom-work"
 _INTERRUPT_DELAY: Final = 1.0  # seconds within which the loop notices Ctrl-C unless a long step blocks it
 _EXIT_TIMEOUT: Final = 2.0  # seconds
-_INTERRUPTIBLE: Final = 0.2 if sys.platform == "win32" else None  # seconds of a wait: Windows lets Ctrl-C in after it
+_INTERRUPTIBLE: Final = 0.2 if sys.platform == "win32" else None  # seconds per wait, after which Windows sees Ctrl-C
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
@@ -100,7 +100,7 @@ class ThreadSafeEvent:
         self.waiters = 0  # so far
 
     def set(self) -> None:
-        """Wake all that wait; to be called once."""
+        """Wake all waiting tasks; to be called once."""
         self._future.set_result(None)
 
     async def wait(self) -> None:
@@ -120,7 +120,7 @@ class _BackgroundLoop:
         self.thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
-        """The result of `work`; Ctrl-C cancels it."""
+        """Run `work` and return its result; Ctrl-C cancels it."""
         done: Future[T] = Future()
         started: list[asyncio.Task[None]] = []
 
@@ -152,7 +152,7 @@ class _BackgroundLoop:
             raise
 
     async def drain(self) -> None:
-        """Cancel what still runs, and close connections to endpoints."""
+        """Cancel running tasks, and close connections to endpoints."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -187,7 +187,7 @@ def _require_no_loop() -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which runs on the background loop; raises RuntimeError where a loop runs.
+    """Run `work` on the background loop and return its result; raises RuntimeError inside a running loop.
 
     Ctrl-C cancels the work and waits until it has cleaned up, but not for a step that blocks the loop, and not for
     worker threads, since they cannot be stopped: see `stop_background_loop`.
@@ -201,7 +201,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run_here(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work` on a loop of this thread, for a shell that handles the signals of its main thread itself."""
+    """Run `work` on a loop of this thread, for a shell that handles the signals of its main thread itself."""
 
     async def work_and_close() -> T:
         try:
@@ -213,7 +213,7 @@ def run_here(work: Coroutine[Any, Any, T]) -> T:
 
 
 def iterate_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-    """The parts of an asynchronous iteration, for code without an event loop; raises RuntimeError where one runs."""
+    """Iterate an async iterator from code without an event loop; raises RuntimeError inside a running loop."""
     _require_no_loop()
     iterator, context = parts(), contextvars.copy_context()
 
@@ -236,7 +236,7 @@ async def _close(iterator: AsyncGenerator[Any, None]) -> None:
 
 
 def stop_background_loop(seconds: float) -> bool:
-    """End the background loop and its worker threads within `seconds`; whether all have ended.
+    """End the background loop and its worker threads within `seconds`; returns whether all have ended.
 
     A later blocking call starts a new one.
     """

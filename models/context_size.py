@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LEAST_SIZE: Final = 2_048  # below this, the instructions alone leave no room for a source
-WHOLE: Final = 10**9  # for a part of a prompt that is only shortened if the size is known
+WHOLE: Final = 10**9  # for parts of a prompt that are shortened only if the size is known
 _MOST_SIZE: Final = 100_000_000
 _LIST_TIMEOUT: Final = 3.0  # seconds to wait for a server's list of models
 _CHARACTERS: Final = 4  # per token, roughly: hence the margin
@@ -79,7 +79,7 @@ class Room:
         return cls(size, output if size is None else min(output, int(size * part)))
 
     def left(self, usual: int, *beside: str, share: float = 1.0) -> int:
-        """Tokens for a part of the prompt: up to `usual`, at most a `share` of what the texts `beside` it leave."""
+        """Tokens for a part of the prompt: up to `usual`, at most a `share` of what the `beside` texts leave."""
         if self.size is None:
             return usual
         free = round(self.size * (1 - _MARGIN)) - self.output - sum(map(_tokens, beside))
@@ -95,7 +95,7 @@ class Room:
         return self.size is None or self.left(WHOLE) >= sum(map(_tokens, texts))
 
     def shortened(self, text: str) -> str:
-        """Truncate a text for which prompts reserve no room of their own, such as a complaint."""
+        """Truncate a text for which prompts reserve no separate room, such as a complaint."""
         return text if self.size is None else text[:_SHORT_TEXT]
 
     def words(self, asked: int) -> int:
@@ -129,7 +129,7 @@ class ContextSize:
 
 
 def find_stated_size(models: object, model: str) -> int | None:
-    """The context size in a server's list of models for `model`, or for its only entry whatever the name."""
+    """The context size in a server's list of models for `model`, or for the only entry, whatever its name."""
     entries = models.get("data") if isinstance(models, Mapping) else None
     listed = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
     named = [entry for entry in listed if entry.get("id") == model] or (listed if len(listed) == 1 else [])
@@ -183,7 +183,7 @@ async def request_context_size(url: str, key: SecretStr | None, model: str) -> i
     except Exception as error:
         if classify_failure(error) is None:
             raise
-        return None  # whether the endpoint is usable at all shows at the first call
+        return None  # the first call will show whether the endpoint is usable at all
 
 
 def _size(value: object) -> int | None:

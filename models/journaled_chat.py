@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 # Raised by the parsing of an answer that violates the protocol.
 _PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Chunks of a stream that are merged at once: a server may send a million of them.
+# Chunks of a stream merged in one step: a server may send a million of them.
 _PIECES: Final = 500
 # Tokens reserved for an answer whose caller sets no limit.
 _UNLIMITED_ANSWER: Final = 8_000
 # Tokens that a server may add to a conversation: its template, its own system prompt.
 _TEMPLATE: Final = 200
 _BYTES: Final = 4  # per token, roughly
-# The most that a large image takes at the servers known to us; most count 300 to 3,000.
+# The most that any known server counts for a large image; most count 300 to 3,000.
 _IMAGE_TOKENS: Final = 40_000
 
 
@@ -59,7 +59,7 @@ class JournaledChat:
         identity: used in journal keys and error messages.
         temperature: sent with each call; None leaves it to the model.
         dialect: shared with other callers of the same model.
-        budget: reserved from before each request; None sets no limit.
+        budget: from which each request is reserved in advance; None sets no limit.
         context: learns from prompts that are too long for the server; shared with other callers of the same model.
     """
 
@@ -121,7 +121,7 @@ class JournaledChat:
         return answer
 
     async def _get_or_ask(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
-        """The answer from the journal, from an equal call in flight, or by asking, heard by `reader` then."""
+        """The answer from the journal, an equal call in flight, or a new call, which streams to `reader`."""
         made: list[_NewAnswer] = []
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:

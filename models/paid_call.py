@@ -1,4 +1,4 @@
-"""A paid call to a model, for chat and embeddings alike: journal, single flight, budget, and the user's error."""
+"""Makes a paid model call, for chat and embeddings alike: journal, single flight, budget, and user-facing errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PaidRequest:
         self._tokens: tuple[int, int] | None = None
 
     async def admission(self, most: Reservation, text: Callable[[], str], around: int) -> Admission:
-        """Reserves `most` for each try; its prompt is as large as `text`, with `around` tokens about it."""
+        """Reserve `most` for each try, whose prompt consists of `text` plus `around` tokens."""
         if self._budget.limited:
             most = await asyncio.to_thread(size_reservation, most, text(), around)
 
@@ -47,12 +47,12 @@ class PaidRequest:
         return reserve
 
     def result(self, payload: str, tokens: tuple[int, int]) -> CallResult:
-        """The answer as the journal commits it, together with what was reserved for it."""
+        """The answer for the journal to commit, together with its reservation."""
         self._tokens = tokens
         return CallResult(payload, *tokens, self._reservation)
 
     def finish(self) -> None:
-        """Let those who wait for room in the budget see whether they fit now."""
+        """Let requests that wait for room in the budget check whether they fit now."""
         if self._reservation is not None:
             self._budget.finish(self._reservation, self._tokens)
 
@@ -68,8 +68,8 @@ async def get_or_request(
 ) -> list[CachedAnswer]:
     """The answers to `records`: from the journal, from an equal call in flight, or by one request.
 
-    `ask` is given the positions of the records without an answer and returns theirs in that order. An error
-    tells whether the run, or one of those `also` named, had answers before. Raises what a user is shown of it.
+    `ask` receives the positions of the records without an answer and returns their results in that order. The error
+    raised is user-facing, and depends on whether the run, or a run in `also`, had answers before.
     """
     request = PaidRequest(budget)
     try:
@@ -93,8 +93,8 @@ DATA: Final = {
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
 }
-_LARGEST: Final = 10_000_000  # bytes of such a file; the two have about 2 and 4 million
-_MARGIN: Final = 1.1  # servers format tools and schemas differently
+_LARGEST: Final = 10_000_000  # maximum bytes of such a file; the two have about 2 and 4 million
+_MARGIN: Final = 1.1  # since servers format tools and schemas differently
 _WIDE_MARGIN: Final = 1.5  # for servers that may use another tokenizer under that model name
 _PIECE: Final = 2_000  # characters encoded at once: a run without whitespace takes quadratic time
 _OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
@@ -142,7 +142,7 @@ def _encoding_of(model: str) -> Encoding | None:
 
 
 def _at_hand(address: str, sha256: str) -> bool:
-    """Whether tiktoken has the complete data in its cache."""
+    """Whether tiktoken's cache holds the complete data."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     if not folder:

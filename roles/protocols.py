@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class PassageSentence:
     """A sentence of a source as shown: `chunk.text[start:end]` of chunk `chunk_id`, without markup in `text`.
 
-    `carries` is true for a sentence that the finding rests on, false for one that is shown as context.
+    `carries` is true if the finding rests on the sentence, false if it is only shown as context.
     """
 
     chunk_id: str
@@ -32,10 +32,10 @@ class PassageSentence:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Evidence with what a writer or judge needs; `text` and `category` are those of the whole first chunk.
+    """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
-    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: those that carry the
-    finding, and a sentence of context before each run of them.
+    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: sentences that carry
+    the finding, and one sentence of context before each run of them.
     """
 
     evidence: Evidence
@@ -69,7 +69,7 @@ class SectionBrief:
 
     `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
     still allows, `words` the requested length. `earlier` are the sections of the same paper that are already written,
-    in the order of writing; None for a section written on its own. `needs` are the planned needs with what was found
+    in the order of writing; None for a section written separately. `needs` are the planned needs with what was found
     for each; `library` is a line on the size of the library.
     """
 
@@ -90,12 +90,12 @@ class SectionBrief:
 
     @property
     def writable(self) -> bool:
-        """True when it is given to a writer: a section always is."""
+        """True if a writer is called for it: always, for a section."""
         return True
 
     @property
     def word_for_word(self) -> bool:
-        """True when citations of the user may appear only in the user's own sentences."""
+        """True if the user's citations may appear only in the user's own sentences."""
         return True
 
 
@@ -103,7 +103,7 @@ class SectionBrief:
 class Turn:
     """An earlier question of a conversation, and its answer with markers.
 
-    `asked` is the question as it was typed, when it depended on an earlier one; empty when that is not known.
+    `asked` is the question as typed, if it depended on an earlier one; empty if unknown.
     """
 
     question: str
@@ -117,7 +117,7 @@ class AnswerBrief:
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again. `needs` and `library` are as for a section. `survey` says whether the question is about several
-    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to rest an
+    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to base an
     answer on. With `feedback`, the last answer is to be revised.
     """
 
@@ -137,12 +137,12 @@ class AnswerBrief:
 
     @property
     def sought(self) -> str:
-        """What to search for: the question, with the user's feedback on the answer."""
+        """The text to search for: the question, with the user's feedback on the answer."""
         return f"{self.question} {self.feedback}".strip()
 
     @property
     def kind(self) -> Literal["answer"]:
-        """The kind of text, as the checks name it."""
+        """The kind of text, as named by the checks."""
         return "answer"
 
     @property
@@ -162,7 +162,7 @@ class AnswerBrief:
 
     @property
     def writable(self) -> bool:
-        """True when it is given to a writer: some source must be relevant to the question."""
+        """True if a writer is called for it: some source must be relevant to the question."""
         return bool(self.citable) and self.answerable
 
     @property
@@ -180,7 +180,7 @@ ASKS: tuple[Asks, ...] = get_args(Asks)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that has to be known; `id` is `N1`, `N2` ..., stable within a run.
+    """One piece of information to look for; `id` is `N1`, `N2` ..., stable within a run.
 
     `text` states it in one line, without numbers and verdicts of the user's own; `queries` are searches for it, worded
     as a paper would; `asks` is the kind of statement that meets it.
@@ -211,9 +211,9 @@ Status = Literal["met", "open", "in vain"]
 
 @dataclass(frozen=True, slots=True)
 class NeedCoverage:
-    """The coverage of a need: the ids of its evidence, best first, and the number of papers it is from.
+    """The coverage of a need: the ids of its evidence, best first, and the number of papers they come from.
 
-    Also how often the need was searched for, and by which queries of the agent.
+    Also how often the need was searched for, and the agent's queries for it.
     """
 
     need: Need
@@ -225,13 +225,13 @@ class NeedCoverage:
 
     @property
     def in_vain(self) -> bool:
-        """True when searches for it found nothing: only then may a text call it open."""
+        """True if searches for it found nothing: only then may a text call the need open."""
         return self.status == "in vain"
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What passages are read for: the whole question, or the section with its subject, and the needs derived from it.
+    """The purpose of reading passages: the question, or the section with its subject, and the needs derived from it.
 
     `text` may be a claim rather than a question.
     """
@@ -263,8 +263,8 @@ class Candidate:
 class PassageFinding:
     """A statement that a passage makes for a need, and the words that carry it.
 
-    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) is how much it
-    helps with the need `need`; `vector_score` (0-1) is the cosine by which its window was found.
+    `spans` are runs of words, `chunk.text[start:end]` each, in the order of the paper; `score` (0-1) is its relevance
+    to the need `need`; `vector_score` (0-1) is the cosine by which its window was found.
     """
 
     paper: Paper
@@ -288,7 +288,7 @@ class QuoteSpan:
 class Draft:
     """A section with markers such as `[E3]`.
 
-    `truncated` when the model was cut off at its output limit. `quotes` are spans of a source's chunk that a citation
+    `truncated` if the model was cut off at its output limit. `quotes` are spans of a source's chunk that a citation
     rests on, where the writer chose other words than the reader. `notes` are for the user.
     """
 
@@ -323,10 +323,10 @@ class DecidingSpan:
 class Verdict:
     """A judge's verdict on a sentence, stored for each of the sources that it cites.
 
-    The label is that of the whole sentence, judged against all its sources together; a source that contradicts it has
-    the label "contradicted" of its own. `adds` marks a source that adds nothing ("idle") or that contradicts. `spans`
-    are the deciding words of the source, in the order of the paper; `source.text[start:end]` are the first of them in
-    the evidence's own chunk. All are empty when there are none, as for "unsupported".
+    The label applies to the whole sentence, judged against all its sources together, except that a contradicting source
+    is labelled "contradicted". `adds` marks a source that adds nothing ("idle") or that contradicts. `spans` are the
+    deciding words of the source, in the order of the paper; `source.text[start:end]` are the first of them in the
+    evidence's own chunk. All are empty if there are none, as for "unsupported".
     """
 
     label: VerdictLabel
@@ -341,8 +341,8 @@ class Verdict:
 class FailingSentence:
     """A sentence of a draft to be repaired: its problems, its surroundings, and its evidence.
 
-    `of_number` when a number in it was not found, which may be one of the experiment's; `as_a_whole` when a problem
-    concerns the sentence itself, not only some words of it.
+    `of_number` if a number in it was not found (it may be the experiment's); `as_a_whole` if a problem concerns the
+    whole sentence, not only some of its words.
     """
 
     text: str
@@ -379,21 +379,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class PaperCard:
-    """What a screener sees of a paper; never evidence."""
+    """The card of a paper shown to a screener; never used as evidence."""
 
     key: str
     text: str
 
 
 class NeedsPlanner(Protocol):
-    """Plans what has to be known, before anything is searched."""
+    """Plans the needs before anything is searched."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """At least one need; `papers` are titles in the library near to the question or section."""
 
 
 class PaperScreener(Protocol):
-    """Reads the cards of papers, and names those that may hold what has to be known."""
+    """Reads the cards of papers, and names the papers that may meet the needs."""
 
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
         """The keys of the papers that may bear on each need, by its id, most promising first."""
@@ -412,7 +412,7 @@ class EvidenceReader(Protocol):
     """Reads windows of one paper for a purpose."""
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """The relevant findings, best first; empty when nothing helps. `Findings` when some chunks were unreadable."""
+        """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
 
 
 class Planner(Protocol[BriefT]):
@@ -434,13 +434,13 @@ class Writer(Protocol[BriefT]):
     async def repair(
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
-        """The draft rewritten, for problems that concern the whole of it.
+        """Rewrite the draft to fix problems that concern it as a whole.
 
-        `problems` are one line each, `failing` the spans of the sentences that fail besides.
+        `problems` are one line each; `failing` are the spans of sentences that fail as well.
         """
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """The replacement of each sentence: other words, "" to remove it, None to leave it unchanged."""
+        """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
 
 
 SearchPlanner = Planner[SectionBrief]
@@ -453,7 +453,7 @@ class SupportJudge(Protocol):
     """Judges whether sources support the sentences that cite them."""
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
-        """For each claim, in order, a verdict for each of its sources, in their order."""
+        """For each claim, in order, one verdict per source, in the order of its sources."""
 
 
 class ContradictionJudge(Protocol):
@@ -492,8 +492,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are those for questions; `comparer` is the judge of contradictions and `screener` the reader of cards,
-    None when they work without a chat model.
+    `answering` are the roles for questions. `comparer` judges contradictions and `screener` reads cards; both are None
+    without a chat model.
     """
 
     needs: NeedsPlanner

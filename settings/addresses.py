@@ -1,4 +1,4 @@
-"""Addresses of the databases that may hold a home: PostgreSQL, and Milvus beside it. Their secrets are never shown."""
+"""Addresses of the databases that may hold a home: PostgreSQL, optionally with Milvus. Secrets are never shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 from ..errors import InputError
 from .key_trust import shown_address
 
-# What is meant as an address must not be shown as the name of a folder: it may hold a password.
+# A mistyped address must not be shown as a folder name, since it may hold a password.
 _INTENDED_ADDRESS: Final = re.compile(r"\s*(?:postgres(?:ql)?(?:\+\w+)?:|[a-z][a-z\d+.-]{1,30}:/)", re.IGNORECASE)
 _DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 _SECRET_PARAMETERS: Final = frozenset({"password", "sslpassword", "passfile", "sslkey"})
@@ -63,8 +63,8 @@ class DatabaseUrl(SecretUrl):
     """A libpq connection URL.
 
     Args:
-        url: with what is secret in it.
-        server: the id of the server (`serve`) that connects, which the database refuses once others took it for dead.
+        url: including its secrets.
+        server: the id of the server (`serve`) that connects, which the database rejects once it was evicted.
     """
 
     __slots__ = ("server",)
@@ -77,7 +77,7 @@ class DatabaseUrl(SecretUrl):
         return (self.secret, self.server)
 
     def to_json(self) -> str:
-        """The address with its mark, which tells apart databases that differ in a hidden part."""
+        """The address with its mark, which distinguishes databases that differ in a hidden part."""
         return f"{self} ({self.mark})"
 
     @property
@@ -126,7 +126,7 @@ HomeAddress = Path | DatabaseUrl
 
 
 def home_address(value: Any) -> Any:
-    """A database's address for text that is one; any other value as it is. Raises ValueError for a mistyped one."""
+    """Parse text that is a database address; returns other values unchanged. Raises ValueError if mistyped."""
     if not isinstance(value, str) or not _INTENDED_ADDRESS.match(value):
         return value
     if not value.strip().startswith(_DATABASE_SCHEMES):
@@ -135,7 +135,7 @@ def home_address(value: Any) -> Any:
 
 
 def parse_home(value: str | Path | DatabaseUrl) -> HomeAddress:
-    """A home as a user names it: a database's address, or else a folder; raises `InputError` for a mistyped address."""
+    """Parse a home given by a user, a database address or a folder; raises `InputError` for a mistyped address."""
     if not str(value):
         raise InputError("The address of a home is empty.", help="Name a folder, or a database (postgresql://...).")
     try:
@@ -146,7 +146,7 @@ def parse_home(value: str | Path | DatabaseUrl) -> HomeAddress:
 
 
 def vectors_url(value: Any) -> Any:
-    """The address for text; any other value as it is. Raises ValueError for text that is not an address of Milvus."""
+    """Parse text as an address of Milvus; returns other values unchanged. Raises ValueError if it is not one."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -160,7 +160,7 @@ def vectors_url(value: Any) -> Any:
 
 
 def parse_vectors(value: str | None) -> VectorsUrl | None:
-    """The address that a user names, if any; raises `InputError` for text that is not one."""
+    """Parse the Milvus address given by a user, if any; raises `InputError` if it is invalid."""
     try:
         url: VectorsUrl | None = vectors_url(value)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 Precedence: an argument or flag, then `CITELOOM_*` in the environment, then `.env`, then `citeloom.toml` in the working
 directory, then the user's own `~/.config/citeloom/citeloom.toml`, then the default. Settings are plain values and
-record where each was set: values set by a folder are trusted less (`key_trust.py`).
+record where each was set: values set by a folder's files are trusted less (`key_trust.py`).
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     def service_endpoint(self, service: MetadataService) -> tuple[str, SecretStr | None, str]:
         """Base URL, key and contact address for a metadata service; raises like `role_endpoint`.
 
-        The contact address is only for a service that the user named, not one that a folder did.
+        The contact address is sent only to a service configured by the user, not to one set by a folder.
         """
         setting = f"{service}_base_url"
         keys = [name for name in (f"{service}_api_key",) if name in type(self).model_fields]
@@ -325,7 +325,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         if named is not None:
             key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
         elif (ambient := ambient_key(url)) is not None:
-            # OpenAI's own address is safe for its key, whoever names it.
+            # OpenAI's own address is safe for its key, whoever set it.
             key, address = Key(ambient, "OPENAI_API_KEY", ENVIRONMENT), Address(url, setting, DEFAULT, url)
         else:
             return None
@@ -370,14 +370,14 @@ def load_settings(
         first = error.errors()[0]
         option = (flags or {}).get(str(first["loc"][0])) if str(first["loc"][0]) in given else None
         raise _refused(first, option) from error
-    except SettingsError as error:  # a variable whose value must be JSON
+    except SettingsError as error:  # a variable whose value is not valid JSON
         raise ConfigurationError(f"Settings: {error}.", help="Its value must be JSON.") from error
     settings._vouched = frozenset(vouched)
     return settings
 
 
 def _refused(first: ErrorDetails, option: str | None) -> ConfigurationError:
-    """The error of a value that is not valid, by its `option` or else by its setting."""
+    """The error for an invalid value, naming its `option` or else its setting."""
     name = ".".join(str(part) for part in first["loc"])
     wrong = first["msg"].removeprefix("Value error, ")
     secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")

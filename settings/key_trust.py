@@ -1,4 +1,4 @@
-"""Decides which key may be sent to which address, by where each of them was set.
+"""Decides which key may be sent to which address, based on where each was set.
 
 A key may only be sent to an address that is at least as trusted as the key: a key from the environment is never sent
 to a server named by a folder or a home.

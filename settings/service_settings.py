@@ -1,4 +1,4 @@
-"""The settings of what papers come from besides files: metadata services and Zotero."""
+"""The settings of other sources of papers than files: metadata services and Zotero."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pydantic_settings.sources.utils import parse_env_vars
 from ..errors import ConfigurationError
 from .key_trust import FLAG, is_own
 
-ORIGINS: Final = "origins of the settings"  # no variable or line of a file can have this name
+ORIGINS: Final = "origins of the settings"  # no environment variable or file entry can have this name
 
 
 class TrackedSource(PydanticBaseSettingsSource):

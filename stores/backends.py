@@ -23,7 +23,7 @@ from .tables import Tables
 
 
 class Checkpoints(Protocol):
-    """A LangGraph saver that reads checkpoints as plain values, with what runs need besides."""
+    """A LangGraph saver that reads checkpoints as plain values, plus the operations that runs need."""
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints of a thread."""
@@ -35,7 +35,7 @@ class Checkpoints(Protocol):
 
 
 class LibraryLock(Protocol):
-    """The lock of a library's single writer; it ends with the process that holds it."""
+    """The lock of a library's single writer; the lock is released when the holding process ends."""
 
     def holder(self) -> int | None:
         """The id of the process that holds the lock; None if it is free."""
@@ -51,14 +51,14 @@ class LibraryLock(Protocol):
 
 
 class Backend(Protocol):
-    """Everything that a home holds, and the locks on it."""
+    """Access to everything in a home, and its locks."""
 
     def open_library(self) -> LibraryStores:
         """Open the stores of the library, creating what is missing."""
         ...
 
     def open_catalog(self) -> PaperCatalog:
-        """Open the catalog alone, which takes a tenth of the time."""
+        """Open only the catalog, ten times as fast as `open_library`."""
         ...
 
     def open_journal(self) -> Journal:
@@ -74,7 +74,7 @@ class Backend(Protocol):
         ...
 
     def plots(self) -> Uploads:
-        """The images of plots that were uploaded to a server, in sets; one that nobody used for a day is idle."""
+        """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
         ...
 
     def edited_sentences(self) -> EditedSentences:
@@ -90,7 +90,7 @@ class Backend(Protocol):
         ...
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
-        """Open the checkpoints; raises `DamagedFileError`, now or on a later read, for what cannot be read."""
+        """Open the checkpoints; raises `DamagedFileError`, now or on a later read, if they are unreadable."""
         ...
 
     def uploads(self) -> Uploads:
@@ -98,7 +98,7 @@ class Backend(Protocol):
         ...
 
     def forget_job(self, job_id: str) -> None:
-        """Delete what servers stored of the work on a run, conversation or upload: job, events, idempotency keys."""
+        """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
         ...
 
     def records(self) -> HomeRecords:
@@ -120,7 +120,7 @@ class Backend(Protocol):
         ...
 
     def join_servers(self) -> ServerRegistry:
-        """Become a server of the home; raises `ConfigurationError` where only one can be."""
+        """Register as a server of the home; raises `ConfigurationError` if only one is allowed and already runs."""
         ...
 
     def run_under_way(self, thread_id: str) -> bool:
@@ -137,27 +137,27 @@ class ServerJobs(Protocol):
         ...
 
     def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
-        """Register a job as this server's, with the epoch of its events; returns None.
+        """Register a job for this server, with the epoch of its events; returns None.
 
-        An idempotency `key` that this server has claimed names the job from the same moment. While another living
-        server works on the job with this id, nothing changes and its entry is returned.
+        Also links an idempotency `key` claimed by this server to the job. If another live server is working on the job
+        with this id, changes nothing and returns its entry.
         """
         ...
 
     def append(self, batches: Sequence[EventBatch]) -> None:
-        """Store events of this server's jobs for the other servers; those of a job that it lost are dropped."""
+        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
         ...
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
-        """Register the end of a job of this server, with the events that were not stored yet."""
+        """Register the end of one of this server's jobs and store its remaining events."""
         ...
 
     def entry(self, job_id: str) -> JobEntry | None:
-        """A job that is active on another server, or that ended there a short while ago."""
+        """A job that is active on another server or ended there recently."""
         ...
 
     def entries(self) -> list[JobEntry]:
-        """All such jobs."""
+        """All jobs that are active on other servers or ended there recently."""
         ...
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
@@ -165,18 +165,18 @@ class ServerJobs(Protocol):
         ...
 
     def request_stop(self, job_id: str) -> None:
-        """Have the server that works on a job stop it."""
+        """Ask the server that works on a job to stop it."""
         ...
 
     def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
-        """Make up to this many unfinished jobs of servers that are gone this server's own, and return them.
+        """Take over at most this many unfinished jobs of dead servers, and return them.
 
-        So are its own that it has let go without being able to register their end; those are not among `busy`.
+        Includes this server's own jobs whose end it could not register; those are not in `busy`.
         """
         ...
 
     def release(self, job_id: str) -> None:
-        """Leave a job that was claimed to whichever server can start it."""
+        """Release a claimed job so that any server can start it."""
         ...
 
 
@@ -184,27 +184,27 @@ class Uploads(Protocol):
     """The files of papers or plots that were uploaded to a server, by upload; blocking and thread-safe."""
 
     def folder(self, upload: str) -> Path:
-        """The folder on this computer in which the files of an upload are read."""
+        """The folder on this computer from which an upload's files are read."""
         ...
 
     def publish(self, upload: str) -> None:
-        """Make the files in the folder of an upload available to all servers; doing so again renews their age."""
+        """Make the files in the folder of an upload available to all servers; publishing again resets their age."""
         ...
 
     def fetch(self, upload: str) -> None:
-        """Write the files of an upload that another server has taken into its folder here."""
+        """Copy the files of an upload that another server received into its local folder."""
         ...
 
     def place_of(self, source: str) -> tuple[str, str] | None:
-        """Upload and name of a file; None if it was not uploaded."""
+        """The upload id and name of a file; None if it was not uploaded."""
         ...
 
     def reference(self, file: Path) -> str:
-        """How a record names a file in the folder of an upload, whichever computer reads it: see `file`."""
+        """A machine-independent reference to a file of an upload, to be stored in records; resolved by `file`."""
         ...
 
     def file(self, source: str) -> Path:
-        """The file of a paper or plot on this computer, fetched if another server has taken it; it may be missing."""
+        """The local path of a paper or plot, fetched if another server received it; may not exist."""
         ...
 
     def names(self, upload: str) -> list[str]:
@@ -212,7 +212,7 @@ class Uploads(Protocol):
         ...
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """The size of each stored file in bytes, by upload and name; of all uploads, or of those `among` these."""
+        """The size of each stored file in bytes, by upload and name; for all uploads or only those in `among`."""
         ...
 
     def remove(self, upload: str, names: Collection[str]) -> None:
@@ -220,23 +220,23 @@ class Uploads(Protocol):
         ...
 
     def unfinished(self) -> set[str]:
-        """The uploads that a job works on, or that one will resume."""
+        """The uploads that a job is working on or will resume."""
         ...
 
     def idle(self) -> list[str]:
-        """The uploads without such a job that may have been abandoned: on a database, none of the last hour."""
+        """Uploads without such a job that may be abandoned; on a database, only those older than an hour."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What a server does about news of the others; called in any thread.
+    """Callbacks for notifications from other servers; may be called in any thread.
 
     Args:
         changed: a job of another server has new events.
-        stop: another server was asked to stop these jobs of this one.
-        orphans: there are jobs whose server is gone.
-        lost: this server was taken for dead, and others work on its jobs.
+        stop: another server was asked to stop these jobs of this server.
+        orphans: some jobs have lost their server.
+        lost: this server was evicted, and its jobs were reassigned.
     """
 
     changed: Callable[[str], None]
@@ -246,11 +246,11 @@ class Listener:
 
 
 class ServerRegistry(Protocol):
-    """A server's place among those of a library, until it leaves."""
+    """A server's membership in the group of servers of a library."""
 
     @property
     def home(self) -> Home:
-        """The home through which this server works; a database refuses it once the server was taken for dead."""
+        """The home through which this server works; the database rejects an evicted server."""
         ...
 
     @property
@@ -270,12 +270,12 @@ class ServerRegistry(Protocol):
 
     @property
     def endings(self) -> RecentEndings:
-        """What requests to any server deleted or withdrew a moment ago."""
+        """What requests to any server have just deleted or revoked."""
         ...
 
     @property
     def locks(self) -> CallLocks | None:
-        """Locks against the other servers; None where there are none."""
+        """Locks shared with other servers; None if there can be no other servers."""
         ...
 
     @property
@@ -284,16 +284,16 @@ class ServerRegistry(Protocol):
         ...
 
     def watch(self, listener: Listener) -> None:
-        """Tell of the other servers from now on."""
+        """Start notifying the listener about other servers."""
         ...
 
     def leave(self) -> None:
-        """Leave; unfinished jobs are taken up by another server, or by the next one."""
+        """Deregister; another server, now or later, takes over the unfinished jobs."""
         ...
 
 
 class RegisterBackend(ABC):
-    """The registers of a home, which are the same over the tables of every backend."""
+    """Base class with the registers of a home, which work the same on every backend's tables."""
 
     @abstractmethod
     def _run_tables(self) -> Tables:
@@ -313,7 +313,7 @@ class RegisterBackend(ABC):
 
 
 def backend_of(home: Home) -> Backend:
-    """What holds library, journal, runs and conversations of a home."""
+    """The backend that stores a home's library, journal, runs and conversations."""
     from .postgres.database_home import DatabaseHome
 
     if isinstance(home, DatabaseHome):
@@ -329,5 +329,5 @@ def backend_of(home: Home) -> Backend:
 
 
 def written_files(home: Home | None) -> WrittenFiles:
-    """The hashes of the files that a home has written; without a home none are known."""
+    """The hashes of the files that a home has written; an empty register without a home."""
     return WrittenFiles() if home is None else backend_of(home).written_files()

@@ -1,6 +1,6 @@
 """The register of conversations, with the full record of each answer.
 
-The state that the next turn needs is in the checkpoints. Answers are stored here, once per turn, so that checkpoints
+The checkpoints hold the state that the next turn needs. Answers are stored here, once per turn, so that checkpoints
 stay small and exports do not depend on them.
 """
 
@@ -71,7 +71,7 @@ class ConversationEntry:
 class KeptTurn:
     """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
 
-    `answered` is true if it cites anything, even if only passages that may be relevant.
+    `answered` is true if it cites anything, even only possibly relevant passages.
     """
 
     number: int

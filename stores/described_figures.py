@@ -1,8 +1,8 @@
 """Search by descriptions of figures: a description leads to the passage with the figure's caption.
 
-Descriptions are a vision model's words. They are searched by vector and by BM25 like passages, but nothing returns them
-as text of a paper: what is found is always a chunk. A library has a few of them for each paper, so they are kept in
-memory and compared exactly, whatever the backend.
+Descriptions are a vision model's words. They are searched by vector and by BM25 like passages, but never returned as
+text of a paper: a search always returns chunks. A library has a few of them for each paper, so they are kept in memory
+and compared exactly, whatever the backend.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Descriptions:
 
 
 class DescribedFigures:
-    """The descriptions in a library, read again when it has changed."""
+    """Caches the descriptions in a library; reloads them when the library changes."""
 
     def __init__(self, catalog: PaperCatalog, words: WordIndex, records: PaperRecords) -> None:
         self._catalog = catalog
@@ -59,7 +59,7 @@ class DescribedFigures:
         return self._descriptions().figures
 
     def fingerprint(self) -> bytes:
-        """Identifies what the descriptions say; empty without any."""
+        """A fingerprint of all descriptions; empty if there are none."""
         held = self._descriptions().figures
         said = [(name, figure.described_by, figure.description) for name, of in sorted(held.items()) for figure in of]
         return json.dumps(said).encode() if said else b""
@@ -72,7 +72,7 @@ class DescribedFigures:
         keys: Collection[str] | None,
         categories: Collection[Category] | None,
     ) -> Scored:
-        """The `k` nearest chunks, `found` by their text and here by descriptions of their figures."""
+        """The `k` nearest chunks: those `found` by text, merged with those found by figure descriptions."""
         held = self._descriptions(searched=True)
         if not held.chunks or k < 1:
             return found
@@ -81,7 +81,7 @@ class DescribedFigures:
         return _merge(found, self._within(near, TextScope(keys, categories)), k)
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
-        """The cosine of each chunk, or of a description of its figure if that is nearer."""
+        """The cosine of each chunk, or of its figure's description if that is higher."""
         held = self._descriptions()
         if not held.chunks:
             return cosines
@@ -89,7 +89,7 @@ class DescribedFigures:
         return {name: max(cosine, described.get(name, cosine)) for name, cosine in cosines.items()}
 
     def matching(self, found: Scored, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
-        """The `k` best matching chunks, `found` by their words and here by words of descriptions of their figures."""
+        """The `k` best matching chunks: those `found` by their words, merged with matches in figure descriptions."""
         held = self._descriptions(searched=True)
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
@@ -116,7 +116,7 @@ class DescribedFigures:
         return _best(held, ((place, float(score)) for place, score in enumerate(scores)))
 
     def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
-        """Those of the chunks that are in scope."""
+        """The chunks that are in scope."""
         found = {
             name: score
             for name, score in scored.items()
@@ -130,7 +130,7 @@ class DescribedFigures:
         return {row.id: found[row.id] for row in rows if row.id in found}
 
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
-        """The current ones, or those of the state that a search has just seen."""
+        """The current descriptions, or those of the state that a search has just seen."""
         records = self._records.searched() if searched else self._records()
         with self._lock:
             if self._loaded[0] is not records:
@@ -177,7 +177,7 @@ def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str,
 
 
 def _merge(found: Scored, more: Mapping[str, float], k: int) -> Scored:
-    """The best `k` of both, each with its better score."""
+    """Merge two rankings into the best `k`, each chunk with its higher score."""
     best = dict(found)
     for name, score in more.items():
         best[name] = max(score, best.get(name, score))
@@ -185,12 +185,12 @@ def _merge(found: Scored, more: Mapping[str, float], k: int) -> Scored:
 
 
 def encode_vector(vector: Vector) -> str:
-    """A vector as text."""
+    """Encode a vector as text."""
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 
 def decode_vector(written: str) -> Vector:
-    """A vector from text; empty if it is none."""
+    """Decode a vector from text; empty if the text is not a vector."""
     try:
         return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
     except ValueError:
@@ -198,7 +198,7 @@ def decode_vector(written: str) -> Vector:
 
 
 class TableChunks:
-    """The chunks with tables of a library, read again when it has changed."""
+    """Caches which chunks of a library hold tables; reloads when the library changes."""
 
     def __init__(self, figures: Figures, records: PaperRecords) -> None:
         self._figures = figures
@@ -207,7 +207,7 @@ class TableChunks:
         self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
 
     def among(self, ids: Iterable[str]) -> set[str]:
-        """Those of the chunks that hold rows of a table."""
+        """The chunks among these that hold rows of a table."""
         spans = self._spans()
 
         def has_rows(name: str) -> bool:

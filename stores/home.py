@@ -1,4 +1,4 @@
-"""What every home has, and how the home of a command is found: a folder, or a PostgreSQL database."""
+"""Defines what every home provides, and finds the home of a command: a folder or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class Home(Protocol):
-    """The place of library, journal, checkpoints and runs, and the folder for what is only on this computer."""
+    """Where library, journal, checkpoints and runs are stored, with a folder for machine-local files."""
 
     @property
     def root(self) -> Path:
-        """The folder on this computer: the home itself, or what a database keeps here."""
+        """The local folder: the home itself, or the machine-local files of a database home."""
         ...
 
     @property
     def copy_of(self) -> Path | None:
-        """The original of a private copy."""
+        """The home of which this is a private copy."""
         ...
 
     @property
     def name(self) -> HomeAddress:
-        """The folder as the user knows it, or a database's address without what is secret in it."""
+        """The folder as the user knows it, or a database's address without secrets."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Home(Protocol):
 
     @property
     def zotero(self) -> Path:
-        """Folder with what syncs with Zotero brought, and the abstracts of items without a file."""
+        """Folder with files synced from Zotero, and abstracts of items without a file."""
         ...
 
     @property
@@ -81,11 +81,11 @@ class Home(Protocol):
         ...
 
     def require_library(self) -> None:
-        """Raise `InputError` if there is no library here, or none could be; creates nothing."""
+        """Raise `InputError` if no library exists or can exist here; creates nothing."""
         ...
 
     def require_place(self) -> None:
-        """Raise `InputError` if no home can be here, as far as that is known without connecting."""
+        """Raise `InputError` if no home can be here, as far as can be told without connecting."""
         ...
 
     def prepare(self) -> Self:
@@ -94,9 +94,9 @@ class Home(Protocol):
 
 
 def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:
-    """The home that the settings name, or an `explicit` one, with their Milvus; raises like `find_home`.
+    """The `explicit` home or the one in the settings, with the configured Milvus; raises like `find_home`.
 
-    A folder `to_copy` may have CITELOOM_VECTORS beside it, which then is the Milvus of the copy.
+    A folder `to_copy` may be combined with CITELOOM_VECTORS, which then is the Milvus of the copy.
     """
     from .local.folder_home import UnsafeHomeError
 
@@ -113,9 +113,9 @@ def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, 
 def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vectors: VectorsUrl | None = None) -> Home:
     """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
 
-    A home that was not named, or was named by a file in the folder instead of `by_user`, must belong to the user.
-    `vectors` is the Milvus that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one
-    that contains links, and for a database that a file names; `ConfigurationError` for `vectors` of a folder.
+    A home found here or named by a file in the folder (not `by_user`) must belong to the user. `vectors` is the Milvus
+    that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one that contains links, and
+    for a database named by a file; `ConfigurationError` for `vectors` of a folder.
     """
     from .local.folder_home import FolderHome, UnsafeHomeError, nearest_folder, require_own, require_plain_files
 

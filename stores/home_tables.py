@@ -1,4 +1,4 @@
-"""The tables that a home holds besides its library, by which they are copied from one backend to another."""
+"""The tables of a home besides its library, declared so that they can be copied between backends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HomeTable:
 
 
 class HomeRecords(Protocol):
-    """The rows of these tables; blocking."""
+    """Reads and writes the rows of these tables; blocking."""
 
     def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         """All rows of a table, runs in the order in which they began."""
@@ -74,7 +74,7 @@ JOURNAL_TABLES: Final = (
     _table("beginnings", "run after", "run"),
     _table("contexts", "run endpoint model size", "run endpoint model"),
 )
-# In an order in which each row finds those that it refers to.
+# Ordered so that referenced rows are copied before the rows that refer to them.
 HOME_TABLES: Final = (
     *JOURNAL_TABLES,
     *(HomeTable(table.name, table.stored, table.key, order=table.number) for table in (*RUN_TABLES, *METADATA_TABLES)),

@@ -52,14 +52,14 @@ class Library:
 
     @functools.cached_property
     def tables(self) -> TableChunks:
-        """Which chunks have rows of tables."""
+        """The chunks that hold rows of tables."""
         from .described_figures import TableChunks  # with numpy
 
         return TableChunks(self.catalog.figures, self.records)
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
-        """Descriptions of figures, which are searched like texts."""
+        """The descriptions of figures, searched like text."""
         from .described_figures import DescribedFigures  # with numpy
 
         return DescribedFigures(self.catalog, self.fulltext, self.records)
@@ -73,7 +73,7 @@ class Library:
         create: bool = True,
         on_notice: Callable[[str], None] | None = None,
     ) -> Library:
-        """Open the library of a home, and apply staged changes that a killed process left behind.
+        """Open the library of a home, and apply changes left staged by a killed process.
 
         `on_notice` is called with one line about work that takes long in a large library.
         Raises `InputError` if there is no library and `create` is false, if the home is not writable, and if the
@@ -96,11 +96,11 @@ class Library:
         self._stores.close()
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """What a check of the stores reports besides their contents (see `LibraryStores`)."""
+        """Findings about the stores other than their contents (see `LibraryStores`)."""
         return self._stores.state()
 
     def restore(self) -> list[str]:
-        """Write again what one store has lost and another still holds; the caller holds the writer lock."""
+        """Restore what one store has lost from another that still has it; the caller holds the writer lock."""
         return self._stores.restore()
 
     def require_same_embedding(self) -> None:
@@ -181,7 +181,7 @@ class Library:
         return self._record(key).summary
 
     def note(self, key: str) -> str:
-        """The user's note on a paper, empty if there is none; never evidence. Raises `UnknownPaperError`."""
+        """The user's note on a paper, empty if there is none; never used as evidence. Raises `UnknownPaperError`."""
         note = self._record(key).note
         return note.text if note else ""
 
@@ -259,8 +259,8 @@ class Library:
     ) -> list[tuple[str, float]]:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
-        A chunk is as near as its text, or as a description of a figure whose caption it holds.
-        `years` are the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
+        A chunk's cosine is the higher of its text's and that of the description of a figure it captions. `years` are
+        the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
         """
         if years is not None or venue:
             keys = keys_within(self.records(), keys, years, venue)
@@ -346,7 +346,7 @@ class CurrentRecords:
         return self._records or self()
 
     def searched(self) -> Mapping[str, PaperRecord]:
-        """The records, at least as new as the last search; only one that saw other records costs another query."""
+        """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
         seen = self._stores.last_seen_revision()
         with self._lock:
             known = seen is not None and self._revision is not None and seen <= self._revision

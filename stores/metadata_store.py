@@ -1,8 +1,7 @@
-"""What metadata services said of the papers, by DOI: answers, statements, retractions, and which paper has which DOI.
+"""Metadata about papers from online services, by DOI: answers, statements, retractions, and each paper's DOI.
 
-In a folder it is a file of its own. Nothing here is part of the library or its version: a paper that is removed and
-ingested again is found retracted again, and a retraction leaves paused runs as they are. An answer is committed before
-it is used.
+In a folder it is a separate file. Nothing here is part of the library or its version: a retraction is still known when
+its paper is removed and ingested again, and does not affect paused runs. An answer is committed before it is used.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class ServiceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatement:
-    """What a service said of one field of a paper, and when it first said so."""
+    """A service's value for one field of a paper, and when it was first received."""
 
     field: str
     service: str
@@ -98,7 +97,7 @@ class MetadataStore:
         self._tables = tables
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever stored, as far as that is known without reading."""
+        """Whether nothing was ever stored, as far as can be told without reading."""
         return not self._tables.exist()
 
     def answer(self, service: str, request: str) -> ServiceAnswer | None:
@@ -122,7 +121,7 @@ class MetadataStore:
     def dois(self, papers: Iterable[Paper]) -> dict[str, str]:
         """The DOIs of these papers by key: their own, else the one found for the same title and first author.
 
-        A found DOI still counts after the paper got another key, but not for a paper of another year.
+        A found DOI remains valid if the paper's key changes, but not for a paper of another year.
         """
         listed = list(papers)
         wanted = {index_key(title_fingerprint(paper)) for paper in listed if not paper.doi}
@@ -148,7 +147,7 @@ class MetadataStore:
         versions: Sequence[Version],
         now: float,
     ) -> None:
-        """Commit what a service said of a paper; an earlier statement stays, and so does every notice."""
+        """Commit a service's statements about a paper; keeps earlier statements and all notices."""
         with self._tables.transaction() as db:
             before = dict(
                 db.execute(
@@ -175,7 +174,7 @@ class MetadataStore:
         return [ServiceStatement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
-        """The status of each paper on which there is a notice or of which another version is known, by key."""
+        """The status of each paper with a notice or another known version, by key."""
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
         notices: dict[str, list[Notice]] = {}
@@ -201,7 +200,7 @@ class MetadataStore:
         return rows[0]["stamp"] if rows else ""
 
     def replace_notices(self, source: str, notices: Iterable[tuple[str, Notice]], stamp: str) -> None:
-        """Replace all notices of a source by those of its new file, in one transaction."""
+        """Replace all notices of a source with those in its new file, in one transaction."""
         with self._tables.transaction() as db:
             db.execute("DELETE FROM metadata_notices WHERE source = ?", (source,))
             self._insert_notices(db, notices)

@@ -27,7 +27,7 @@ def _zeros(*shape: int) -> Vectors:
 class PaperRecord:
     """A paper in the catalog, with the user's note on it; an ingest compares the hashes to see what has changed.
 
-    `figures_version` is that of the figures read from it, empty if they were never read.
+    `figures_version` is the version of the figures that were read from it, empty if they were never read.
     """
 
     paper: Paper
@@ -61,7 +61,7 @@ class Change:
     """Everything that the stores need to add a paper; `record` None removes it.
 
     `vectors` are [n, d], one per chunk, `summary_vector` is [d], `note_vectors` are one per passage of the note.
-    `images` are those of the figures, by hash; a staged change no longer has them, since they are stored at once.
+    `images` are the figures' images by hash; a staged change has none, since they are stored immediately.
     """
 
     key: str
@@ -132,7 +132,7 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
 
 
 def build_record(row: Sequence[Any]) -> PaperRecord:
-    """A record from a catalog's row, its key first; raises `WrongValueError` for the paper of another row."""
+    """Build a record from a catalog row, key first; raises `WrongValueError` if the row is another paper's."""
     key, paper, *rest = row
     if paper.key != key:
         raise WrongValueError(f"table papers, column key, row key={key!r}: its record is that of {paper.key!r}.")

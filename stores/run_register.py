@@ -32,8 +32,8 @@ from ..table_columns import (
 from .tables import ALL_ROWS, TableConnection, Tables, index_key, read_rows
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
-PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as requests of runs name it
-PLOTS_KEPT: Final = 86_400.0  # seconds that such a set stays without a run
+PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
+PLOTS_KEPT: Final = 86_400.0  # seconds that a set without a run is kept
 
 
 class _Citation(TypedDict):
@@ -43,7 +43,7 @@ class _Citation(TypedDict):
 
 
 class _Result(TypedDict):
-    """What every reader of a finished text relies on; there may be more."""
+    """The fields that every reader of a finished text relies on; there may be others."""
 
     text: str
     citations: list[_Citation]
@@ -118,7 +118,7 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """One run as lists show it."""
+    """A run as shown in lists."""
 
     thread_id: str
     section: str
@@ -163,7 +163,7 @@ class CitingRun:
 class EditedSentence:
     """The user's words in place of the sentence at `position`; empty words remove it.
 
-    `checked` is what the check of these words found, empty if they were not checked.
+    `checked` is the result of checking these words, empty if they were not checked.
     """
 
     position: int
@@ -222,7 +222,7 @@ class RunRegister:
         return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", (fingerprint,))), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
-        """The most recently started run of a question, whatever its library and settings."""
+        """The most recently started run of a question, with any library and settings."""
         if not (wanted := _lookup_key(question)):
             return None
         runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", (wanted,))
@@ -254,7 +254,7 @@ class RunRegister:
         return [CitingRun(**row) for row in read_rows(self._tables, RUNS, query, (key,))]
 
     def plot_sets(self) -> set[str]:
-        """The sets of uploaded plots that runs name, from the index of the runs that have any."""
+        """The sets of uploaded plots that runs use, read from an index."""
         rows = read_rows(self._tables, RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
         return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
 
@@ -302,7 +302,7 @@ class EditedSentences:
             connection.execute(EDITS.insert("update"), row)
 
     def withdraw(self, thread_id: str, position: int) -> bool:
-        """Return to the sentence of the run; false if it was not edited."""
+        """Restore the run's original sentence; false if it was not edited."""
         with self._tables.transaction() as connection:
             gone = connection.execute("DELETE FROM edits WHERE thread_id = ? AND position = ?", (thread_id, position))
             return bool(gone.rowcount > 0)

@@ -1,4 +1,4 @@
-"""Deserializes checkpoints as plain values only: a home may come from somebody else and name any function.
+"""Deserializes checkpoints as plain values only: those of a foreign home could name any function.
 
 LangGraph's own deserializer calls whatever a checkpoint names (even `os.system`) unless it is strict, and even then
 returns the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is
@@ -52,7 +52,7 @@ def _metadata(value: Any) -> Any:
 
 
 _METADATA: Final = Column("a JSON object", _metadata)
-# The tables of checkpoints, by which what cannot be read is named.
+# The tables of checkpoints, named in errors about unreadable values.
 _STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
 _ENCODING: Final = choice(*_KINDS)
 CHECKPOINTS: Final = TypedTable(

@@ -1,4 +1,4 @@
-"""What searches of a library take and return, whatever its backend, and what all backends do with it."""
+"""Inputs and results of library searches, and the search code shared by all backends."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class PaperRecords(Protocol):
         ...
 
     def last(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read; read now if there were none."""
+        """The records as they were last read; read now if they never were."""
         ...
 
     def searched(self) -> Mapping[str, PaperRecord]:
-        """The records, at least as new as the last search; only one that saw other records costs another query."""
+        """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
         ...
 
     def chunk_total(self) -> int:
@@ -107,7 +107,7 @@ def unchanged(
     records: Callable[[], Mapping[str, PaperRecord]],
     search: Callable[[Mapping[str, PaperRecord]], Found],
 ) -> Found:
-    """Repeat a search until the library did not change during it, so that its results come from one state."""
+    """Repeat a search until the library has not changed meanwhile, so that its results reflect one state."""
     for _ in range(_TRIES - 1):
         before = records()
         found = search(before)
@@ -151,8 +151,8 @@ class ChunkScope:
 class ScopedSearch(ABC):
     """The nearest chunks and papers of a library; a backend implements the three searches.
 
-    `_one_state` is true where a single statement finds chunks: it sees one state of the library, the newest, so the
-    records that tell how large a scope is need not be those of that state.
+    `_one_state` is true where a single statement finds chunks: it sees the newest state of the library, so the records
+    used to estimate the size of a scope may be older.
     """
 
     _one_state: ClassVar[bool] = False

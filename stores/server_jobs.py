@@ -1,8 +1,8 @@
-"""The jobs of a library's servers with their events, and idempotency keys, in a folder as in PostgreSQL.
+"""The jobs of a library's servers, their events and idempotency keys; for folders and PostgreSQL alike.
 
-A job belongs to the server that its row names, for as long as that server has a row in `servers`. In a folder there is
-one server, which replaces that row when it starts; what its predecessor left is then orphaned. Only where servers share
-their jobs are events stored, in batches, and deleted a while after the end of their job.
+A job belongs to the server named in its row, as long as that server has a row in `servers`. A folder has one server,
+which replaces that row when it starts; this orphans the jobs of its predecessor. Events are stored only if servers
+share jobs: in batches, deleted a while after their job has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JOB_STATE: Final = choice(*get_args(JobState))
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """A job that was started; `request` is all it needs to be started again."""
+    """A job that was started; `request` is all that is needed to restart it."""
 
     id: str
     kind: JobKind
@@ -34,7 +34,7 @@ class JobOrder:
 
 @dataclass(frozen=True, slots=True)
 class JobEntry:
-    """A job as it is registered; `epoch` is that of its events."""
+    """A registered job; `epoch` is the epoch of its events."""
 
     order: JobOrder
     epoch: str
@@ -43,7 +43,7 @@ class JobEntry:
 
     @property
     def active(self) -> bool:
-        """True while it waits or works."""
+        """True while it is queued or running."""
         return self.state in ACTIVE
 
     def record(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class JobEntry:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Consecutive events of a job, each its name and its data as JSON; the first has the number `first`."""
+    """Consecutive events of a job, each as name and JSON data; the first has the number `first`."""
 
     job_id: str
     epoch: str
@@ -63,7 +63,7 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """The events of a job that a reader has not seen, and the job's state; of another epoch all that are there."""
+    """A job's state and the events that a reader has not seen; all events if the epoch has changed."""
 
     epoch: str
     state: JobState
@@ -72,7 +72,7 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """The request that an idempotency key was first used for, and the order of its job once that was started."""
+    """The request for which an idempotency key was first used, and the order of its job once started."""
 
     request: str
     order: dict[str, Any] | None
@@ -85,7 +85,7 @@ class _Order(TypedDict):
 
 
 SERVERS: Final = TypedTable("servers", ("id",), {"id": TEXT})
-# `epoch` tells the events of one attempt from those of the next, `moves` counts servers that died.
+# `epoch` distinguishes the events of successive attempts; `moves` counts servers that died.
 JOBS: Final = TypedTable(
     "server_jobs",
     ("id",),
@@ -108,7 +108,7 @@ KEYS: Final = TypedTable(
 )
 KEPT: Final = 15 * 60  # seconds after the end of a job
 _KEY_AGE: Final = 86_400  # seconds
-_MOST_MOVES: Final = 5  # servers that a job may see dying, since it may be what ends them
+_MOST_MOVES: Final = 5  # servers that may die during a job, since the job itself may kill them
 _GONE: Final = "NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = server_jobs.server)"
 
 
@@ -125,7 +125,7 @@ def forget_job(tables: Tables, job_id: str, *, shared: bool) -> None:
 
 
 def unfinished_jobs(tables: Tables) -> set[str]:
-    """The ids of the jobs that a server works on, or that one will resume."""
+    """The ids of the jobs that a server is working on or will resume."""
     rows = read_rows(tables, JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")
     return {row["id"] for row in rows}
 
@@ -135,7 +135,7 @@ def _delete_stray_events(connection: TableConnection) -> None:
 
 
 class UnregisteredJobs:
-    """Jobs that end with their process and are resumed by asking again; no other server knows of them."""
+    """Jobs that end with their process, are resumed by repeating the request, and are unknown to other servers."""
 
     shared = False
 
@@ -301,7 +301,7 @@ class RegisteredJobs:
         _delete_stray_events(connection)
 
     def _store(self, connection: TableConnection, batch: EventBatch) -> None:
-        """Store events, unless the job is not this server's any more."""
+        """Store events, unless the job no longer belongs to this server."""
         owned = "SELECT 1 FROM server_jobs WHERE id = ? AND server = ? AND epoch = ? AND ended_at IS NULL"
         if connection.execute(owned, (batch.job_id, self._server, batch.epoch)).fetchone() is not None:
             events = dump_json(list(batch.events))
@@ -329,14 +329,14 @@ def _settle(connection: TableConnection, key: str, order: dict[str, Any]) -> Non
 
 
 class RequestKeys:
-    """Idempotency keys, kept for a day; a claim ends with its `server` unless it was settled. Blocking, thread-safe."""
+    """Idempotency keys, kept for a day; an unsettled claim ends with its `server`. Blocking, thread-safe."""
 
     def __init__(self, tables: Tables, server: str) -> None:
         self._tables = tables
         self._server = server
 
     def claim(self, key: str, request: str) -> KeyUse | None:
-        """Claim a key for a request and return None; returns the use of another claim that is settled or alive."""
+        """Claim a key for a request and return None; returns the existing use if another claim is settled or alive."""
         now = self._tables.now
         claim = (
             f"INSERT INTO request_keys (key, request, server, claimed_at) VALUES (?, ?, ?, {now})"

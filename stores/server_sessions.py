@@ -1,4 +1,4 @@
-"""What servers remember of browsers: who signed in, until a month has passed, and what ended a moment ago."""
+"""Browser state kept by servers: sign-in sessions, for a month, and what has just been deleted or revoked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECENT: Final = 2.0  # seconds
 class SignInSessions:
     """Sessions by the hash of their id, so that a copy of the home signs nobody in; blocking and thread-safe.
 
-    `token` is a fingerprint of the server's token: a session counts only for the token that began it.
+    `token` is a fingerprint of the server's token: a session is valid only for the token that began it.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -48,16 +48,16 @@ class SignInSessions:
             connection.execute("DELETE FROM sessions WHERE id = ?", (_hash(session),))
 
     def end_all(self, but_of: str = "") -> None:
-        """End all sessions, or all but those of a token."""
+        """End all sessions, except those of a token if one is given."""
         if self._tables.exist():
             with self._tables.transaction() as connection:
                 connection.execute("DELETE FROM sessions WHERE token <> ?", (but_of,))
 
 
 class RecentEndings:
-    """What was deleted or withdrawn a moment ago: a request under way at that time was valid when it was sent.
+    """What was just deleted or revoked: requests in flight at that moment were valid when they were sent.
 
-    Names of what ended, with the connection of the request that did it; blocking and thread-safe.
+    Stores names, with the connection of the request that ended them; blocking and thread-safe.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -71,11 +71,11 @@ class RecentEndings:
             db.execute(ENDINGS.insert("ignore"), (_hash(name), connection, now))
 
     def by_another(self, name: str, connection: str) -> bool:
-        """Whether another connection ended it; a request on the same one was sent after the answer."""
+        """Whether another connection ended it; a request on the same connection was sent after the answer."""
         query = "SELECT * FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
         return bool(read_rows(self._tables, ENDINGS, query, (_hash(name), connection, time.time() - _RECENT)))
 
 
 def _hash(name: str) -> str:
-    """A name may hold anything that a request names."""
+    """Hash a name, since it may contain anything that a request names."""
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()

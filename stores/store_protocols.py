@@ -1,7 +1,7 @@
-"""What graph, tools and ingestion need of a library's stores; folders and PostgreSQL both provide it.
+"""The interface to a library's stores for graph, tools and ingestion, implemented for folders and PostgreSQL.
 
 The contract of each method is documented here once; `tests/integration/stores/conformance` checks it on every backend.
-What else a home holds is in `home_protocols.py`.
+The other parts of a home are in `backends.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Figures(Protocol):
         ...
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; those whose number or image has changed are ignored."""
+        """Store the descriptions of a paper's figures; ignores figures whose number or image has changed."""
         ...
 
     def described(self) -> dict[str, tuple[PaperFigure, ...]]:
@@ -42,7 +42,7 @@ class Figures(Protocol):
         ...
 
     def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are in chunks, by paper."""
+        """The tables whose rows are part of chunks, by paper."""
         ...
 
     def incomplete(self) -> set[str]:
@@ -179,7 +179,7 @@ class ChunkVectors(Protocol):
         ...
 
     def close(self) -> None:
-        """Close what is open; the next call reopens it and sees what other processes wrote."""
+        """Close open files; the next call reopens them and sees other processes' writes."""
         ...
 
 
@@ -211,7 +211,7 @@ class WordIndex(Protocol):
         ...
 
     def close(self) -> None:
-        """Close what is open; the next call reopens it and sees what other processes wrote."""
+        """Close open files; the next call reopens them and sees other processes' writes."""
         ...
 
 
@@ -247,13 +247,13 @@ class LibraryStores(Protocol):
 
     @property
     def metadata(self) -> MetadataStore:
-        """What services said of the papers."""
+        """Metadata about the papers from services."""
         ...
 
     def last_seen_revision(self) -> tuple[int, int] | None:
         """The newest revision that a search has seen, as `PaperCatalog.revision` gives it.
 
-        None if a search does not see one state of the library, the newest, by itself.
+        None if a search does not by itself see a single state of the library, the newest.
         """
         ...
 
@@ -262,7 +262,7 @@ class LibraryStores(Protocol):
         ...
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """What a check of the stores reports besides their contents: whether it is fine, its topic, and a message."""
+        """Findings about the stores other than their contents, each as (fine, topic, message)."""
         ...
 
     def carry_out(self, changes: Sequence[Change]) -> None:
@@ -270,7 +270,7 @@ class LibraryStores(Protocol):
         ...
 
     def restore(self) -> list[str]:
-        """Write again what one store has lost and another still holds; returns the keys of such papers.
+        """Restore what one store has lost from another; returns the keys of the papers.
 
         The caller holds the writer lock.
         """

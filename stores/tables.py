@@ -1,7 +1,7 @@
-"""One implementation of registers over two databases: SQL that SQLite and PostgreSQL have in common.
+"""Lets registers run on SQLite and PostgreSQL alike, using the SQL that both understand.
 
-A register declares its tables as `TypedTable`, from which both databases create them, and works with `Tables`, the
-small part of a database that differs.
+A register declares its tables as `TypedTable`, from which both databases create them, and uses `Tables`, which covers
+the few differences between them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from ..table_columns import TypedTable
 
 TABLES_VERSION: Final = 1  # of a home's tables; a change of it needs a migration
-_LONGEST: Final = 200  # characters of a key, of which PostgreSQL indexes some 2,700 bytes
+_LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 
 
@@ -40,7 +40,7 @@ class Tables(Protocol):
 
     @property
     def skip_locked(self) -> str:
-        """The end of a query whose rows are locked for an update, skipping those that others have locked."""
+        """SQL suffix that locks a query's rows for update, skipping rows locked by others."""
         ...
 
     def exist(self) -> bool:
@@ -50,7 +50,7 @@ class Tables(Protocol):
     def transaction(self) -> AbstractContextManager[TableConnection]:
         """A connection whose changes are committed at the end of the block, or rolled back on an error.
 
-        Raises `DamagedFileError` for what cannot be read, `ConnectionLostError` for a server that is gone.
+        Raises `DamagedFileError` if the file is unreadable, `ConnectionLostError` if the server is gone.
         """
         ...
 
@@ -64,7 +64,7 @@ def read_rows(tables: Tables, table: TypedTable, sql: str, parameters: Sequence[
 
 
 def index_key(text: str) -> str:
-    """The text as it is indexed: a long one ends in a hash."""
+    """The text as indexed; long texts are cut and end in a hash."""
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - 64]}{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"

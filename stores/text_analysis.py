@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tantivy import TextAnalyzer
 
 
-# Stored in the catalog: a different value makes the index be rebuilt from the texts in the vector store.
+# Stored in the catalog: a different value triggers a rebuild of the index from the stored texts.
 FULLTEXT_VERSION: Final = "1"
 
 _LONGEST_WORD = 60

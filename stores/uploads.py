@@ -1,4 +1,4 @@
-"""Uploaded files: each upload has a folder of its own, which PostgreSQL shares with other computers.
+"""Uploaded files, one folder per upload; PostgreSQL shares them with other computers.
 
 In the database they are stored in parts of a mebibyte; the folder on each computer then holds copies of them.
 """
@@ -23,7 +23,7 @@ UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 class LocalUploads:
     """The uploads below `root` whose names match `ids`.
 
-    Those not stored again for `idle_after` seconds are idle, but not the `unfinished` ones.
+    Uploads not stored again for `idle_after` seconds are idle, except the `unfinished` ones.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class LocalUploads:
         return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Note the time: no other server needs them."""
+        """Only update the time: no other server needs the files."""
         with suppress(FileNotFoundError):
             os.utime(self.folder(upload))
 
     def fetch(self, upload: str) -> None:
-        """Do nothing: they are here."""
+        """Do nothing: the files are already here."""
 
     def place_of(self, source: str) -> tuple[str, str] | None:
         path = Path(source)
@@ -77,7 +77,7 @@ class LocalUploads:
         folder = self.folder(upload)
         for name in names:
             (folder / name).unlink(missing_ok=True)
-        with suppress(OSError):  # it is not empty, or gone
+        with suppress(OSError):  # not empty, or already gone
             folder.rmdir()
 
     def idle(self) -> list[str]:
@@ -97,7 +97,7 @@ class LocalUploads:
 
 _PART: Final = 2**20
 _HOUR: Final = 3600.0
-_LONGEST_NAME: Final = 255  # bytes that a file system takes
+_LONGEST_NAME: Final = 255  # maximum bytes of a file name
 _IDLE: Final = """
 SELECT u.upload, (max(u.stored_at) < now() - %s * interval '1 s' OR bool_or(j.ended_at IS NOT NULL))
     AND NOT bool_or(j.id IS NOT NULL AND j.ended_at IS NULL)
@@ -123,7 +123,7 @@ UPLOADS: Final = TypedTable(
 class PostgresUploads:
     """The uploads of a library whose names match `ids`, with copies below `root`.
 
-    Those not stored again for `idle_after` seconds are idle.
+    Uploads not stored again for `idle_after` seconds are idle.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class PostgresUploads:
         return (path.parent.name, path.name) if uploaded else None
 
     def reference(self, file: Path) -> str:
-        """Its path without the folders above the root, which other computers have elsewhere."""
+        """Its path relative to the root, which differs between computers."""
         return str(PurePosixPath(*file.parts[-3:]))
 
     def file(self, source: str) -> Path:

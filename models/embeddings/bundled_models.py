@@ -115,7 +115,7 @@ def load_session(model: BundledModel) -> InferenceSession:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    # From its path: of a model given as bytes the session keeps them all, 34 MB each.
+    # From its path: given the model as bytes, each session would keep a copy of 34 MB.
     path, _ = _checked(model, "model.onnx", model.onnx_sha256)
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
@@ -257,7 +257,7 @@ class Reranker:
         head = [start, *asked, separator]
         logits = np.zeros(len(texts), dtype=np.float32)
         for position, text in enumerate(texts):
-            # One pair per run: the same pair has the same score whatever it is scored with.
+            # One pair per run: so a pair's score does not depend on the other pairs.
             body = tokenizer.encode(text, add_special_tokens=False).ids[: MAX_TOKENS - len(head) - 1]
             ids = np.array([[*head, *body, separator]], dtype=np.int64)
             kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)

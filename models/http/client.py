@@ -80,7 +80,7 @@ async def _read(response: Any, most: int) -> bytes:
 
 
 async def _refuse(response: Any) -> NoReturn:
-    """Raise the error for a response whose status is not 2xx; the status counts, whatever the body."""
+    """Raise the error for a response whose status is not 2xx; only the status counts, not the body."""
     status = response.status_code
     if status < 400:
         raise RedirectedError(f"{status} to {_shown_address(response)}")

@@ -1,4 +1,4 @@
-"""Detects which parts of the OpenAI protocol a server supports from what it refuses.
+"""Detects from a server's refusals which parts of the OpenAI protocol it supports.
 
 LM Studio, Ollama, vLLM and gateways differ: some do not support `json_schema`, some no `response_format` at all, some
 models accept no temperature, some servers name the output limit differently. The best form is tried first; whatever is
@@ -94,5 +94,5 @@ def _refusal(error: Exception) -> str:
     if isinstance(error, ServerRefusalError):
         return error.message if error.status_code in _STATUSES else ""
     status = getattr(error, "status_code", None)
-    # LangChain models of other providers report it as a TypeError of their client.
+    # LangChain models of other providers raise this as a TypeError from their client.
     return str(error) if status in _STATUSES or isinstance(error, TypeError) else ""

@@ -22,9 +22,9 @@ from ...settings.key_trust import shown_address
 class ModelIdentity:
     """A model at an endpoint.
 
-    `parameters` are those that change answers. `url_setting`, `model_setting` and `key_setting` are the environment
-    variables that errors suggest correcting; they are empty for a custom model. `secret` is only used to redact server
-    messages.
+    `parameters` are the parameters that affect answers. `url_setting`, `model_setting` and `key_setting` are the
+    environment variables that errors suggest correcting; they are empty for a custom model. `secret` is only used to
+    redact server messages.
     """
 
     endpoint: str
@@ -69,7 +69,7 @@ _NO_CHAT: Final = ("embed", "rerank", "whisper", "tts", "bge-")
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """A server of chat models, with the names of those that it offers."""
+    """A server of chat models, with the names of its models."""
 
     name: str
     base_url: str

@@ -264,7 +264,7 @@ def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered:
 
 
 def is_refused_content(error: CiteloomError) -> bool:
-    """Whether a call failed for what was in its prompt, so that one with another content may succeed."""
+    """Whether a call was refused for the content of its prompt, so that other content may succeed."""
     cause = error.__cause__
     return isinstance(cause, CallFailedError) and cause.failure.kind in _OF_ITS_CONTENT
 

@@ -1,8 +1,8 @@
 """Reads response bodies with size limits, incremental decompression and safe JSON parsing.
 
 A few kilobytes of compressed body can expand to gigabytes. So only gzip is requested, and never more of it is
-decompressed than the limit of an answer. Events of a stream are read with a limit for a line, which no library for
-server-sent events has.
+decompressed than the limit of an answer. Stream events are read with a line length limit, which no library for
+server-sent events offers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ACCEPTED_ENCODING: Final = "gzip"
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _DIGITS: Final = 400  # per integer; Python refuses more than 4,300, and with them the whole answer
-# A token takes a chunk of about 300 bytes: room for 100,000 of them.
+# Room for 100,000 tokens, each in a chunk of about 300 bytes.
 MOST_BYTES_OF_STREAM: Final = 32_000_000
 MOST_BYTES_OF_LINE: Final = 4_000_000
 _DATA: Final = re.compile(rb"^data:([^\n]*)", re.M)

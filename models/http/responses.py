@@ -23,7 +23,7 @@ from ...documents.marker_escaping import without_stand_ins
 from .failures import BrokenAnswerError, classify_failure, one_line, raise_embedded_error, server_message
 from .response_body import data_lines, parse_json
 
-MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes as much
+MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes that much
 MOST_CALLS: Final = 64  # tool calls in one answer; further ones are dropped
 _MOST_ARGUMENTS: Final = 50_000  # characters
 _MOST_NESTED: Final = 32
@@ -101,7 +101,7 @@ def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:
 
 
 def _arguments_of(arguments: object) -> dict[str, Any]:
-    """Parse the arguments of a tool call; raises ValueError with one line on what the model has to correct."""
+    """Parse the arguments of a tool call; raises ValueError with one line that tells the model what to correct."""
     if isinstance(arguments, str) and len(arguments) > _MOST_ARGUMENTS:
         raise ValueError(f"{len(arguments):,} characters, at most {_MOST_ARGUMENTS:,} are read")
     try:
@@ -126,7 +126,7 @@ def _is_shallow(value: object, levels: int) -> bool:
 
 
 # Seconds to wait for usage and [DONE] after the finish reason, and for the end of the body after [DONE]: a connection
-# that is read to its end can be reused.
+# that is read to the end can be reused.
 TIMEOUT_AFTER_REASON = 3.0
 TIMEOUT_AFTER_DONE = 0.3
 

@@ -3,12 +3,12 @@
 Every request counts, including retries. Its maximum is the size of its prompt plus the limit of its answer. The prompt
 is counted by the model's tokenizer if that is available (`prompt_tokens`), and at endpoints other than OpenAI's only
 after an answer has shown that the server counts no more; otherwise in bytes, which no tokenizer exceeds. While other
-requests are in flight, a request that does not fit waits for them, since most take far less than was reserved. If none
+requests are in flight, a request that does not fit waits for them, since most use far less than was reserved. If none
 are in flight, it does not fit at all, and the run pauses.
 
 A server may ignore the limit of an answer. So if tokens or cost are limited, the first answer of a model must show that
 it respects its limit before more requests are sent; once an answer exceeded its reservation, calls to that model are
-made one at a time, each reserving as much as was seen.
+made one at a time, each reserving the largest size seen.
 
 A request whose answer was lost may have been paid for: its reservation stays counted, even after a kill.
 """
@@ -43,7 +43,7 @@ class BudgetReachedError(PausedError):
 
     Args:
         flag: the command-line option that raises the limit.
-        enough: a limit with which the run could continue for as long again.
+        enough: a limit that would let the run spend as much again.
     """
 
     def __init__(self, message: str, *, flag: str, enough: float) -> None:
@@ -110,8 +110,8 @@ class Budget:
     async def reserve(self, wanted: Reservation) -> AsyncIterator[Reservation | None]:
         """Reserve `wanted` for one request made inside the block; yields the reservation, None if nothing is limited.
 
-        If the request fails, whatever it cannot have cost is released; if it is answered, the reservation stays until
-        the answer is committed with it (`CallResult.reservation`), after which `finish` must be called.
+        If the request fails, the part that it cannot have cost is released; if it is answered, the reservation stays
+        until the answer is committed with it (`CallResult.reservation`), after which `finish` must be called.
 
         Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` if a price is unknown.
         """
@@ -299,7 +299,7 @@ def current_payer() -> Payer | None:
 
 @contextmanager
 def bill_to(run: str, budget: Budget) -> Iterator[None]:
-    """Bill embeddings inside the block to `run`, including those in tasks and threads started there."""
+    """Bill embeddings inside the block to `run`, including those from tasks and threads started there."""
     token = _payer.set(Payer(run, budget))
     try:
         yield

@@ -44,7 +44,7 @@ class GroupCommit(Generic[ConnectionT]):
         connect: opens the connection, in the thread that will use it; its errors are raised by the constructor.
         name: the name of the thread.
         begin: the statement that opens a transaction.
-        passing: errors, as of a lost connection, after which the same work is tried once more.
+        passing: transient errors, such as a lost connection, after which the same work is retried once.
     """
 
     def __init__(

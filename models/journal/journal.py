@@ -98,7 +98,7 @@ class Journal:
         scope: RunScope,
         call: Callable[[Sequence[int]], Awaitable[Sequence[CallResult]]],
     ) -> list[CachedAnswer]:
-        """The answers to records that one request covers: from the journal, from equal calls in flight, or by `call`.
+        """The answers to a request's records: from the journal, from equal calls in flight, or by `call`.
 
         `call` receives the positions of the records without an answer and returns their results in that order; equal
         records are requested once. Raises what `call` raises, and `JournalPausedError` if an answer cannot be
@@ -156,7 +156,7 @@ class Journal:
         return await self.submit(lambda db: spending_table.load_spending(db, runs))
 
     async def spending_by_day(self) -> list[tuple[str, Spending]]:
-        """The spending of each day by model, as far as its answers and runs are still stored."""
+        """The spending of each day by model, as far as the answers and runs are still stored."""
         return await self.submit(spending_table.load_spending_by_day)
 
     def since_opened(self) -> list[Spending]:

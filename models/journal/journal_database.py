@@ -1,4 +1,4 @@
-"""What a journal needs of the database that holds it, and the SQLite file that is one."""
+"""The interface of a journal's database, and its implementation in a SQLite file."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class JournalDatabase(Protocol):
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """The errors of the database and of the connection to it."""
+        """The exceptions raised by the database and its connection."""
 
     @property
     def passing(self) -> tuple[type[Exception], ...]:
-        """Those after which a transaction that was rolled back is worth another try on a new connection."""
+        """The errors after which a rolled-back transaction is worth retrying on a new connection."""
 
     def connect(self) -> JournalConnection:
         """Open a connection, creating missing tables; raises one of `errors`."""
@@ -65,7 +65,7 @@ class JournalDatabase(Protocol):
         """The locks of calls in flight."""
 
     def stored_bytes(self, connection: JournalConnection) -> int:
-        """The space that the journal takes."""
+        """The disk space used by the journal, in bytes."""
 
     def reclaim(self, connection: JournalConnection) -> None:
         """Reclaim the space of deleted answers, outside of a transaction."""
@@ -183,7 +183,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def _make_tables(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(db)  # again: another process may have created them while this one waited
+        version = _version(db)  # check again: another process may have created them meanwhile
         if version > SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
         for statement in _SCHEMA.split(";\n"):

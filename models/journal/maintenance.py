@@ -71,7 +71,7 @@ def survey(database: JournalDatabase) -> Survey:
     """Collect statistics of the journal; raises `JournalError`."""
     with _opened(database) as db:
         answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
-        spending_table.ANSWERS.read(db.execute(answers))  # sums would count what is wrong as 0
+        spending_table.ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
         spending_table.load_spending(db)
         models = db.execute(
             "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"

@@ -34,9 +34,8 @@ class RunScope:
 class Reservation:
     """The reservation for one request of a run: the request itself and the maximum tokens it can take.
 
-    `counted` is the size of its prompt by the tokenizer of the model's name, if available: it is less than
-    `input_tokens` and reserved instead, but if not `trusted` only once an answer has shown that the server counts the
-    same.
+    `counted` is the prompt size by the tokenizer for the model's name, if available. It is reserved instead of the
+    larger `input_tokens`; unless `trusted`, only once an answer has shown that the server counts the same.
     """
 
     run: str
@@ -71,7 +70,7 @@ class Spending:
     """The spending of one run on one model.
 
     `paid` are answered calls (for embeddings: texts), `reused` are answers from the journal; `reserved_calls` are
-    requests without an answer so far, with the maximum that they may cost.
+    requests not yet answered, with their maximum cost.
     """
 
     run: str

@@ -14,7 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from ..http.endpoints import ModelIdentity, canonical_json, hash_key
 from ..http.responses import read_usage
 
-# Bumped if the same conversation would be sent to a model differently.
+# Increment when the same conversation is sent to a model in a different form.
 _KEY_VERSION = 1
 # Control characters except tab and line ends, and bidirectional overrides.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -20,7 +20,7 @@ from ..concurrency import ThreadSafeEvent
 
 try:
     import fcntl
-except ImportError:  # Windows: does not wait for calls of other processes
+except ImportError:  # Windows: no waiting for calls of other processes
     fcntl = None  # type: ignore[assignment]
 
 # Another process may hang without ending. After waiting this long, the call is made anyway.
@@ -151,7 +151,7 @@ class SingleFlight:
 
     @asynccontextmanager
     async def claim(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Reservation the exclusive right to request `keys` for the block.
+        """Hold the exclusive right to request `keys` for the block.
 
         Waits for equal calls in flight; afterwards the caller finds their answers in the journal, or makes the call
         itself if the other was cancelled, failed or was killed. Keys are claimed in sorted order, so that overlapping

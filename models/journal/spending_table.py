@@ -86,10 +86,10 @@ def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> l
 
 
 def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
-    """The spending of each day by model, in local time, as far as its answers and runs are still stored."""
-    USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count what is wrong as 0
+    """The spending of each day by model, in local time, as far as the answers and runs are still stored."""
+    USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count invalid values as 0
     ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))
-    # Days begin at different moments on different computers, but always with a quarter of an hour.
+    # Days begin at different times in different time zones, but always on a quarter of an hour.
     rows = db.execute(
         f"SELECT CAST(round(u.used_at - 0.5) AS bigint) / {_QUARTER} AS quarter, a.kind, a.endpoint, a.model,"
         " sum(u.paid), sum(1 - u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"

@@ -1,4 +1,4 @@
-"""Streams model output to subscribers; each ends up with the same text whatever happens meanwhile.
+"""Streams model output to subscribers; each ends up with the same text, whatever happens meanwhile.
 
 Streamed text is a draft of the journaled answer: if the connection breaks, the call is retried and the text streamed
 so far is void. Equal calls in flight are coalesced, and all callers receive the same stream.

@@ -41,7 +41,7 @@ _LEAST_ANSWER_TOKENS: Final = 40
 
 @dataclass(frozen=True)
 class _ToolPlanner(ChatRole):
-    """What planners of searches share; `tool_specs` are OpenAI function specifications of the graph's tools."""
+    """Base of the search planners; `tool_specs` are OpenAI function specifications of the graph's tools."""
 
     tool_specs: Sequence[Mapping[str, Any]]
 
@@ -79,8 +79,8 @@ class ChatPlanner(_ToolPlanner):
     async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
         """The next turn; each of its tool calls has a unique id and a dict of arguments.
 
-        The tools stay on offer when the budget is spent: removing them would change the prefix, and `guard` answers
-        calls beyond the budget.
+        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
+        beyond the budget.
         """
         return await self._next_turn(messages)
 
@@ -94,8 +94,8 @@ async def next_turn(
 ) -> AIMessage:
     """The model's next turn, with every call in a form that can be answered.
 
-    When the conversation exceeds the context size, its oldest tool answers are shortened; when that is not enough, the
-    planner has no further turn.
+    When the conversation exceeds the context size, its oldest tool answers are shortened; if that is not enough, the
+    planner gets no further turn.
     """
     total = room.left(WHOLE, json.dumps(specs))
     shown = _within(messages, total)
@@ -106,7 +106,7 @@ async def next_turn(
 
 
 def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
-    """The messages within `total` tokens, as far as shortening tool answers, oldest first, can achieve it."""
+    """Shorten tool answers, oldest first, until the messages fit into `total` tokens, if possible."""
     shown = list(messages)
     for place, message in enumerate(shown):
         over = sum(map(_tokens, shown)) - total
@@ -128,7 +128,7 @@ def _tokens(message: BaseMessage) -> int:
 
 
 def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage:
-    """The message with every call in a form that can be answered.
+    """Repair the message so that every tool call can be answered.
 
     A call whose arguments are not JSON would be sent back to the server, which refuses such a conversation. Its
     arguments are repaired, or left empty for the tool to reject. Some servers omit ids or reuse them.
@@ -211,20 +211,20 @@ class NeedsPlan(StructuredAnswer):
 
 @dataclass(frozen=True)
 class ChatNeedsPlanner(ChatRole):
-    """Implements `NeedsPlanner`; `fallback` plans when two attempts of the model gave no valid plan."""
+    """Implements `NeedsPlanner`; `fallback` is used when two attempts gave no valid plan."""
 
     fallback: NeedsPlanner
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """Three to seven needs; those of the fallback when no valid plan was given."""
+        """Three to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
-        titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the size of the library
+        titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the library's size
         plan = await self.ask(
             [system, HumanMessage(task)],
             NeedsPlan,
-            # The same question typed differently, or asked after unrelated papers were added, gets the cached plan, so
-            # that nothing is read again for it.
+            # The same question, typed differently or asked after unrelated papers were added, gets the cached plan, so
+            # nothing is read again.
             cache_messages=[
                 system,
                 HumanMessage(plain_wording(self._task(brief, titles, instructions))),
@@ -263,7 +263,7 @@ class ChatNeedsPlanner(ChatRole):
 
 
 def number_needs(planned: Sequence[PlannedNeed]) -> tuple[Need, ...]:
-    """The first seven needs with ids; a need without a usable query is searched for by its own text."""
+    """The first seven needs with ids; a need without a usable query uses its own text as query."""
     needs: list[Need] = []
     for item in planned[:MOST_NEEDS]:
         text = one_line(item.need)[:_LONGEST]
@@ -303,6 +303,6 @@ def _no_longer_than_one_asks(answer: Rewritten) -> None:
 
 
 def _shown(earlier: Sequence[Turn]) -> str:
-    """The last questions, and the answer to the latest: a follow-up question may refer to it."""
+    """The last questions and the latest answer, to which a follow-up question may refer."""
     lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
     return fence("\n".join([*lines, f"Answer to the last:\n{shorten(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")

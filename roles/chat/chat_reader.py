@@ -37,7 +37,7 @@ from .structured_output import ChatRole, StructuredAnswer
 _FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2
 _FIGURES: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_TELLING: Final = 2  # characters of a number that is more than a count
+_TELLING: Final = 2  # minimum characters of a number that is not a mere count
 _PURPOSE_SHARE: Final = 0.08  # of a prompt
 
 
@@ -56,7 +56,7 @@ class ChatReader(ChatRole):
         return SystemMessage(self.prompts["reader_system"].render(words=self.statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
-        """The findings, best first; none when nothing helps.
+        """The findings, best first; none if nothing is relevant.
 
         Chunks without a valid answer after one retry are unreadable.
         """
@@ -94,7 +94,7 @@ class ChatReader(ChatRole):
         carrying = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)]
         if not carrying or item.score == 0:
             return None
-        # A finding stands in one paper: what it names of another one is taken for a slip.
+        # A finding belongs to one paper: sentences named from another paper are taken for a slip.
         window = max((window for window, _ in carrying), key=lambda one: sum(one is other for other, _ in carrying))
         key = window.paper.key
         named = [sentence for other, sentence in carrying if other.paper.key == key][:MOST_SENTENCES]
@@ -127,7 +127,7 @@ class ChatReader(ChatRole):
 
 
 def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """The windows in order, in parts of about `tokens`; a larger window is cut between its chunks."""
+    """Split the windows, in order, into parts of about `tokens`; cuts larger windows between chunks."""
     part: list[Window] = []
     for window in windows:
         whole = estimate_tokens(present_windows([window])) <= tokens
@@ -141,16 +141,16 @@ def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
 
 
 def most_findings(windows: int) -> int:
-    """How many findings a reader may return for this many windows."""
+    """The maximum number of findings for this many windows."""
     return _MORE_FINDINGS + _FINDINGS_OF_A_WINDOW * windows
 
 
 def _with_its_numbers(
     statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
 ) -> Sequence[WindowSentence]:
-    """The named sentences, and one for each number of the statement that only another sentence contains.
+    """The named sentences, plus one for each number in the statement that they lack but another sentence has.
 
-    A reader sums up more than it names; without that sentence the number would be found in no source.
+    Readers summarize more than they name; without that sentence, no source would contain the number.
     """
     missing = {number for number in _FIGURES.findall(statement) if len(number) >= _TELLING}
     missing -= {number for sentence in named for number in _FIGURES.findall(sentence.text)}
@@ -169,7 +169,7 @@ def _with_its_numbers(
 def _only_described(
     statement: str, purpose: Purpose, figures: Sequence[PaperFigure], shown: Sequence[WindowSentence]
 ) -> bool:
-    """Whether a number of the statement stands in the description of a figure, but in no sentence of the paper."""
+    """Whether a number in the statement occurs in a figure's description, but in no sentence of the paper."""
     if not figures:
         return False
     numbers = set(_FIGURES.findall(" ".join(figure.description for figure in figures)))
@@ -181,7 +181,7 @@ def _only_described(
 
 
 def merge_sentences(sentences: Sequence[WindowSentence]) -> tuple[tuple[Chunk, int, int], ...]:
-    """Sentences as runs of words: sentences separated by white space only are merged."""
+    """Merge sentences into runs of words where only white space separates them."""
     runs: list[tuple[Chunk, int, int]] = []
     for sentence in sentences:
         chunk, start, end = runs[-1] if runs else (None, 0, 0)
@@ -198,7 +198,7 @@ def _check_sentences(reading: PassageReading, count: int) -> None:
         raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
 
 
-MOST_SENTENCES: Final = 8  # that one finding may rest on
+MOST_SENTENCES: Final = 8  # maximum per finding
 _STATEMENT: Final = ("statement", "finding", "summary", "text")
 _SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
 _NEED: Final = ("need", "need_id", "needs", "need_ids")
@@ -208,7 +208,7 @@ _RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\
 _QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
 _NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
 _SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
-_UNSCORED: Final = 0.5  # for a finding that the model listed without a readable score
+_UNSCORED: Final = 0.5  # score of a finding without a readable score
 
 
 class ReadFinding(StructuredAnswer):
@@ -296,7 +296,7 @@ class PassageReading(StructuredAnswer):
         if items is None:
             return data
         readable = [item for item in items if _valid(item)]
-        # When none is readable, their errors are shown to the model.
+        # If none is readable, their errors are shown to the model.
         return {"findings": readable or items}
 
 

@@ -36,7 +36,7 @@ def chat_roles(
 ) -> Roles:
     """All roles on chat models; `callers` holds one caller for each role, which may be the same object.
 
-    `fallback` plans the needs when a model gives no valid plan. `sizes` are the context sizes of the roles' servers in
+    `fallback` plans the needs if a model gives no valid plan. `sizes` are the context sizes of the roles' servers in
     tokens, as far as they are known.
     """
     agent, reads, writes, judges, sums_up = (

@@ -46,12 +46,12 @@ _RECALLED_SHARE: Final = 0.35
 
 
 class _DraftWriter(SentenceRepairer, Generic[BriefT]):
-    """What the writers of sections and answers share; their prompt files begin with `_prompt`."""
+    """Base of the writers of sections and answers; their prompt files begin with `_prompt`."""
 
     _prompt: ClassVar[str]
 
     def _task(self, brief: BriefT, *beside: str) -> tuple[str, tuple[str, ...]]:
-        """The task, and notes on what was left out so that it fits into the context together with `beside`."""
+        """The task, shortened to fit into the context together with `beside`, and notes on what was left out."""
         raise NotImplementedError
 
     def _clean(self, draft: Draft) -> Draft:
@@ -60,7 +60,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
     async def repair(
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
-        """The draft rewritten; unchanged, with a note, when the model gave no text in two attempts."""
+        """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
         text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))
         request = self.prompts[f"{self._prompt}_repair"].render(
@@ -73,7 +73,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         return rewritten if rewritten.text else replace(draft, notes=(*draft.notes, *rewritten.notes))
 
     async def _generate(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
-        """The text that the model writes for a task; empty, with a note, when two attempts gave none."""
+        """The model's text for a task; empty, with a note, if two attempts gave none."""
         truncated = False
         system, again = (self.prompts[f"{self._prompt}_{part}"].render() for part in ("system", "again"))
         for request in (task, f"{task}\n\n{again}"):
@@ -118,7 +118,7 @@ class ChatWriter(_DraftWriter[SectionBrief]):
         return await self._generate(*self._task(brief), listener)
 
     async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """See `SectionWriter`; the experiment is shown when a number was not found, which may be one of its own."""
+        """See `SectionWriter`; shows the experiment if a number was not found, since it may come from there."""
         if not any(item.of_number for item in failing):
             return await self.replace_sentences(failing)
         total = self.room.left(WHOLE, self.prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)

@@ -1,4 +1,4 @@
-"""Strips what models put around their answers: thinking, fences, announcements and headings."""
+"""Strips wrapping from models' answers: thinking, fences, announcements and headings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def was_cut_off(message: AIMessage) -> bool:
 def prose(message: AIMessage) -> str:
     """The text without a fence around it, an announcing first line, or a heading that names its kind.
 
-    The text itself is not touched: the checks find whatever else is wrong with it.
+    The text itself is not changed: other problems are left to the checks.
     """
     text = strip_preamble(answer_text(message))
     if whole := _WHOLE_FENCE.match(text):
@@ -74,7 +74,7 @@ def strip_heading(text: str) -> str:
 _THINKING: Final = "<think>"
 _THOUGHT: Final = "</think>"
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
-# First lines that are removed once they have ended, and how such a line may begin.
+# First lines that are removed once complete, with patterns for their beginnings.
 _LINES: Final = {
     "preamble": (
         re.compile(r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*", re.I),
@@ -86,7 +86,7 @@ _LINES: Final = {
         ("**", *SECTION_KINDS),
     ),
 }
-_LONGEST_LINE: Final = 300  # no line that is removed is longer
+_LONGEST_LINE: Final = 300  # removed lines are never longer
 
 
 class StreamedProse:
@@ -100,7 +100,7 @@ class StreamedProse:
     def _begin(self) -> None:
         self._held = ""
         self._fence = ""
-        self._steps = ["preamble", "fence", "heading"]  # still to be done
+        self._steps = ["preamble", "fence", "heading"]  # remaining steps
         self._untouched = True
 
     def restart(self) -> None:
@@ -112,7 +112,7 @@ class StreamedProse:
     def piece(self, text: str) -> None:
         self._held += text
         if _THOUGHT in self._held:
-            # Some servers omit the opening tag: the text before the closing one is thinking all the same.
+            # Some servers omit the opening tag: the text before the closing tag is still thinking.
             rest = self._held.rpartition(_THOUGHT)[2]
             self.restart()
             self._held, self._untouched = rest, False
@@ -136,7 +136,7 @@ class StreamedProse:
         self._held = ""
 
     def _begun(self) -> bool:
-        """True when the prose has begun; what precedes it is removed."""
+        """True once the prose has begun; removes whatever precedes it."""
         while self._steps:
             self._held = self._held.lstrip()
             if self._untouched and _THINKING.startswith(self._held[: len(_THINKING)]):
@@ -152,7 +152,7 @@ class StreamedProse:
         return True
 
     def _take(self) -> None:
-        """Do the next step: remove a line if it is what the step removes."""
+        """Do the next step: remove the first line if it matches the step's pattern."""
         step = self._steps.pop(0)
         self._untouched = False
         if step == "preamble":
@@ -172,25 +172,25 @@ class StreamedProse:
 
 
 def _end_of(text: str) -> int:
-    """The end of a text without what may be removed from it: white space, and the fence around the whole."""
+    """The end of a text without removable parts: white space, and a fence around the whole."""
     bare = text.rstrip()
     unfenced = bare.rstrip("`~")
     return len(unfenced.rstrip()) if unfenced.endswith("\n") else len(bare)
 
 
 def _place_of(tag: str, text: str) -> int:
-    """Where `tag` may begin at the end of `text`; the end itself when it does not."""
+    """Where `tag` may begin at the end of `text`; the end itself if it cannot."""
     return next((len(text) - size for size in range(len(tag), 0, -1) if text.endswith(tag[:size])), len(text))
 
 
 _DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
 _ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*+answer[ \t]*+:?[ \t]*+\n+", re.IGNORECASE)
-# A reference list of the model's own; ours is built from the citations.
+# A reference list added by the model; ours is built from the citations.
 _LISTS: Final = ("references", "bibliography", "sources", "works cited")
 _LIST_LINE: Final = rf"(?<!\n)\n++[ \t]*+(?:#{{1,6}}[ \t]*|\*\*)(?:{'|'.join(_LISTS)})\b[ \t:*]*"
 _REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
 
-# The same for an unfinished text: a list has begun, or may begin at the end; the text may decline, or have a heading.
+# The same for unfinished text: a list that has begun or may be beginning; a possible refusal or heading.
 _LIST_BEGUN = re.compile(rf"{_LIST_LINE}\n", re.IGNORECASE)
 _BEGINNINGS: Final = "|".join(word[:end] for word in _LISTS for end in range(len(word)))
 _LIST_BEGINS = re.compile(
@@ -199,7 +199,7 @@ _LIST_BEGINS = re.compile(
     re.IGNORECASE,
 )
 _START: Final = "not answered"
-_LONGEST_START: Final = 400  # characters that are held back at the start
+_LONGEST_START: Final = 400  # characters held back at the start
 _HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:?[ \t]*+)?\n*\Z", re.IGNORECASE)
 
 
@@ -239,7 +239,7 @@ class AnswerFilter:
         stop = begun or _LIST_BEGINS.search(self._held)
         self._forward(self._held[: stop.start()] if stop else self._held)
         self._held = self._held[stop.start() :] if stop else ""
-        # Text that is held back for long is checked again only when it has doubled.
+        # Text held back for long is rechecked only when its length has doubled.
         self._look_at = 2 * len(self._held) if len(self._held) > _LONGEST_START else 0
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
 """The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
 Passages are shown once with numbered sentences, and the judge answers with numbers (`judge_output.py`). Sentences that
-an answer omits or garbles are asked again one by one.
+an answer omits or garbles are judged again one by one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CLAIMS_AT_ONCE: Final = 16
 # Approximate number of tokens of passages and sentences in one call.
 _TOKENS_AT_ONCE: Final = 7_000
 _LEAST_PASSAGE_TOKENS: Final = 250
-_ALONE: Final = 3  # at most so many omitted claims are asked again one by one
-_ANSWER_TOKENS: Final = 150  # of an answer, for one verdict
+_ALONE: Final = 3  # at most this many omitted claims are judged again one by one
+_ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict
 _SHARE_TOKENS: Final = 40  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
@@ -86,17 +86,17 @@ class ChatJudge(ChatRole):
         return [found[place] for place in range(len(claims))]
 
     async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """The verdicts of a whole batch by index."""
+        """Judge a whole batch; returns verdicts by index."""
         found = await self._together(batch) if len(batch) > 1 else {}
         missing = [item for item in batch if item.place not in found]
-        if len(missing) > _ALONE:  # one garbled answer would cost a call for each
+        if len(missing) > _ALONE:  # one garbled answer would otherwise cost a call per claim
             found |= await self._together(missing)
             missing = [item for item in batch if item.place not in found]
         alone = await gather_all(self._alone(item) for item in missing)
         return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
 
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """The usable verdicts of one answer to a batch, by index."""
+        """Judge a batch in one call; returns the usable verdicts by index."""
         letters = _letters(batch)
         schema = build_schema(_model(batch, letters))
         answer = await self.caller.call(self._messages(batch, letters), schema=schema, max_tokens=self.max_tokens)
@@ -126,7 +126,7 @@ class ChatJudge(ChatRole):
 
     def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
         passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
-        first: dict[tuple[str, int | None], str] = {}  # the passage that shows title and year of a paper
+        first: dict[tuple[str, int | None], str] = {}  # the passage that shows a paper's title and year
         shown: list[str] = []
         for letter in letters.values():
             source, name = passages[letter].source, f"passage {letter}"
@@ -140,7 +140,7 @@ class ChatJudge(ChatRole):
 
 
 def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
-    """The claims with their passages; a claim that cites many shares the space of a call among them."""
+    """The claims with their passages; a claim with many passages divides the space of a call among them."""
     room: dict[str, int] = {}
     for claim in claims:
         share = min(PASSAGE_TOKENS, tokens // max(1, len(claim.sources)))
@@ -157,7 +157,7 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
 
 
 def _letters(batch: _Batch) -> dict[str, str]:
-    """The letters of the passages of a call, by the id of their evidence: A to Z, then AA, AB ..."""
+    """Assign letters to the passages of a call, by evidence id: A to Z, then AA, AB ..."""
     ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
     return {identifier: letter_at(place) for place, identifier in enumerate(ids)}
 
@@ -174,7 +174,7 @@ def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tu
 
 
 def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
-    """Each sentence with the letters of its passages, below the preceding sentence."""
+    """Each sentence with its passages' letters, after the preceding sentence as context."""
     shown: dict[str, int] = {}
     for number, item in enumerate(batch, 1):
         claim = item.claim
@@ -187,7 +187,7 @@ def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
 
 
 def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
-    """The sentence; when it cites several passages, with their letters in place of the markers."""
+    """The sentence; if it cites several passages, with their letters replacing the markers."""
     if len(item.ids) == 1:
         return one_line(strip_markers(item.claim.sentence))
 
@@ -216,7 +216,7 @@ def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) 
 
 
 def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_PreparedClaim]]:
-    """The claims in calls of about equal length; claims that share a source stay together."""
+    """Group the claims into calls of about equal length, keeping claims that share a source together."""
     if not asked:
         return
     of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
@@ -242,7 +242,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
 
 
 _LONGEST_REASON: Final = 300  # characters
-_GAP: Final = 3  # characters between neighbouring sentences, at most the end of a paragraph
+_GAP: Final = 3  # maximum characters between adjacent sentences: a paragraph break
 _MOST_NUMBERS: Final = 40
 _NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
 _LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
@@ -344,7 +344,7 @@ class JudgedPassage:
 
     @classmethod
     def of(cls, source: Source, tokens: int) -> JudgedPassage:
-        """The sentences that the writer was shown; without a passage, those of the source's chunk within `tokens`."""
+        """The sentences shown to the writer; without a passage, the chunk's sentences that fit into `tokens`."""
         evidence = source.evidence
         if source.passage:
             return cls(source, _within(source.passage, tokens))
@@ -374,7 +374,7 @@ class JudgedPassage:
 
 
 def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
-    """The sentences that fit: first the context is dropped, then the last sentences."""
+    """The sentences that fit; drops context first, then the last sentences."""
     if sum(estimate_tokens(item.text) for item in sentences) <= tokens:
         return tuple(sentences)
     kept: list[PassageSentence] = []
@@ -387,9 +387,9 @@ def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageS
 
 
 def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
-    """The verdict for each of `passages` by letter; ValueError when it rests on none of their sentences.
+    """The verdict for each of `passages` by letter; ValueError if it cites none of their sentences.
 
-    A passage with a deciding sentence is not idle, whatever the answer says about it.
+    A passage with a deciding sentence never counts as idle, whatever the answer says.
     """
     shares = {letter: answer.share(letter) for letter in passages}
     against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}
@@ -418,7 +418,7 @@ def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan,
     return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
 
 
-_LONGEST_LINE: Final = 300  # characters of the judge's own words
+_LONGEST_LINE: Final = 300  # maximum characters of the judge's words
 
 
 class PassageComparison(StructuredAnswer):
@@ -437,7 +437,7 @@ class ChatContradictionJudge(ChatRole):
     """Implements `ContradictionJudge`."""
 
     async def compare(self, first: Statement, second: Statement) -> Comparison:
-        """Whether the statements contradict, and where; "unjudged" when two attempts gave no valid answer."""
+        """Judge whether and where the statements contradict; "unjudged" if two attempts gave no valid answer."""
 
         def check(answer: PassageComparison) -> None:
             if answer.verdict == "contradict":

@@ -1,8 +1,8 @@
 """Formats sources and passages for a prompt.
 
-All text from papers, from the experiment or from a model is fenced here, in code, so that an edited prompt file cannot
-leave it unfenced. A fence is longer than any run of backticks inside it, and records that must stay on one line are
-folded: no text can end its block or pass for another one.
+All text from papers, the experiment or a model is fenced here in code, so that an edited prompt file cannot leave it
+unfenced. A fence is longer than any run of backticks inside it, and records that must stay on one line are folded: no
+text can end its block or pass for another one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SOURCES_TOKENS = 16_500
 SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
-_FULL_SHARE = 0.6  # of the space for findings, for those that are shown with their words
-_PLANNER_FINDINGS = 4  # shown to a planner for each need
+_FULL_SHARE = 0.6  # share of the space for findings, for findings shown with quotes
+_PLANNER_FINDINGS = 4  # evidence shown to a planner per need
 PAPER_TOKENS = 2_500
 
 _CHARACTERS_PER_TOKEN = 4
@@ -66,7 +66,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def shorten(text: str, tokens: int) -> str:
-    """`text` within about `tokens`: its beginning and end, with a line on what is left out in between."""
+    """Shorten `text` to about `tokens`: its beginning and end, with a line on the omission in between."""
     if estimate_tokens(text) <= tokens:
         return text
     room = tokens * _CHARACTERS_PER_TOKEN
@@ -93,7 +93,7 @@ def strip_markers(sentence: str) -> str:
 
 
 def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, tokens: int = EARLIER_TOKENS) -> str:
-    """The finished sections that one of `kind` sums up, each in its own fence; empty when there are none."""
+    """The finished sections that a section of `kind` sums up, each in its own fence; empty if there are none."""
     shown = [section for section in sections if section.kind in SECTIONS[kind].sums_up]
     return "\n\n".join(
         fence(shorten(strip_markers(section.text), tokens // len(shown)), section.kind) for section in shown
@@ -122,7 +122,7 @@ def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
 
 
 def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
-    """The coverage of each need on one line: met, open or searched for in vain, and what has been tried."""
+    """The status of each need on one line: met, open or searched for in vain, with the queries tried."""
     return list(map(_coverage_line, needs))
 
 
@@ -137,10 +137,10 @@ def _coverage_line(item: NeedCoverage) -> str:
 
 
 def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], total: int = WHOLE) -> str:
-    """The best evidence of each need for a planner, one line each, with the chunk id that its tools take.
+    """The best evidence for each need, for a planner: one line each, with the chunk id that its tools accept.
 
-    Statements are cut short, since the planner only judges what is missing. The weakest are left out beyond `total`
-    tokens.
+    Statements are cut short, since the planner only judges what is missing; beyond `total` tokens, the weakest are
+    omitted.
     """
     found = [source.evidence.id for source in sources]
     by_id: dict[str, str] = {}
@@ -164,7 +164,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
 
 
 def first_words(statement: str, words: int = 25) -> str:
-    """The first words of a statement on one line, with three dots when words are left out."""
+    """The first words of a statement on one line, with three dots if words are left out."""
     kept = statement.split()
     return " ".join(kept) if len(kept) <= words else " ".join(kept[:words]) + " ..."
 
@@ -172,11 +172,11 @@ def first_words(statement: str, words: int = 25) -> str:
 def present_findings(
     needs: Sequence[NeedCoverage], sources: Sequence[Source], total_tokens: int = SOURCES_TOKENS
 ) -> PresentedSources:
-    """The findings for a writer by need, each with its marker and the words it rests on.
+    """The findings for a writer by need, each with its marker and supporting quotes.
 
-    Keys and authors are omitted: a writer that never sees them cites by marker. When the findings do not fit, those
-    with the lowest scores (of equal ones the last of their needs) are shown by their statement alone, and if necessary
-    left out. Needs that were searched for in vain come last, with their searches.
+    Keys and authors are omitted: a writer that never sees them cites by marker. If the findings do not fit, those with
+    the lowest scores (ties: the last of their needs) are reduced to their statements, then left out. Needs that were
+    searched for in vain come last, with their searches.
     """
     if not sources and not needs:
         return PresentedSources("(no sources)")
@@ -205,7 +205,7 @@ def present_findings(
 
 
 def present_frame(needs: Sequence[NeedCoverage]) -> str:
-    """The text around the findings of a writer, to be counted: a fence for each need, and the searches in vain."""
+    """The text around a writer's findings, for counting tokens: a fence per need, and the failed searches."""
     fences = [fence(f"What has to be known: {one_line(item.need.text)}", "findings") for item in needs]
     return "\n\n".join([*fences, present_findings(needs, ()).text])
 
@@ -219,7 +219,7 @@ def _leave_out_weakest(
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
     def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
-        evidence = at[1].evidence  # each need keeps its best: one with many findings does not crowd out another
+        evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
         return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
@@ -278,12 +278,12 @@ def origin_lines(paper: Paper) -> list[str]:
 
 
 def section_label(section: str, category: Category) -> str:
-    """The section's title, with a remark where a paper reports the findings of others."""
+    """The section's title, with a remark if the paper reports others' findings there."""
     return one_line(section) + (" (on other papers)" if category is Category.RELATED_WORK else "")
 
 
 def full_heading(parent: str, section: str) -> str:
-    """The section's title, after that of the enclosing section."""
+    """The section's title, preceded by the title of the enclosing section."""
     return f"{parent} > {section}" if parent and parent != section else section
 
 
@@ -294,7 +294,7 @@ _LEAST_FIELD_TOKENS: Final = 12
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields for a section of `kind`, and what the user added, in one fence of `total` tokens.
+    """The fields for a section of `kind` and the user's additions, in one fence of `total` tokens.
 
     Fields whose name begins with an underscore are the user's own notes and are left out.
     """
@@ -334,7 +334,7 @@ def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSo
 
 
 def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
-    """What earlier answers cited, source by source; the weakest are left out when they do not fit."""
+    """Sources cited by earlier answers, one by one; the weakest are left out if they do not fit."""
     return present_findings((), sources, tokens) if sources else PresentedSources("(none)")
 
 
@@ -361,7 +361,7 @@ _DESCRIBED: Final = (
 
 
 def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
-    """Descriptions of figures under a line of ours, each fenced and marked as its model's; none without figures."""
+    """Descriptions of figures under a heading line, each fenced and attributed to its model; empty without figures."""
     shown = [
         fence(
             one_line(figure.description),
@@ -373,7 +373,7 @@ def present_descriptions(figures: Sequence[PaperFigure]) -> list[str]:
 
 
 def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFigure] = ()) -> str:
-    """Passages that an agent requested, each in its own fence, under a line of ours; then descriptions of figures."""
+    """Passages that an agent requested, under a heading line, each in its own fence; then figure descriptions."""
     shown = [
         fence(
             shorten(chunk.text, PASSAGE_TOKENS),
@@ -387,8 +387,8 @@ def show_passages(lead: str, chunks: Sequence[Chunk], figures: Sequence[PaperFig
 def present_windows(windows: Sequence[Window]) -> str:
     """Windows for the reader, grouped by paper: origin, section titles, and the sentences, one per line.
 
-    Sentences are numbered from 1 through all windows. Descriptions of figures follow apart, without numbers, so that no
-    finding can name them.
+    Sentences are numbered from 1 through all windows. Descriptions of figures follow separately and unnumbered, so that
+    no finding can cite them.
     """
     numbers = count(1)
     blocks: list[str] = []
@@ -405,14 +405,14 @@ def present_windows(windows: Sequence[Window]) -> str:
 
 
 def described_figures(windows: Sequence[Window]) -> list[PaperFigure]:
-    """The described figures of windows of one paper, each once, without those of chunks that are not shown."""
+    """The described figures in a paper's windows, without duplicates and without those of chunks not shown."""
     shown = {chunk.index for window in windows for chunk in window.chunks}
     figures = {figure.number: figure for window in windows for figure in window.figures}
     return [figure for _, figure in sorted(figures.items()) if figure.described_chunk in shown]
 
 
 def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[WindowSentence]]]:
-    """Each window with its sentences, without those of an earlier window: neighbouring chunks share words."""
+    """Each window with its sentences, except those already in an earlier window: adjacent chunks overlap."""
     shown: set[tuple[str, str]] = set()
     found: list[tuple[Window, list[WindowSentence]]] = []
     for window in windows:
@@ -424,7 +424,7 @@ def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[Windo
 
 
 def select_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text` that a judge is shown: all, or as many around `text[start:end]` as fit.
+    """Spans of the sentences of `text` to show a judge: all, or as many around `text[start:end]` as fit.
 
     Rules of tables are left out; a text without a letter or digit is one span.
     """
@@ -446,8 +446,8 @@ def select_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple
 def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:
     """A source for the judge: title, year and section, then its sentences, one per line, numbered from 1.
 
-    Key and authors are omitted, so that names do not influence the verdict. `same` is the passage that already showed
-    the title.
+    Key and authors are omitted, so that names do not influence the verdict. `same` is the label of a passage that
+    already showed the title.
     """
     title = one_line(source.paper.title) or "(no title)"
     year = f" ({source.paper.year})" if source.paper.year else ""

@@ -1,4 +1,4 @@
-"""Screens papers by their cards on a chat model: which of them may hold what has to be known."""
+"""Screens papers by their cards on a chat model: which of them may meet the needs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Screening(StructuredAnswer):
 
 
 class ChatScreener(ChatRole):
-    """Implements `PaperScreener`; the role's `note` receives a line when cards were not read."""
+    """Implements `PaperScreener`; the role's `note` receives a line if cards were not read."""
 
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
         """The keys of the papers that may bear on each need, by its id, most promising first.
 
-        The cards are read in batches at once. A batch without a valid answer names no paper.
+        The cards are read in concurrent batches. A batch without a valid answer names no paper.
         """
         batches = list(self._batches(purpose, cards))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
@@ -76,5 +76,5 @@ class ChatScreener(ChatRole):
 
 
 def _merge(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The keys of several batches, the first of each, then the second of each ..."""
+    """Interleave the keys of several batches: the first of each, then the second of each ..."""
     return tuple(key for turn in zip_longest(*rankings) for key in turn if key)

@@ -1,7 +1,7 @@
 """Repairs single sentences of a draft: each is shown with its neighbours, its evidence and its problems.
 
 The answer rewrites only these sentences, so the rest of the draft is untouched. A sentence that an answer omits or
-garbles stays as it is.
+garbles is left unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .structured_output import ChatRole, StructuredAnswer, build_schema, json_ob
 
 _SENTENCES_AT_ONCE: Final = 8
 _TOKENS_AT_ONCE: Final = 4_000
-_ANSWER_TOKENS: Final = 120  # of an answer, for one sentence
+_ANSWER_TOKENS: Final = 120  # tokens of an answer, per sentence
 _LONGEST: Final = 1_500  # characters of an accepted sentence
 
 
@@ -29,10 +29,10 @@ class SentenceRepairer(ChatRole):
     """The part of a writer that repairs single sentences."""
 
     async def replace_sentences(self, failing: Sequence[FailingSentence], experiment: str = "") -> list[str | None]:
-        """The replacement of each sentence: other words, "" to remove it, None when two attempts gave no usable answer.
+        """The replacement of each sentence: new text, "" to remove it, None if two attempts gave no usable answer.
 
-        `experiment` is the fenced experiment, when a problem concerns it. A sentence whose evidence exceeds the context
-        size stays as it is.
+        `experiment` is the fenced experiment, if a problem concerns it. A sentence whose evidence exceeds the context
+        size is left unchanged.
         """
         system = self.prompts["repair_system"].render()
         bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
@@ -81,7 +81,7 @@ def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
 
 
 def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
-    """The sentences in order, in calls whose answers and evidence fit the limits."""
+    """Group the sentences, in order, into calls whose answers and evidence fit the limits."""
     most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
     batch: list[FailingSentence] = []
     for item in failing:
@@ -118,7 +118,7 @@ def _source_block(source: Source) -> str:
 
 
 def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:
-    """Each sentence with its neighbours and its problems; a problem does not repeat the sentence."""
+    """Each sentence with its neighbours and its problems; problems do not repeat the sentence."""
     for number, item in enumerate(batch, 1):
         if item.before:
             yield f"before S{number}: {item.before}"

@@ -1,8 +1,8 @@
 """Structured answers: request with a schema, validate the answer, and retry once with the error shown.
 
-The schema is sent as `response_format` through the caller and the answer is validated here: LangChain's own
-structured output costs 50 ms more per call with twenty concurrent calls. Servers that ignore the format still work,
-since JSON in prose, in a fence or with slips is found and repaired.
+The schema is sent as `response_format` through the caller and the answer is validated here: LangChain's own structured
+output costs 50 ms more per call with twenty concurrent calls. Servers that ignore the format still work, since JSON in
+prose, in fences or with small errors is found and repaired.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class StructuredAnswer(BaseModel):
 
     @classmethod
     def given(cls, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The JSON objects of a text that may be the answer."""
+        """The JSON objects in a text that may be the answer."""
         return objects
 
 
 def lowercase(value: object) -> object:
-    """A word of an answer without case, blanks and full stop; other values unchanged."""
+    """Normalize a word of an answer: no case, blanks or full stop; other values are unchanged."""
     return value.strip(" .").lower() if isinstance(value, str) else value
 
 
@@ -84,7 +84,7 @@ def _strict(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
 
 @dataclass(frozen=True)
 class ChatRole:
-    """What roles on a chat model share.
+    """Base of the roles on a chat model.
 
     Args:
         caller: calls the model.
@@ -110,7 +110,7 @@ class ChatRole:
         """The answer as a `model`, or None when two attempts gave no valid one.
 
         Args:
-            check: what pydantic cannot know, such as how many sentences were shown; raises ValueError with
+            check: validates what pydantic cannot, such as sentence numbers; raises ValueError with
                 one line for the model.
             cache_messages: see `ChatCaller.call`.
         """
@@ -141,7 +141,7 @@ def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = la
             answer = model.model_validate(data)
             check(answer)
         except ValidationError as error:
-            # Without the inputs: they are the model's words, and the line becomes part of a prompt.
+            # Without the inputs: they are the model's own text, and this line becomes part of a prompt.
             found = "; ".join(f"field {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
             problem = found if index == 0 else problem
         except ValueError as error:
@@ -187,5 +187,5 @@ def repair_json(text: str) -> Any:
     try:
         return json_repair.loads(text)
     except (ValueError, RecursionError, AssertionError):
-        # The repair library raises an assertion on a fence inside an object.
+        # The repair library raises AssertionError for a fence inside an object.
         return None

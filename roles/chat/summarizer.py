@@ -46,7 +46,7 @@ class ChatSummarizer(ChatRole):
 DESCRIPTION_WORDS: Final = 120
 _MOST_WORDS: Final = 2 * DESCRIPTION_WORDS
 _LONGEST: Final = 12 * _MOST_WORDS  # characters, for answers without blanks
-_READ: Final = 40_000  # characters of an answer that are looked at
+_READ: Final = 40_000  # characters of an answer that are considered
 _CAPTION_TOKENS: Final = 600
 
 
@@ -61,12 +61,12 @@ class FigureDescriber(ChatRole):
     async def describe(self, figure: PaperFigure, image: bytes) -> str:
         """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
 
-        An answer without text is asked for again by later runs only: a run keeps to the answers that it once received.
+        An empty answer is requested again only by later runs, since a run keeps the answers it has received.
         """
         task = self.prompts["describer_task"].render(
             caption=fence(shorten(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
         )
-        # The key has the hash of the image instead of a megabyte of base64.
+        # The key contains the image's hash instead of a megabyte of base64.
         key: list[BaseMessage] = [self._system, HumanMessage([_text(task), _text(f"image {figure.image_hash}")])]
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
         messages: list[BaseMessage] = [self._system, HumanMessage([_text(task), dict(image_block)])]

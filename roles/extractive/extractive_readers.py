@@ -25,10 +25,11 @@ from ...text.words import is_latin, is_stop, split_words, stem
 from ..protocols import Need, PassageFinding, Purpose
 from .quotable_sentences import QuotablePassage, quotable_passages
 
-_COMPARED: Final = 4  # sentences of a chunk: those with most words of the need
+_COMPARED: Final = 4  # sentences per chunk: those that share most words with the need
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
-_UNJUDGED: Final = 0.5  # for a passage that no model here can judge: only the order of the search is known
-# Weights of cosine to the subject, cosine to the need and log-odds of the cross-encoder, each around its even point.
+_UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
+# Weights of cosine to the subject, cosine to the need and log-odds of the cross-encoder, each centred on its point of
+# even odds.
 _SUBJECT: Final = (20.0, 0.68)
 _NEED: Final = (30.0, 0.70)
 _CROSS: Final = 0.3
@@ -39,8 +40,8 @@ _SPREAD: Final = 2.0
 class StatementReader:
     """Implements `EvidenceReader` for sections: the sentences nearest to what the author states.
 
-    A cross-encoder was trained on questions, so here it has a say beside two cosines: to the statement, and to the
-    subject of the experiment, without which one word in two senses would bring two fields together.
+    A cross-encoder was trained on questions, so it is combined with two cosines: to the statement, and to the subject
+    of the experiment, so that a word with two meanings does not match across fields.
     """
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
@@ -75,9 +76,9 @@ class StatementReader:
 
 
 class QuestionReader:
-    """Implements `EvidenceReader` for questions: a passage is judged whole, then its sentence nearest to the need.
+    """Implements `EvidenceReader` for questions: judges a whole passage, then picks its sentence nearest to the need.
 
-    A passage counts by the clause of the question that it fits best.
+    A passage is scored by the clause of the question that it fits best.
     """
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
@@ -111,7 +112,7 @@ class QuestionReader:
 
 
 def rank_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:
-    """The quotable sentences of a chunk that share most words with the queries."""
+    """The quotable sentences of a chunk that share the most words with the queries."""
     asked = _stems(" ".join(queries))
     return sorted(
         quotable_passages(chunk.text),
@@ -132,7 +133,7 @@ def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: floa
 # Weights of the cross-encoder's log-odds and of the bundled embedding's cosine, around the point where both are even.
 _COSINE_WEIGHT: Final = 30.0
 _COSINE_EVEN: Final = 0.70
-# The point of even odds that a passage is near to a question or one of its parts, and the slope around it.
+# The log-odds at which a passage is as likely as not near to (a part of) a question, and the slope there.
 EVEN: Final = -5.0
 _QUESTION_SPREAD: Final = 5.0
 _SURE: Final = 1e-6
@@ -157,7 +158,7 @@ class Relevance:
         return not self._bundled
 
     async def odds(self, question: str, texts: Sequence[str], cosines: Vectors) -> NDArray[np.float64]:
-        """Log-odds that each text is relevant to the question, [n]; `cosines` are those of the same texts, [n]."""
+        """Log-odds that each text is relevant to the question, [n], given the `cosines` of the texts, [n]."""
         judged = await self.cross_odds(question, texts)
         if not self._bundled:
             return judged

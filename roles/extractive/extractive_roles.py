@@ -40,7 +40,7 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
 
 
 # Tuned on one half of pairs of real papers and tested on the other (docs/benchmarks.md). One true pair in four is still
-# called off-topic, so nothing is dropped or marked because of it.
+# judged off-topic, so nothing is dropped or marked because of it.
 ON_TOPIC: Final = 0.02
 
 

@@ -1,8 +1,8 @@
 """Rewrites follow-up questions without a chat model: carries over the subject of the last question.
 
-A question that depends on nothing is returned unchanged. A pronoun that refers to the last question is replaced by its
-subject; a fragment ("and in 2020?", "why?") is joined to the last question; when neither is possible, the last question
-is put in front. So nothing that was asked is ever lost.
+A self-contained question is returned unchanged. A pronoun that refers to the last question is replaced by its subject;
+a fragment ("and in 2020?", "why?") is joined to the last question; otherwise the last question is prepended. So no part
+of a question is ever lost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PREPOSITION = re.compile(
 )
 _ASKS = re.compile(r"\b(?:which|what|who|whom|whose|how|why|where|when)\b", re.IGNORECASE)
 _QUESTION_END = " ?!."
-# What earlier follow-ups added to a question is dropped, or it would grow from turn to turn.
+# Additions from earlier follow-ups are dropped, or questions would grow from turn to turn.
 _FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
 _ADDED = re.compile(
     r",\s+and\s+(?:(?:by |in |for |with )?(?:which|what|who|whom|whose|how|why|where|when)"
@@ -69,7 +69,7 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def complete_question(question: str, last: str, topic: str | None = None) -> str:
-    """`question` completed from the `last` one; unchanged when it depends on nothing.
+    """`question` completed from the `last` one; unchanged if it is self-contained.
 
     Its pronouns stand for the subject of `topic`, by default the last question.
     """

@@ -1,6 +1,6 @@
-"""What the mode without a chat model lists of a passage after its marker: its place, score and nearest statement.
+"""The details listed after a passage's marker in the mode without a chat model: place, score, nearest statement.
 
-Checks and exports read these lines, and none of their imports: commands that list runs start without numpy.
+Used by checks and exports. Kept free of heavy imports, so that commands that list runs start without numpy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def blank_details(text: str, only: Collection[str] | None = None) -> str:
-    """The text with blanks in place of what a list says of a passage, whose numbers and quotes are nobody's statements.
+    """Blank out the details of listed passages, since their numbers and quotes are not statements of the text.
 
     `only` are the details to blank, as `find_details` gives them; all if omitted.
     """
@@ -31,7 +31,7 @@ def has_details(text: str, position: int) -> bool:
 
 
 def find_details(text: str) -> set[str]:
-    """The words of what the lists say of passages: place, score and statement."""
+    """Find the details of passages in lists: place, score and statement."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}
 
 

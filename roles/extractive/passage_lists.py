@@ -1,7 +1,7 @@
-"""Writes sections and answers without a chat model: the author's own paragraphs, and passages near to them as lists.
+"""Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
-Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, its score and the statement that
-it is near to; what no passage is near to is listed at the end.
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place, its score and the nearest
+statement; statements without a near passage are listed at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .section_outlines import outline, used_and_left_out
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.15  # of score, for each earlier passage of the same paper in the text
+_USED_BEFORE: Final = 0.15  # score penalty per earlier passage of the same paper in the text
 _LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = 0.5  # score from which a passage is listed under a statement
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
@@ -34,7 +34,7 @@ _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
 class _Repairless:
-    """The part of a writer that repairs drafts: own words and verbatim quotes need no repair."""
+    """The repair methods of a writer, which do nothing: the author's words and verbatim quotes need no repair."""
 
     async def repair(
         self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
@@ -52,7 +52,7 @@ class ExtractiveWriter(_Repairless):
         self._passages = _ListedPassages(vectors)
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
-        """The section; notes name what of the experiment is left out, and that few papers are near."""
+        """The section; notes name omitted parts of the experiment, and whether few papers are near."""
         chosen = _Choice(brief.sources)
         needs = {item.need.text: item for item in brief.needs}
         blocks: list[str] = []
@@ -90,7 +90,7 @@ class ExtractiveAnswerer(_Repairless):
         chosen = _Choice(brief.sources, brief.most_papers)
         blocks: list[str] = []
         far: list[str] = []
-        # A part of the question names passages better than the whole, which takes what is left.
+        # Parts of the question label passages better than the whole question, which gets the rest.
         most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
             listed = await self._passages.listed(need, chosen.take(need, most))
@@ -118,7 +118,7 @@ class _Choice:
         self.papers: Counter[str] = Counter()
 
     def take(self, need: NeedCoverage, most: int = _OF_A_NEED, least: float = 0.0) -> list[Source]:
-        """The best passages of a need, papers taken from before later; one taken before only if all were."""
+        """The best passages of a need, preferring papers not used before; repeats a passage only if all were used."""
         near = [source for source in self._near(need) if source.evidence.llm_score >= least]
         left = [source for source in near if source.evidence.id not in self._taken]
         found: list[Source] = []
@@ -137,7 +137,7 @@ class _Choice:
         return sorted(found, key=lambda source: -source.evidence.llm_score) or near[:1]
 
     def take_new(self, need: NeedCoverage, papers: int, least: float) -> list[Source]:
-        """Passages of papers that nothing was taken from, best first, until there are this many papers."""
+        """Passages of papers not used before, best first, until there are this many papers."""
         found: list[Source] = []
         for source in self._near(need):
             if source.evidence.llm_score >= least and source.paper.key not in self.papers and len(self.papers) < papers:

@@ -1,8 +1,8 @@
-"""Selects sentences of a source that can be quoted: they stand without their neighbours.
+"""Selects sentences of a source that can be quoted because they make sense without their neighbours.
 
-The rules were derived from what careless selection takes out of real papers: pointers to figures, plans, sentences
-that depend on the previous one, half a citation, a line of a table. A passage is quoted whole or not at all, so the
-words between the quotation marks are always a sentence of the source, without its closing citation.
+The rules were derived from bad quotes that careless selection takes from real papers: pointers to figures, plans,
+sentences that depend on the previous one, half a citation, a line of a table. A passage is quoted whole or not at all,
+so the words between the quotation marks are always a sentence of the source, without its closing citation.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def is_quotable(sentence: str) -> bool:
 
 
 def _without_values(sentence: str) -> str:
-    """A sentence without what it may contain: signs before values, quoted words, an opening such as "All"."""
+    """Remove acceptable elements from a sentence: signs before values, quoted words, openings such as "All"."""
     plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", sentence)))
     plain = " ".join((_EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain).split())
     return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain

@@ -1,4 +1,4 @@
-"""What each section states about the experiment: whole paragraphs of the author's own text, in order.
+"""Builds what each section states about the experiment: whole paragraphs of the author's text, in order.
 
 Nothing is split, reworded or moved. A label in bold says which field a paragraph is from where it could be misread: a
 hypothesis is not a finding.
@@ -21,13 +21,13 @@ from ...text.words import one_line
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 _CLOSED = re.compile(r"[.?!:\u2026][\"'\u201d\u2019)\]*_`]*$")
 _WORDS_OF_A_LABEL: Final = 3  # "partially_supported" is a label, anything longer is prose
-_SHOWN_LINES: Final = 20  # of the program's output, when nothing else states the outcome
+_SHOWN_LINES: Final = 20  # of the program's output, if nothing else states the outcome
 _LAST_LINES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OwnParagraph:
-    """A block of the section; `about` is what passages are sought for, empty for what needs none."""
+    """A block of the section; `about` is the text to find passages for, empty if it needs none."""
 
     text: str
     about: str = ""
@@ -42,7 +42,7 @@ def outline(kind: SectionKind, experiment: Experiment) -> list[OwnParagraph]:
 
 
 def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
-    """A note on what a results section used of the experiment, and what it left out."""
+    """A note on the parts of the experiment that a results section used and left out."""
     if kind != "results":
         return []
     count = len(metrics_table(experiment.metrics).used)
@@ -58,7 +58,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
 
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
-    """The sentence by which a section says that the run failed; empty when it says nothing."""
+    """The sentence stating that the run failed; empty if the section does not say so."""
     return _FAILED.get(kind, "").format(reason=experiment.failure) if experiment.failure else ""
 
 
@@ -86,7 +86,7 @@ def _hypothesis(experiment: Experiment) -> list[OwnParagraph]:
 
 
 def _verdict(experiment: Experiment) -> list[OwnParagraph]:
-    """The verdict as a statement of its own: it is never joined to the hypothesis."""
+    """The verdict as a separate statement, never joined to the hypothesis."""
     said = " ".join(experiment.verdict.replace("_", " ").split())
     if len(said.split()) > _WORDS_OF_A_LABEL:
         return field_paragraphs(experiment.verdict, "Verdict")
@@ -113,7 +113,7 @@ def _plan(experiment: Experiment) -> list[OwnParagraph]:
 
 
 def _figures(experiment: Experiment) -> list[OwnParagraph]:
-    """A mention of each figure that is present, by which it is shown; its caption stands below it."""
+    """A mention of each available figure, which makes it appear, with its caption below."""
     *others, last = [f"Figure {number}" for number, _ in experiment.figures()] or [""]
     named = f"{', '.join(others)} and {last}" if others else last
     return [OwnParagraph(f"The outcome is shown in {named}.")] if named else []
@@ -208,7 +208,7 @@ class MetricsTable:
 
 
 def metrics_table(metrics: Mapping[str, Any]) -> MetricsTable:
-    """Every value of `metrics`: single values in a table of two columns, nested dicts in tables of their own.
+    """Every value of `metrics`: single values in a table of two columns, nested dicts in separate tables.
 
     Dicts of values with the same names, such as two scores of three models, are the rows of one table.
     """

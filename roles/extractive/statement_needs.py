@@ -35,7 +35,7 @@ _LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(
 
 
 class NoFurtherSearch:
-    """Implements `SearchPlanner` and `AnswerPlanner`: the planned needs were searched for, so nothing is added."""
+    """Implements `SearchPlanner` and `AnswerPlanner`: adds no searches to those for the planned needs."""
 
     def open(self, brief: Brief) -> list[BaseMessage]:
         return []
@@ -48,7 +48,7 @@ class ExtractiveNeeds:
     """Implements `NeedsPlanner`."""
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """For a section a need per paragraph and open question; for a question one per clause, the whole first."""
+        """For a section, one need per paragraph and open question; for a question, the whole, then one per clause."""
         return _needs_of(brief)
 
 
@@ -73,7 +73,7 @@ def _(brief: AnswerBrief) -> tuple[Need, ...]:
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
     """A need for each paragraph of the section, searched for whole and by its sentences.
 
-    The subject of the paper gives needs as well, for sections whose own statements find little.
+    The paper's subject adds needs too, for sections whose own statements find little.
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
@@ -87,7 +87,7 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
 
 
 def queries_for(text: str) -> tuple[str, ...]:
-    """The searches for a text: whole, and sentence by sentence, without numbers, verdicts and references to itself."""
+    """Queries for a text: whole and by sentence, without numbers, verdicts and self-references."""
     sentences = [text[start:end] for start, end in sentence_spans(text)]
     parts = [strip_own_results(part) for part in (*sentences, text)]
     fit = [part for part in parts if len(_telling(part)) >= _FEWEST_WORDS]
@@ -95,7 +95,7 @@ def queries_for(text: str) -> tuple[str, ...]:
 
 
 def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
-    """A need for each default query that is meaningful without its numbers, or for all when none is."""
+    """A need for each default query that is meaningful without its numbers, or for all if none is."""
     texts = dict.fromkeys(text for query in queries if (text := strip_own_results(query)))
     return tuple(Need(f"N{number}", text, (text,)) for number, text in enumerate(texts or queries, start=1))
 
@@ -103,7 +103,7 @@ def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
 def strip_own_results(query: str) -> str:
     """A field of an experiment as a search, without numbers, verdicts and words that refer to the user's own work.
 
-    Empty when the field has nothing else.
+    Empty if nothing else is left.
     """
     text = _NUMBER.sub("", _BRACKETED.sub("", _OWN.sub("", query)))
     text = " ".join(_LOOSE.sub("", text).split()).strip(" ,;:")
@@ -111,7 +111,7 @@ def strip_own_results(query: str) -> str:
 
 
 def split_question(question: str) -> list[str]:
-    """The question's clauses if it has several, then its significant words in order, each a query of its own."""
+    """The question's clauses if it has several, then its significant words in order, as separate queries."""
     clauses = [clause.strip(" ?.!,;:") for clause in _PARTS.split(question)]
     clauses = [clause for clause in clauses if len(_telling(clause)) >= _FEWEST_WORDS]
     queries = clauses if len(clauses) > 1 else []

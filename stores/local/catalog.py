@@ -39,7 +39,7 @@ from .catalog_contents import CatalogContents, insert_contents
 from .catalog_figures import SCHEMA as FIGURES_SCHEMA
 from .catalog_figures import CatalogFigures, FigureFiles, delete_figures, insert_figures
 
-SCHEMA_VERSION: Final = 3  # those below were never released
+SCHEMA_VERSION: Final = 3  # lower ones were never released
 
 SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -121,7 +121,7 @@ class Catalog:
             path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
         )
         try:
-            self._db.execute("PRAGMA page_size=8192")  # of a new file: texts of 2 kB leave half of a small page empty
+            self._db.execute("PRAGMA page_size=8192")  # for new files: texts of 2 kB leave half of a small page empty
             write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)

@@ -106,7 +106,7 @@ def _blob(rows: Vectors) -> bytes:
         return b""
     import numpy as np
 
-    unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # then it stays the same to the last bit
+    unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # if so, stored bit-identical
     return (rows if unit else normalise(rows)).astype("<f4").tobytes()
 
 

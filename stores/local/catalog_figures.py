@@ -76,7 +76,7 @@ class CatalogFigures:
         return self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def put(self, changes: Iterable[Change]) -> None:
-        """Store the images of changes that are about to be staged."""
+        """Store the images of changes before they are staged."""
         for change in changes:
             self._files.put(change.images)
 
@@ -89,7 +89,7 @@ class CatalogFigures:
         return self._files.names() - self._referenced_images()
 
     def drop(self, names: Iterable[str]) -> None:
-        """Delete those of the images that no paper needs."""
+        """Delete the given images that no paper needs any more."""
         names = set(names)
         if names:
             self._files.delete(names - self._referenced_images())
@@ -135,7 +135,7 @@ class FigureFiles:
         self._own = home.copy_of is None
 
     def put(self, images: Mapping[str, bytes]) -> None:
-        """Store images by hash; those that are there already are left as they are. Raises OSError."""
+        """Store images by hash; existing ones are left unchanged. Raises OSError."""
         missing = {name: content for name, content in images.items() if self.get(name) is None}
         if missing:
             self._folder.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ class FigureFiles:
         return content if image_hash(content) == name else None
 
     def names(self) -> set[str]:
-        """The names of all files in the folder, those of interrupted writes among them."""
+        """The names of all files in the folder, including remnants of interrupted writes."""
         try:
             return {file.name for file in self._folder.iterdir()}
         except OSError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Shared:
-    """The saver of one file, for all that use it on one event loop at the same time."""
+    """The saver of one file, shared by its concurrent users on one event loop."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -37,9 +37,9 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     """Open a saver on the file at `path`, creating the file if it is missing.
 
     `synchronous=FULL`: a step reported as done survives a power cut. Checkpoints are read as plain values
-    (`stores/safe_msgpack.py`). Runs on one event loop share a saver, which writes in turn: many connections that wait
-    for SQLite's lock get it in no order, and some never. Raises `DamagedFileError`, now or on a later read, for what
-    cannot be read.
+    (`stores/safe_msgpack.py`). Runs on one event loop share a saver, which writes in turn: SQLite's lock is not fair,
+    so some of many waiting connections would starve. Raises `DamagedFileError`, now or on a later read, for unreadable
+    data.
     """
     of_loop = _shared.get()
     shared = of_loop.setdefault(path, _Shared())
@@ -105,7 +105,7 @@ def _prepare(path: Path) -> None:
 
 async def continue_ids(connection: Connection) -> None:
     """Make this process generate checkpoint ids higher than any in the file of `connection`."""
-    from ..safe_msgpack import NEWEST, continue_after  # with LangGraph, which lists do without
+    from ..safe_msgpack import NEWEST, continue_after  # with LangGraph, which listing does not need
 
     async with connection.execute(NEWEST) as cursor:
         found = await cursor.fetchone()

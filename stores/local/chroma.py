@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chromadb.config import Settings
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
-_NO_FUNCTION = ("legacy", "unknown")  # how Chroma says that there is none
+_NO_FUNCTION = ("legacy", "unknown")  # Chroma's names for no embedding function
 _openings = itertools.count(1)
 _POLL_SECONDS = 0.005  # a writer releases the folder only for the length of a commit
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory

@@ -28,7 +28,7 @@ from .folder_home import FolderHome
 
 
 class FileTables:
-    """Tables in the file at `path`, which is created with the first entry; a connection for each transaction.
+    """Tables in the file at `path`, created with the first entry; opens a connection per transaction.
 
     `remedy` says what to do when the file is damaged.
     """
@@ -63,7 +63,7 @@ class FileTables:
                 yield connection
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Create the tables that are missing; raises `InputError` for those of a newer version."""
+        """Create the tables that are missing; raises `InputError` if a newer version created them."""
         if connection.execute("PRAGMA user_version").fetchone()[0] > TABLES_VERSION:
             raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
         statements = "".join(table.create(SQLITE) for table in self._tables)
@@ -76,7 +76,7 @@ def run_tables(path: Path) -> FileTables:
 
 
 def metadata_tables(path: Path) -> FileTables:
-    """What metadata services said, in the file at `path`."""
+    """The tables of metadata from services, in the file at `path`."""
     return FileTables(path, METADATA_TABLES, METADATA_REMEDY)
 
 
@@ -108,7 +108,7 @@ class FileRecords:
 
 
 def _in_file(table: HomeTable) -> HomeTable:
-    """The table by the names that LangGraph gives it in a file."""
+    """The table with the names that LangGraph uses in SQLite files."""
     if table.name != CHECKPOINT_WRITES:
         return table
     columns = tuple("value" if column == "blob" else column for column in table.columns)

@@ -1,4 +1,4 @@
-"""A home in a folder, which may come from somebody else: it has to hold only the user's own plain files."""
+"""A home in a folder, possibly from somebody else, so it may only contain plain files that belong to the user."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/
 
 
 class UnsafeHomeError(InputError):
-    """A home was not opened, since it belongs to another user or could redirect writes elsewhere."""
+    """A home was not opened, because it belongs to another user or could redirect writes elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderHome(Home):
     """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
 
-    root: Path = field()  # else the property of the protocol would be its default
+    root: Path = field()  # otherwise the protocol's property would become the default
     copy_of: Path | None = None
 
     @property
@@ -91,7 +91,7 @@ class FolderHome(Home):
 
     @property
     def metadata(self) -> Path:
-        """SQLite file with what metadata services said of the papers, and with retractions and corrections."""
+        """SQLite file with metadata about the papers from services, retractions and corrections."""
         return self.root / "metadata.sqlite"
 
     @property
@@ -161,7 +161,7 @@ def nearest_folder() -> Path:
 
 
 def require_own(root: Path) -> None:
-    """Raise `UnsafeHomeError` for a home that nobody named and that is a link or belongs to another user."""
+    """Raise `UnsafeHomeError` if a home not named by the user is a link or belongs to someone else."""
     try:
         status = root.lstat()
     except OSError:

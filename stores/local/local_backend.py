@@ -1,4 +1,4 @@
-"""Opens what a home in a folder holds."""
+"""Opens the stores and registers of a home in a folder."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LocalStores:
         self.metadata = MetadataStore(metadata_tables(home.metadata))
 
     def last_seen_revision(self) -> None:
-        """None: a search reads three stores."""
+        """Always None, since a search reads three stores."""
 
     def search(self, records: PaperRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
@@ -58,7 +58,7 @@ class LocalStores:
         return Nearest(records, self.vectors, self.catalog)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Nothing: the stores are compared with each other."""
+        """Always empty: the stores are compared with each other instead."""
         return []
 
     def carry_out(self, changes: Sequence[Change]) -> None:
@@ -66,7 +66,7 @@ class LocalStores:
         self.catalog.commit(changes)
 
     def restore(self) -> list[str]:
-        """Nothing: no store holds what another one could be restored from."""
+        """Does nothing: no store can be restored from another."""
         return []
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class LocalBackend(RegisterBackend):
         return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> LocalUploads:
-        """Those in the folder of papers; while a server is at work, one of the last hour is not idle."""
+        """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
         server = FileLock(self._home.locks / "server.lock", thread_local=False)
         alone = self._home.copy_of is None and try_acquire(server)
         server.release()
@@ -135,7 +135,7 @@ class LocalBackend(RegisterBackend):
 
 
 def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
-    """Write the changes that the catalog has staged to both stores; raises `FullTextError` and Chroma's errors.
+    """Write the catalog's staged changes to both stores; raises `FullTextError` and Chroma's errors.
 
     The two are written in parallel: each spends much of its time waiting for the disk.
     """
@@ -159,7 +159,7 @@ def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
 
 
 def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
-    """Delete what the catalog lists for these papers and the changes no longer contain."""
+    """Delete records of these papers that the changes no longer contain."""
     chunks: list[str] = []
     passages: list[str] = []
     for change in changes:
@@ -172,7 +172,7 @@ def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStor
 
 
 class SecondServerError(ConfigurationError):
-    """Another server works on the same folder."""
+    """Another server is using the same folder."""
 
     default_help = "Use its address; several servers need a home in PostgreSQL (docs/scaling.md)."
 
@@ -183,7 +183,7 @@ def server_tables(home: FolderHome) -> FileTables:
 
 
 class LocalServerRegistry:
-    """Holds the lock of a folder's server, which ends with its process."""
+    """Holds the server lock of a folder, released when the process ends."""
 
     locks = None
 

@@ -99,7 +99,7 @@ def _write_pid(path: Path) -> None:
 
 
 def _open_error(path: Path, error: OSError) -> Exception:
-    """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the system's own."""
+    """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
     return UnsafeHomeError(f"{path}: is a link or not a plain file.", help=REMOVE_IT)

@@ -32,7 +32,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
         library: copy papers, passages and indexes.
         records: copy runs, conversations and the journal.
 
-    Raises `InputError` if it cannot be read either, or keeps changing during the copy.
+    Raises `InputError` if it is unreadable, or keeps changing during the copy.
     """
     if not isinstance(home, FolderHome) or not home.exists() or writable(home):
         return home

@@ -56,14 +56,14 @@ class _Passages:
         return [chunk_id(key, place) for key, record in self.records.items() for place in range(_passage_count(record))]
 
     def holds(self, identifier: str) -> bool:
-        """Whether it is a passage of a note in the library."""
+        """Whether the library has this passage of a note."""
         key, place = split_chunk_id(identifier)
         return key in self.records and place < _passage_count(self.records[key])
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Search scope over chunks: all those of the papers, or only the `wanted` categories (one byte each)."""
+    """Search scope over chunks: all chunks of the papers, or only those of the `wanted` categories (one byte each)."""
 
     keys: Collection[str]
     records: Mapping[str, PaperRecord]
@@ -160,7 +160,7 @@ class Nearest(ScopedSearch):
 WHOLE_LIMIT: Final = 20_000
 _WIDENING: Final = 4
 _MOST_UNREACHABLE: Final = (
-    0.01  # share of the records: beyond that, a search for a few misses some that a search for all finds
+    0.01  # share of the records; if more are unreachable, searches with a small `k` miss others too
 )
 
 

@@ -1,1 +1,1 @@
-"""Vectors and words of a library in Milvus, beside PostgreSQL, which keeps everything they are made from."""
+"""Vectors and words of a library in Milvus; PostgreSQL keeps the data from which they are built."""

@@ -1,7 +1,7 @@
 """The catalog of a library that is searched in Milvus: a change is staged, and committed once Milvus has it.
 
-Each change gives its paper a version, a number that is used once. Readers use the rows of Milvus that belong to the
-version listed in `searched`, so they see a change at once when it is committed here, and never a part of it.
+Each change gives its paper a version, a number that is used once. Readers use only Milvus rows of the versions listed
+in `searched`, so a change becomes visible all at once when it is committed here.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MEANS: Final = "word means"
 
 
 class MilvusCatalog(PostgresCatalog):
-    """Papers, sections, texts and vectors, with staged changes and what BM25 needs of the library as a whole."""
+    """Papers, sections, texts and vectors, plus staged changes and library-wide statistics for BM25."""
 
     def name_in_milvus(self) -> str | None:
         """The library's name in Milvus; None before its rows were first written."""
         return self.meta(_USED)
 
     def use_milvus(self, name: str) -> None:
-        """Record that the library is searched in Milvus, and drop what served searches in PostgreSQL."""
+        """Record that the library is searched in Milvus, and drop PostgreSQL's search indexes."""
         with self._connection() as connection, connection.transaction():
             connection.execute("TRUNCATE postings, word_totals")
             connection.execute("DROP INDEX IF EXISTS chunks_by_vector")
@@ -60,19 +60,19 @@ class MilvusCatalog(PostgresCatalog):
             drop_images(connection, images)
 
     def staged_versions(self, keys: Collection[str]) -> dict[str, int]:
-        """The versions of those papers that have a staged change."""
+        """The versions of the papers with a staged change."""
         return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
 
     def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
-        """Make staged changes visible; their rows are in Milvus under these versions, and have these words."""
+        """Make staged changes visible, given the versions of their rows in Milvus and their words."""
         _Commit(self._database, self._pool, versions, words).write(changes)
 
     def outdated(self) -> list[int]:
-        """The versions whose rows are to be deleted in Milvus."""
+        """The versions whose rows should be deleted from Milvus."""
         return [int(row[0]) for row in self.rows("SELECT version FROM outdated ORDER BY version")]
 
     def forget_outdated(self, versions: Sequence[int]) -> None:
-        """Record that their rows were deleted."""
+        """Record that the rows of outdated versions were deleted."""
         with self._connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 
@@ -81,7 +81,7 @@ class MilvusCatalog(PostgresCatalog):
         return dict(self.rows("SELECT key, version FROM searched"))
 
     def number(self, keys: Iterable[str]) -> None:
-        """Give a version to those papers that have none."""
+        """Assign a version to each paper that has none."""
         with self._connection() as connection, connection.transaction():
             connection.execute(
                 "INSERT INTO searched SELECT key, nextval('paper_versions') FROM unnest(%s::text[]) AS new (key)"
@@ -91,22 +91,22 @@ class MilvusCatalog(PostgresCatalog):
             revise(connection)
 
     def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
-        """The number of chunks that have each term, by term and field; those that occur nowhere are left out."""
+        """The number of chunks that contain each term, by term and field; omits terms that occur nowhere."""
         query = "SELECT term, field, chunks FROM word_counts WHERE term = ANY(%s) AND chunks > 0"
         return {(term, field): int(count) for term, field, count in self.rows(query, (sorted(terms),))}
 
     def sums(self) -> dict[int, FieldSum]:
-        """The chunks and terms of the library, by field."""
+        """The number of chunks and terms in the library, by field."""
         rows = self.rows("SELECT field, chunks, terms FROM word_sums")
         return {TEXT: FieldSum(), SECTION: FieldSum()} | {row[0]: FieldSum(int(row[1]), int(row[2])) for row in rows}
 
     def add_words(self, words: WordCounts) -> None:
-        """Count the words of papers that were not counted yet."""
+        """Add the words of papers that were not counted yet."""
         with self._connection() as connection, connection.transaction():
             add_counts(connection, words, 1)
 
     def clear_words(self) -> None:
-        """Count no words; the usual lengths of texts become the current ones."""
+        """Reset the word counts, and make the current mean lengths the ones that weights assume."""
         sums = self.sums()
         if not sums[TEXT].chunks:
             counted = "coalesce(sum(cardinality(hashes)), 0), coalesce(sum({}), 0)"
@@ -120,7 +120,7 @@ class MilvusCatalog(PostgresCatalog):
             self.set_meta(_MEANS, _means(sums))
 
     def means(self, first: Mapping[int, FieldSum]) -> dict[int, float]:
-        """The lengths of texts and titles that weights assume; those of the `first` papers if none were stored."""
+        """The mean lengths that weights assume; those of the `first` papers if none were stored."""
         known = self.meta(_MEANS)
         if known is None:
             known = _means(first)
@@ -138,7 +138,7 @@ class _Commit(PostgresCatalog):
         self._words = words
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Write those changes that are still staged."""
+        """Write the changes that are still staged."""
         self._write(changes)
 
     def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
@@ -146,7 +146,7 @@ class _Commit(PostgresCatalog):
         query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
         found = connection.execute(query, (keys, list(self._versions.values()))).fetchall()
         still = {row[0] for row in found}
-        if still != set(keys):  # another process has committed them while this one was cut off
+        if still != set(keys):  # another process committed them while this one was disconnected
             changes = [change for change in changes if change.key in still]
         add_counts(connection, _stored_words(connection, sorted(still)), -1)
         connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (sorted(still),))
@@ -160,7 +160,7 @@ class _Commit(PostgresCatalog):
         add_counts(cursor, self._words.of(change.key for change in changes), 1)
 
     def _index(self, connection: Any, dimension: int) -> None:
-        """Do nothing: Milvus searches."""
+        """Do nothing: Milvus has its own indexes."""
 
 
 def _means(sums: Mapping[int, FieldSum]) -> str:
@@ -168,7 +168,7 @@ def _means(sums: Mapping[int, FieldSum]) -> str:
 
 
 def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
-    """The words of papers as they are stored."""
+    """Read the stored words of papers."""
     words = WordCounts()
     rows = connection.execute("SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)", (keys,)).fetchall()
     for key, text, parent, section in rows:
@@ -177,7 +177,7 @@ def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
 
 
 def add_counts(connection: Any, words: WordCounts, sign: int) -> None:
-    """Add the counts of words to those of the library, or subtract them."""
+    """Add word counts to those of the library, or subtract them."""
     counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
     connection.execute(
         "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"

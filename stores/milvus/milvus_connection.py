@@ -38,7 +38,7 @@ _files_lock: Final = threading.Lock()
 
 
 class MilvusError(InputError):
-    """Milvus cannot be used as it is."""
+    """Milvus cannot be used in its current state or configuration."""
 
     default_help = "Check the address in CITELOOM_VECTORS, and the rights of its user."
 
@@ -60,7 +60,7 @@ class MilvusConnection:
 
     @property
     def read_seconds(self) -> float:
-        """How long a search may take; Milvus Lite takes minutes for what a server does in a moment."""
+        """How long a search may take; Milvus Lite may need minutes where a server needs seconds."""
         return READ_SECONDS if self.url.file is None else WRITE_SECONDS
 
     def client(self) -> MilvusClient:
@@ -81,7 +81,7 @@ class MilvusConnection:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Raise our errors for the client's, with the address and without what is secret in it."""
+        """Translate the client's errors into ours, naming the address without its secrets."""
         from grpc import RpcError
         from pymilvus.exceptions import MilvusException
 
@@ -92,7 +92,7 @@ class MilvusConnection:
 
     def _translate_error(self, error: Exception) -> InputError | PausedError:
         message = f"{self.url}: {self._reason(error)}."
-        # The client gives the status of gRPC, or says in words that no server has answered.
+        # The client reports a gRPC status, or says in its message that no server answered.
         lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
         return MilvusUnavailableError(message) if lost else MilvusError(message)
 
@@ -123,7 +123,7 @@ class MilvusConnection:
             )
 
     def _require_reachable(self) -> None:
-        """Raise at once what the client would only report after its timeout."""
+        """Raise immediately if the server is unreachable; the client would only notice after its timeout."""
         parts = urlsplit(self.url.server)
         usual = 443 if parts.scheme == "https" else _PORT
         try:
@@ -168,7 +168,7 @@ def _require_extra() -> None:
             f"Vectors in Milvus need more packages ({error.name or error} is missing).",
             help=f"{install_hint('milvus')}.",
         ) from error
-    for name in ("pymilvus", "milvus_lite"):  # they print errors that are raised as well
+    for name in ("pymilvus", "milvus_lite"):  # they print errors that are also raised
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
@@ -183,6 +183,6 @@ def _require_lite() -> None:
 
 
 def detail(found: Any, name: str) -> str:
-    """A value of a description that Milvus gives as a mapping; its values may be enumerations."""
+    """A value from a description that Milvus returns as a mapping; enumerations become their names."""
     value = found.get(name, "")
     return str(getattr(value, "name", value))

@@ -1,7 +1,7 @@
-"""The two collections of a library in Milvus: chunks with vector and words, and what papers are found by.
+"""The two collections of a library in Milvus: chunks with vectors and words, and the vectors of summaries and notes.
 
 A row belongs to a version of a paper, so that the rows of a change can be written before it is committed. Its id is the
-version and the place within the paper: writing a change again replaces its rows. Texts are not stored in Milvus.
+version and the place within the paper, so writing a change again replaces its rows. Texts are not stored in Milvus.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUMMARY, PASSAGE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """A chunk as it is searched; `fingerprint` stands for its text."""
+    """A chunk as indexed for search; `fingerprint` identifies its text."""
 
     version: int
     place: int
@@ -72,12 +72,12 @@ def row_id(version: int, place: int) -> int:
 
 
 def split_row_id(identifier: int) -> tuple[int, int]:
-    """Version and place of a row."""
+    """Split a row id into version and place."""
     return divmod(identifier, _PLACES)
 
 
 def fingerprint(text_hash: str) -> int:
-    """The first 64 bits of a text's hash, as Milvus stores a number."""
+    """The first 64 bits of a text's hash, as an integer for Milvus."""
     return int.from_bytes(bytes.fromhex(text_hash[:16]), "big", signed=True)
 
 
@@ -87,12 +87,12 @@ _WRITES_AT_ONCE: Final = 2  # the client packs rows while the server writes othe
 _VERSIONS_AT_ONCE: Final = 1000
 CHUNKS, PAPERS = "chunks", "papers"
 LOADED: Final = "Loaded"
-# Recall and size of the graph as Milvus proposes them; an administrator may build another index instead.
+# Milvus's suggested graph parameters; an administrator may build another index instead.
 _HNSW: Final = {"M": 16, "efConstruction": 200}
 
 
 class MilvusRows:
-    """The collections of one library, whose name tells libraries in one Milvus apart."""
+    """The collections of one library, named so that several libraries can share a Milvus."""
 
     def __init__(self, connection: MilvusConnection, name: str) -> None:
         self._connection = connection
@@ -142,7 +142,7 @@ class MilvusRows:
                 client.upsert(self._collection(kind), data, timeout=WRITE_SECONDS)
 
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
-            list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # raises what a write raised
+            list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # re-raises errors of the writes
 
     def delete(self, versions: Sequence[int]) -> None:
         """Delete all rows of these versions."""
@@ -166,7 +166,7 @@ class MilvusRows:
         return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
 
     def _search_params(self, kind: str, limit: int) -> dict[str, int]:
-        """How far the index of vectors is searched; an administrator may have built one of another type."""
+        """Parameters that set the recall of a vector search, for whatever index type is in use."""
         if kind not in self._index_types:
             client = self._connection.client()
             with self._connection.named_errors():
@@ -202,7 +202,7 @@ class MilvusRows:
         return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
 
     def _load(self) -> bool:
-        """Load collections that were released, as a file of Milvus Lite is when it is opened; whether any was."""
+        """Load released collections (always the case after opening a Milvus Lite file); returns whether any was."""
         self.require()
         client = self._connection.client()
         with self._connection.named_errors():
@@ -220,7 +220,7 @@ class MilvusRows:
             )
 
     def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
-        """Version, place and fingerprint (0 for papers) of the rows of these versions, or of all.
+        """Version, place and fingerprint (0 for papers) of all rows, or of the rows of these versions.
 
         Raises `VectorStoreError` if there are no collections.
         """
@@ -248,7 +248,7 @@ class MilvusRows:
                 pages.close()
 
     def state(self) -> tuple[str, list[str]]:
-        """The version of Milvus with the kind of index of the vectors, and what is wrong with the collections."""
+        """The version of Milvus, the type of its vector index, and any problems with the collections."""
         client = self._connection.client()
         self._load()
         wrong = []
@@ -294,12 +294,12 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
         schema.add_field(WORDS, DataType.SPARSE_FLOAT_VECTOR)
         indexes.add_index(WORDS, index_name=WORDS, index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
     client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
-    client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # of no rows yet
+    client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # an index without rows
     client.load_collection(collection, timeout=WRITE_SECONDS)
 
 
 def search_params(index_type: str, limit: int) -> dict[str, int]:
-    """The parameter of a search that decides its recall, by the type of index."""
+    """The search parameter that determines recall, by index type."""
     wide = min(32_768, max(128, 2 * limit))
     if index_type.startswith("HNSW"):
         return {"ef": wide}

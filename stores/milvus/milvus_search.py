@@ -1,8 +1,8 @@
-"""Searches in Milvus within a scope, with results that depend only on what is committed.
+"""Searches in Milvus within a scope, with results that depend only on committed data.
 
-A result counts if its row belongs to the version of a paper that is in force. Rows of changes that are being written
-or wait to be deleted may be among the nearest, and Milvus orders equal scores as it likes: so some results more than
-wanted are requested, and more again if these do not decide.
+A result counts only if its row belongs to the current version of a paper. Rows still being written or about to be
+deleted may be among the nearest, and Milvus orders ties arbitrarily. So a search requests more results than wanted, and
+repeats with even more if these are not conclusive.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from .milvus_connection import MilvusUnavailableError
 from .milvus_rows import CHUNKS, MOST_RESULTS, Found, MilvusRows, fingerprint, in_filter, row_id
 from .word_weights import TEXT, query_vector, stored_papers, write_papers
 
-_MARGIN: Final = 8  # results more than wanted
+_MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4
 _VALUES_AT_ONCE: Final = 5000  # papers or chunks that one filter expression lists
-# Scores are floats of 32 bits, whose last digits depend on where a row is.
+# Scores are 32-bit floats, whose last digits depend on where a row is stored.
 COSINE_DIGITS: Final = 7
 WORD_DIGITS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions in force, by key, and the other way round."""
+    """The current versions by key, and the keys by version."""
 
     by_key: Mapping[str, int]
     keys: Mapping[int, str]
 
 
 class CurrentVersions:
-    """The versions of papers that readers use, read again when the library changes."""
+    """Caches the current versions of papers; reloads them when the library changes."""
 
     def __init__(self, catalog: MilvusCatalog) -> None:
         self._catalog = catalog
@@ -59,7 +59,7 @@ class CurrentVersions:
         self._versions = Versions({}, {})
 
     def now(self) -> Versions:
-        """The current ones."""
+        """The current versions."""
         token = self._catalog.revision()
         with self._lock:
             if token != self._token:
@@ -70,7 +70,7 @@ class CurrentVersions:
 
 
 def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
-    """The filter expressions whose results together are those of the scope; none if it is empty."""
+    """The filter expressions that together cover the scope; none if it is empty."""
     kinds = "" if scope.categories is None else in_filter("category", sorted({int(kind) for kind in scope.categories}))
     if scope.categories is not None and not scope.categories:
         return
@@ -121,7 +121,7 @@ def _best_in_scope(
         if len(found) < limit or limit == MOST_RESULTS:
             return named[:k]
         last = round(min(result.score for result in found), digits)
-        if len(named) >= k and named[k - 1][1] > last:  # nothing that was not returned is as good
+        if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
             return named[:k]
         limit = min(limit * _WIDENING, MOST_RESULTS)
 
@@ -209,7 +209,7 @@ class MilvusWords:
         """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
-        """Whether the library's rows were ever written to Milvus; whether they still are, a search or `state` tells."""
+        """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""
         return self._catalog.name_in_milvus() is not None
 
     def create(self) -> None:

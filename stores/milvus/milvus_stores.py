@@ -1,7 +1,7 @@
 """A library whose catalog, texts and vectors are in PostgreSQL, and which is searched in Milvus.
 
-A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. Whatever is interrupted, the next
-writer repeats it, and no reader sees it before the commit. All that Milvus holds can be written again from PostgreSQL.
+A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. If this is interrupted, the next
+writer repeats it; readers see nothing before the commit. Everything in Milvus can be rebuilt from PostgreSQL.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
 from .milvus_search import CurrentVersions, MilvusNearest, MilvusWords
 from .word_weights import TEXT, changed_papers, stored_papers, write_papers
 
-_DRIFT: Final = 1.25  # of the length of texts, from which on weights are calculated again
-_LEAST_WEIGHED: Final = 1000  # chunks; the mean of fewer says little
+_DRIFT: Final = 1.25  # change of the mean text length from which weights are recalculated
+_LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
 
 
 class MilvusStores:
@@ -53,7 +53,7 @@ class MilvusStores:
         return self._known
 
     def last_seen_revision(self) -> None:
-        """None: a search asks two engines."""
+        """Always None, since a search queries two engines."""
 
     def search(self, records: PaperRecords) -> MilvusNearest:
         return MilvusNearest(records, self._rows, self._versions, self.vectors)
@@ -72,7 +72,7 @@ class MilvusStores:
             self.catalog.forget_outdated(versions)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Versions of both engines, state of indexes, and whether Milvus holds the rows of all papers."""
+        """Reports engine versions, index state, and whether Milvus has the rows of all papers."""
         database = [finding for finding in database_state(self.catalog.rows) if finding[1] == "database"]
         if self.catalog.name_in_milvus() is None and not self.catalog.records():
             return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
@@ -123,7 +123,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class RowDifferences:
-    """`differing` papers have rows too few, too many or of other texts; `strange` versions belong to no paper.
+    """`differing` papers have missing, extra or outdated rows; `strange` versions belong to no paper.
 
     `unnumbered` papers have no version. `rows` is the number of all rows.
     """

@@ -1,8 +1,8 @@
 """BM25 as inner products of sparse vectors: Milvus multiplies and adds, the parts are calculated here.
 
 A chunk's vector holds for each term the part of BM25 that depends on the chunk; a query's vector holds the idf of each
-term. A score so depends neither on how Milvus divides its rows into segments nor on rows that it has yet to delete.
-Section titles have dimensions of their own, so that one search scores both fields.
+term. So a score depends neither on how Milvus divides its rows into segments nor on rows that it has yet to delete.
+Section titles use separate dimensions, so that one search scores both fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_TERM: Final = {_DIMENSIONS: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class FieldSum:
-    """The chunks of a library, and the terms that one field of them has altogether."""
+    """The number of chunks in a library, and the total number of terms in one field."""
 
     chunks: int = 0
     terms: int = 0
@@ -43,7 +43,7 @@ class FieldSum:
 
 @lru_cache(maxsize=200_000)
 def dimension(term: str, field: int) -> int:
-    """The dimension of a term in a field; a few of a million terms share theirs."""
+    """The dimension of a term in a field; a few in a million collide."""
     return zlib.crc32(f"{field}{term}".encode()) % _DIMENSIONS
 
 
@@ -87,7 +87,7 @@ class WordCounts:
             paper[field] = counts, FieldSum(total.chunks + 1, total.terms + found.total())
 
     def of(self, keys: Iterable[str]) -> WordCounts:
-        """The words of some of the papers."""
+        """Count the words of some of the papers."""
         part = WordCounts()
         part._papers = {key: self._papers[key] for key in keys if key in self._papers}
         return part
@@ -111,7 +111,7 @@ class WordCounts:
 
 @dataclass(frozen=True, slots=True)
 class IndexedPaper:
-    """A version of a paper with all that is searched: chunks with their text hashes and vectors, summary, notes."""
+    """A version of a paper with everything that is indexed: chunks with text hashes and vectors, summary, notes."""
 
     key: str
     version: int
@@ -121,7 +121,7 @@ class IndexedPaper:
 
 
 def changed_papers(changes: Iterable[Change], versions: Mapping[str, int]) -> list[IndexedPaper]:
-    """The papers that changes add."""
+    """The papers added by these changes."""
     return [
         IndexedPaper(
             change.key,
@@ -138,7 +138,7 @@ def changed_papers(changes: Iterable[Change], versions: Mapping[str, int]) -> li
 def stored_papers(
     keys: Iterable[str], records: Mapping[str, PaperRecord], versions: Mapping[str, int], vectors: PostgresVectors
 ) -> list[IndexedPaper]:
-    """Papers as PostgreSQL holds them; parts that it lacks are left out."""
+    """Papers as PostgreSQL holds them; missing parts are omitted."""
     summaries = vectors.summary_vectors(list(keys))
     return [
         IndexedPaper(
@@ -167,7 +167,7 @@ def write_papers(
     rows: MilvusRows,
     means_of: Callable[[Mapping[int, FieldSum]], Mapping[int, float]],
 ) -> WordCounts:
-    """Write the rows of papers, replacing equal ones, and count their words; `means_of` gives the usual lengths."""
+    """Write the rows of papers, replacing equal ones, and count their words; `means_of` gives the mean lengths."""
     words = WordCounts()
     analyzed = [
         [{field: Counter(analyze(text)) for field, text in field_texts(chunk).items()} for chunk, _, _ in paper.chunks]

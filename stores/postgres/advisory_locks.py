@@ -1,7 +1,7 @@
-"""Advisory locks: the library's writer, runs and calls in flight, over all computers that use a database.
+"""Advisory locks: the library's writer, runs and calls in flight, across all computers that use a database.
 
-A lock belongs to its connection, so the server frees it when the process that holds it ends for any reason. Connect to
-the server itself: a pool that hands out connections by transaction, such as PgBouncer's, loses session locks.
+A lock belongs to its connection, so the server frees it when the holding process ends for any reason. Connect to the
+server itself: a pool that hands out connections by transaction, such as PgBouncer's, loses session locks.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def _release(connection: Any) -> None:
     """Free the locks and close: the server learns of a closed connection only later."""
     from psycopg import Error
 
-    with contextlib.suppress(Error):  # of a connection that is lost, and its locks with it
+    with contextlib.suppress(Error):  # the connection is lost, and its locks with it
         await connection.execute("SELECT pg_advisory_unlock_all()")
     await connection.close()
 
@@ -123,7 +123,7 @@ def is_run_locked(url: DatabaseUrl, thread_id: str) -> bool:
 
 
 def _parse_process(application: str) -> int:
-    """The process that a connection names, 0 on another computer."""
+    """The process id in a connection's name; 0 if it runs on another computer."""
     own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
     here = application_name().split(" ")[2]
     return int(own) if own.isdigit() and host == here else 0
@@ -132,7 +132,7 @@ def _parse_process(application: str) -> int:
 class DatabaseCallLocks:
     """The keys of calls in flight, on a connection that one thread owns: the event loop never waits for the server.
 
-    If the connection is lost its locks are too; a key then counts as free, and another computer may make the same call.
+    If the connection is lost, so are its locks; a key then counts as free, and another computer may make the same call.
     """
 
     def __init__(self, url: DatabaseUrl) -> None:

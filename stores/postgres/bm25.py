@@ -2,9 +2,9 @@
 
 A row of `postings` holds a term of a paper: the chunks with it, how often each has it, and the length of the field
 there. The postings of a query's terms are read in one statement and scored here, for every chunk that holds a term:
-results are exact, need no extension, and the server that all share only reads. What is known of the papers, such as the
-categories of their chunks, is read once per revision of the library. k1, b and the idf are those of tantivy, whose
-lengths are rounded.
+results are exact, need no extension, and cost the shared server only reads. Data about papers, such as the categories
+of their chunks, is read once per revision of the library. k1, b and the idf are the same as in tantivy, which rounds
+lengths.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _DIGITS: Final = 9  # of a score
 _MOST: Final = 2**16 - 1  # of a count or a length
 _PAPERS_PER_COMMIT: Final = 50
 _TRIES: Final = 5  # for a search during which writers commit
-# A row for each term and field with all its papers in scope; how many hold it counts those out of scope as well. The
-# revision says whether what is known of the papers is still true.
+# A row for each term and field with all its papers in scope; the count of matching chunks includes those out of scope.
+# The revision tells whether the cached data about papers is still valid.
 SEARCH: Final = """
 SELECT revision.number, field, held, papers, sizes, entries FROM revision LEFT JOIN (
     SELECT field, sum(octet_length(entries)) AS held, string_agg(int4send(paper), '') FILTER (WHERE inside) AS papers,
@@ -88,7 +88,7 @@ class _Papers:
         ]
 
     def weight(self, field: int, holding: int) -> float:
-        """The weight of a term in a field that this many chunks hold."""
+        """The weight (idf) of a term that occurs in this many chunks, in one field."""
         rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
@@ -189,7 +189,7 @@ def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
 def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
     """The BM25 of every chunk of the library, 0 where it holds no term.
 
-    Calculated in place: 20,000 entries take as long as their transfer from the server.
+    Calculated in place: scoring 20,000 entries takes as long as fetching them from the server.
     """
     entries = np.frombuffer(b"".join(row[5] for row in rows), _ENTRY)
     firsts = papers.first_chunk[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
@@ -210,7 +210,7 @@ def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[n
 
 
 def _in_scope(chunks: NDArray[np.int64], scope: TextScope, papers: _Papers) -> NDArray[np.int64]:
-    """Those of the chunks that are in scope, as far as that was not asked of the server."""
+    """The chunks that are in scope, applying the filters that the query did not."""
     if scope.categories is not None:
         wanted = [int(category) for category in scope.categories]
         chunks = chunks[np.isin(papers.categories[chunks], wanted)]
@@ -233,7 +233,7 @@ def _best(scores: NDArray[np.float64], chunks: NDArray[np.int64], papers: _Paper
 
 
 def write_postings(cursor: Any, papers: Mapping[str, Sequence[Chunk]]) -> None:
-    """Write the words of papers that have none yet."""
+    """Write the postings of papers that have none yet."""
     copy_postings(cursor, [build_rows(key, chunks) for key, chunks in papers.items()])
 
 
@@ -241,7 +241,7 @@ PostingRow = tuple[str, int, bytes]
 
 
 def build_rows(key: str, chunks: Sequence[Chunk]) -> tuple[tuple[object, ...], list[PostingRow]]:
-    """What is stored of a paper's words: its row in `word_totals`, and its terms with field and entries."""
+    """The rows stored for a paper's words: one for `word_totals`, and its terms with field and entries."""
     lengths = {_TEXT: 0, _SECTION: 0}
     found = _postings(chunks, lengths)
     hashes = [text_hash(chunk.text) for chunk in chunks]

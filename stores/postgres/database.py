@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 
-_CONNECTIONS: Final = 6  # of a library's readers and its writer
+_CONNECTIONS: Final = 6  # for a library's readers and its writer
 _WAIT: Final = 30.0  # seconds for one of them
 _IDLE: Final = 1.0  # seconds without use, after which a connection is checked
-# A computer that is gone keeps no lock: the server notices within a minute, by default after two hours. Nor does one
-# that stops in the middle of a transaction. These are ignored on a Unix socket.
+# Within a minute (default: two hours), the server notices that a computer vanished or stalled in a transaction, and
+# frees its locks. Ignored on Unix sockets.
 _SESSION: Final = {
     "tcp_keepalives_idle": "20",
     "tcp_keepalives_interval": "10",
@@ -44,7 +44,7 @@ _ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
 
 
 class DatabaseError(InputError):
-    """The database cannot be used as it is."""
+    """The database cannot be used in its current state or configuration."""
 
     default_help = "Check the address in CITELOOM_HOME, and the rights of its user."
 
@@ -56,7 +56,7 @@ class ConnectionLostError(PausedError):
 
 
 class LeaseLostError(ConnectionLostError):
-    """This server was taken for dead, and another has its work: the database refuses it."""
+    """This server was evicted and its jobs reassigned; the database rejects it."""
 
     default_help = "Another server resumes its work; nothing has to be done."
 
@@ -79,7 +79,7 @@ class Database:
         return connection
 
     async def connect_async(self, **options: Any) -> AsyncConnection[Any]:
-        """The same for an event loop, in which every statement is its own transaction."""
+        """Like `connect`, for an event loop; every statement is its own transaction."""
         require_extra()
         from psycopg import AsyncConnection
 
@@ -99,7 +99,7 @@ class Database:
             yield connection
 
     def pool(self, connections: int = _CONNECTIONS, *, vectors: bool = True) -> ConnectionPool[Any]:
-        """Open connections for several threads; to be closed."""
+        """A connection pool for several threads; the caller closes it."""
         require_extra()
         from psycopg_pool import ConnectionPool
 
@@ -121,7 +121,7 @@ class Database:
 
     @contextmanager
     def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
-        """A connection of a pool, in which every statement is its own transaction; raises our errors."""
+        """Borrow an autocommit connection from a pool; raises our errors."""
         with self.named_errors():
             connection = pool.getconn()
             try:
@@ -132,7 +132,7 @@ class Database:
                 pool.putconn(connection)  # which rolls back what was not committed
 
     def _require_lease(self, connection: Connection[Any]) -> None:
-        """Raise `LeaseLostError`, and close the connection, if it is that of a server which was taken for dead."""
+        """Close the connection and raise `LeaseLostError` if its server was evicted."""
         if not self.url.server:
             return
         with self.named_errors():
@@ -145,13 +145,13 @@ class Database:
         return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
 
     def holds_library(self) -> bool:
-        """Whether the tables of a library are there."""
+        """Whether the tables of a library exist."""
         with self.reachable(), self.transaction() as connection:
             return has_table(connection, "schema_versions")
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
-        """Raise `DatabaseError` if the database cannot be reached: before anything was begun, nothing is paused."""
+        """Raise `DatabaseError`, not a pause, if the database cannot be reached before any work has begun."""
         try:
             yield
         except ConnectionLostError as error:
@@ -159,7 +159,7 @@ class Database:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Raise our errors for the driver's, with the database's address and without what is secret in it."""
+        """Translate the driver's errors into ours, naming the database's address without its secrets."""
         require_extra()
         from psycopg import Error, InterfaceError, OperationalError
 
@@ -206,7 +206,7 @@ class Database:
 
 
 class _CheckIdle:
-    """Checks a pooled connection that was not used for a while: a check is a round trip, as a short query is."""
+    """Checks pooled connections only after a while without use, since a check costs a round trip."""
 
     def __init__(self) -> None:
         self._checked: WeakKeyDictionary[Connection[Any], float] = WeakKeyDictionary()
@@ -220,23 +220,23 @@ class _CheckIdle:
         self._checked[connection] = now
 
     def forget(self) -> None:
-        """Check every connection before its next use: what ended one has probably ended others."""
+        """Check every connection before its next use: whatever broke one has probably broken others."""
         self._checked = WeakKeyDictionary()
 
 
 def has_table(connection: Any, name: str) -> bool:
-    """Whether the library's own schema has a table: one of that name may lie in another schema of the search path."""
+    """Whether the library's own schema has a table: other schemas of the search path do not count."""
     found = connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.' || %s)", (name,)).fetchone()
     return found[0] is not None
 
 
 def application_name(server: str = "") -> str:
-    """How this process names its connections: by its id and host, and as a server by its mark at the end."""
+    """The name of this process's connections: its id and host, plus a suffix if it is a server."""
     return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {connection_suffix(server)}" if server else "")
 
 
 def connection_suffix(server: str) -> str:
-    """How the names of all connections of a server end."""
+    """The suffix of the names of all connections of a server."""
     return f"#{server}"
 
 
@@ -261,7 +261,7 @@ def register_vector_type(connection: Connection[Any]) -> None:
 
 @cache
 def _text_context() -> Any:
-    """The context of connections whose parameters are text that can be stored."""
+    """The adaptation context of connections, which makes text parameters storable."""
     import psycopg
     from psycopg.adapt import AdaptersMap, Dumper
     from psycopg.types import string
@@ -286,7 +286,7 @@ class PooledTables:
         self._pool = pool
 
     def _connection(self) -> AbstractContextManager[Any]:
-        """A connection in which every statement is its own transaction."""
+        """An autocommit connection."""
         return self._database.leased(self._pool)
 
     def rows(self, query: str, values: object = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
@@ -300,7 +300,7 @@ class PooledTables:
 
 
 def revise(connection: Any) -> None:
-    """Count a change of the library, which also makes other writers wait."""
+    """Increment the library's revision, which also makes other writers wait."""
     connection.execute("UPDATE revision SET number = number + 1")
 
 
@@ -315,7 +315,7 @@ class SeenRevision:
         self._lock = threading.Lock()
 
     def update(self, number: int) -> None:
-        """Take note of the revision that a statement has read."""
+        """Record the revision that a statement has read."""
         with self._lock:
             self.number = max(self.number, number)
 
@@ -324,7 +324,7 @@ _AT_ONCE: Final = 500  # rows that the server sends at a time
 
 
 class SharedSql:
-    """A connection that takes the parameters of statements as `?`, as SQLite does."""
+    """A connection whose statements use `?` for parameters, as in SQLite."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -339,7 +339,7 @@ class SharedSql:
 
 
 class DatabaseTables:
-    """Tables that were made with the library; `pool` has open connections, without it each call opens one."""
+    """Tables created together with the library; without a `pool`, each call opens a connection."""
 
     now: Final = "extract(epoch FROM clock_timestamp())::float8"
     skip_locked: Final = " FOR UPDATE SKIP LOCKED"

@@ -16,10 +16,10 @@ from ..local.folder_home import make_folders
 class DatabaseHome(Home):
     """The database at `url`, searched in the Milvus at `vectors` if there is one.
 
-    `root` holds what was converted from files, and the history of typed lines.
+    `root` holds the text of converted files and the input history.
     """
 
-    root: Path = field()  # else the property of the protocol would be its default
+    root: Path = field()  # otherwise the protocol's property would become the default
     url: DatabaseUrl = field()
     vectors: VectorsUrl | None = None
     copy_of: None = None
@@ -52,7 +52,7 @@ class DatabaseHome(Home):
 
     @property
     def zotero(self) -> Path:
-        """On this computer: another one has another Zotero."""
+        """On this computer: each computer has its own Zotero."""
         return self._data / "zotero"
 
     @property
@@ -60,7 +60,7 @@ class DatabaseHome(Home):
         return _under("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
     def as_server(self, server: str) -> DatabaseHome:
-        """The same home for the connections of a server."""
+        """The same home, with connections marked as a server's."""
         return replace(self, url=DatabaseUrl(self.url.secret, server))
 
     def exists(self) -> bool:

@@ -1,4 +1,4 @@
-"""What `doctor` reports of a database: versions, indexes, and whether its tables agree on what the library holds."""
+"""Checks a database for `doctor`: versions, indexes, and whether its tables agree on the library's contents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DIMENSION: Final = "SELECT coalesce((SELECT value::int FROM facts WHERE name = 
 
 
 def database_state(rows: Rows) -> list[State]:
-    """The findings; each says whether it is fine, its topic, and a message."""
+    """The findings, each as (fine, topic, message)."""
     counts = [int(count) for count in rows(_COUNTS)[0]]
     return [_versions(rows), *_indexes(rows), _vector_index(rows, counts[4]), _counts(*counts)]
 

@@ -1,7 +1,7 @@
-"""Creates the tables of a database, and brings those of an earlier release up to date, in one transaction.
+"""Creates the tables of a database, and migrates those of earlier releases, in one transaction.
 
-`tables.sql` and the declarations of registers are the tables as they are now. A change of them has the next version,
-and a migration of existing tables in `MIGRATIONS`.
+`tables.sql` and the declarations of registers are the tables as they are now. To change them, increment the version and
+add a migration of existing tables to `MIGRATIONS`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..tables import TABLES_VERSION
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table
 
-MIGRATIONS: Final[dict[int, str]] = {}  # what changes the tables to this version
+MIGRATIONS: Final[dict[int, str]] = {}  # statements that migrate the tables to this version
 _LOCK: Final = "schema"
-_LOCK_TIMEOUT: Final = 60.0  # seconds for another process that changes the tables
+_LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables
 _VERSIONS: Final = (
     "CREATE TABLE schema_versions (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
 )
@@ -46,7 +46,7 @@ def prepare(url: DatabaseUrl) -> None:
 
 
 def forget_prepared() -> None:
-    """Look at every database again, as another process would."""
+    """Forget which databases were prepared, so that each is checked again."""
     with _preparing:
         _prepared.clear()
 
@@ -103,7 +103,7 @@ def _checkpoints_ready(connection: Any) -> bool:
 
 
 def _prepare_checkpoints(connection: Any) -> None:
-    """Create LangGraph's tables by its own migrations, with an index for the newest checkpoint of all."""
+    """Create LangGraph's tables by its own migrations, and an index to find the newest checkpoint overall."""
     from langgraph.checkpoint.postgres import PostgresSaver
     from psycopg.rows import dict_row, tuple_row
 

@@ -46,14 +46,14 @@ class PostgresStores:
         return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
-        """Versions of the server, of pgvector and of the tables, which indexes there are, and whether tables agree."""
+        """Reports versions of server, pgvector and tables, existing indexes, and whether the tables agree."""
         return database_state(self.catalog.rows)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""
 
     def restore(self) -> list[str]:
-        """Nothing: everything is in one database."""
+        """Do nothing: everything is in one database."""
         return []
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class PostgresBackend(RegisterBackend):
         prepare(home.url)
 
     def open_library(self) -> LibraryStores:
-        """Open connections; raises `ConfigurationError` if the library is searched in Milvus, but none is named."""
+        """Open connections; raises `ConfigurationError` if the library needs Milvus but none is configured."""
         from ..milvus.milvus_stores import MilvusStores
 
         database = Database(self._url)

@@ -43,7 +43,7 @@ class PostgresCatalog(PooledTables):
         self._pool.close()
 
     def revision(self) -> tuple[int, int]:
-        """The number of the library's revision: it changes with every change of papers."""
+        """The number of the library's revision: it changes whenever papers change."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def meta(self, name: str) -> str | None:
@@ -138,7 +138,7 @@ class PostgresCatalog(PooledTables):
             drop_images(connection, images)
 
     def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
-        """Which of the changes to write, in a transaction that has begun."""
+        """The changes to write, within an open transaction."""
         return changes
 
     def _put(self, connection: Any, put: Sequence[tuple[Change, PaperRecord]]) -> None:
@@ -159,7 +159,7 @@ class PostgresCatalog(PooledTables):
         write_postings(cursor, {change.key: change.chunks for change in changes})
 
     def _index(self, connection: Any, dimension: int) -> None:
-        """Index the vectors once there are more than are searched exactly."""
+        """Build the vector index once there are too many vectors for exact search."""
         (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
         if total > EXACT_LIMIT and dimension <= INDEXABLE:
             expression = f"(embedding::vector({dimension})) vector_cosine_ops"

@@ -101,7 +101,7 @@ def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
 
 
 def drop_images(connection: Any, names: Sequence[str]) -> None:
-    """Delete those of the images that no figure has any longer, and none of a staged change will have."""
+    """Delete the given images that no figure, current or staged, refers to any longer."""
     if not names:
         return
     connection.execute(

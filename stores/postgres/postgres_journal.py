@@ -13,17 +13,17 @@ from .database import ConnectionLostError, Database, DatabaseError, LeaseLostErr
 
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
 _TABLES: Final = "unnest('{answers,uses,spending,beginnings,contexts}'::regclass[]) AS name"
-_RECONNECTING: Final = 20.0  # seconds, in which a server that was restarted is back
+_RECONNECTING: Final = 20.0  # seconds; enough for a restarted server to come back
 _PAUSE: Final = 0.2
 
 
 class LibraryJournalConnection:
-    """A connection that is opened again when it was lost, and that knows whether a commit arrived."""
+    """A connection that reopens itself when lost, and finds out whether a commit succeeded."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection = database.connect(autocommit=True)
-        self._changed = False  # whether the open transaction has more than read
+        self._changed = False  # whether the open transaction has written anything
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         if self._connection.closed:
@@ -51,7 +51,7 @@ class LibraryJournalConnection:
                 raise
 
     def rollback(self) -> None:
-        """Roll back; a lost connection has done so itself."""
+        """Roll back; the server already did so for a lost connection."""
         if not self._connection.closed:
             try:
                 self.execute("ROLLBACK")
@@ -113,7 +113,7 @@ class LibraryJournalDatabase:
         return int(size)
 
     def reclaim(self, connection: JournalConnection) -> None:
-        """Have the server use the space again; it gives back only what is at the end of a table."""
+        """Let the server reuse the space; only space at the end of a table is returned to the disk."""
         connection.execute("VACUUM answers, uses")
 
     def remedy(self, error: Exception) -> str:

@@ -24,7 +24,7 @@ _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
     " c.text_hash"
 )
-# Ids sort as texts: the colon that follows the key takes part.
+# Ids sort as text, including the colon after the key.
 _BY_ID: Final = "(key || ':') COLLATE \"C\", idx"
 _LIMITS: Final = (
     "(%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
@@ -43,7 +43,7 @@ EXACT: Final = (
     f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s"
 )
 EXACT_LIMIT: Final = 20_000  # chunks
-_WIDENING: Final = 4  # results requested from the index for each one wanted
+_WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
 
@@ -120,7 +120,7 @@ class PostgresVectors(PooledTables):
     def exact(
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of the nearest chunks, each compared."""
+        """Ids and cosines of the nearest chunks, by exact search."""
         return self._score_rows(self._rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
 
     def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
@@ -131,7 +131,7 @@ class PostgresVectors(PooledTables):
     def indexed(
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
     ) -> list[tuple[str, float]]:
-        """Ids and cosines of chunks near a vector, found through the index."""
+        """Ids and cosines of chunks near a vector, by index search."""
         cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
         wanted = {"vector": vector, "k": _WIDENING * k, "keys": keys, "categories": categories}
         with self._connection() as connection, connection.transaction():
@@ -195,7 +195,7 @@ class PostgresNearest(ScopedSearch):
 
 
 def split_ids(ids: Iterable[str]) -> tuple[list[str], list[int]]:
-    """Keys and indices of those ids that are ids of chunks, each once."""
+    """Keys and indices of the valid chunk ids, without duplicates."""
     pairs: dict[tuple[str, int], None] = {}
     for identifier in ids:
         try:

@@ -1,11 +1,10 @@
-"""The servers of one library: each renews a row, and what a dead one left is taken up by the others.
+"""The servers of one library: each renews a row, and live servers take over the jobs of dead ones.
 
-A server is taken for dead when it has not renewed its row for `LEASE` seconds, or has no connection any more and does
-not come back within `DISCONNECTED_TIMEOUT` (its process ended). Only the database's clock counts. It is *fenced* first:
-its row is marked, so that every new connection of it is refused, and its open connections are ended. So a server that
-was frozen and wakes up can neither write nor look a call up in the journal, without which none is paid; its locks are
-free. Then its row is deleted, which makes its jobs orphans, and exactly one other server takes each
-(`RegisteredJobs.claim_orphaned`).
+A server is considered dead when it has not renewed its row for `LEASE` seconds, or has lost all connections and does
+not reconnect within `DISCONNECTED_TIMEOUT` (its process ended). Only the database's clock counts. It is first *fenced*:
+its row is marked, so that its new connections are refused, and its open connections are terminated. So a frozen server
+that wakes up can neither write nor look up calls in the journal (hence pays for none), and its locks are free. Then its
+row is deleted, which makes its jobs orphans, and exactly one other server takes each (`RegisteredJobs.claim_orphaned`).
 
 A heartbeat was chosen over an advisory lock alone, since a frozen process keeps its connections, and with them its
 locks, for as long as its computer answers.
@@ -40,7 +39,7 @@ CLEANING_INTERVAL: Final = 60  # heartbeats
 _CONNECTIONS: Final = 4  # of a server, for jobs and events
 _log = logging.getLogger("citeloom.server")
 
-# Who was away itself, as after a restart of the database, lets the others come back before it judges them.
+# A server that lost its own connection (database restart) lets the others reconnect before judging them.
 _RENEW: Final = f"""
 UPDATE servers SET renewed_at = now(),
     present_since = CASE WHEN renewed_at < now() - interval '{DISCONNECTED_TIMEOUT} s' THEN now() ELSE present_since END
@@ -89,7 +88,7 @@ class DatabaseServerRegistry:
         self._thread.start()
 
     def leave(self) -> None:
-        """Delete the row, so that others take the unfinished jobs up at once."""
+        """Delete the row, so that others take over the unfinished jobs at once."""
         self._leaving.set()
         if self._thread is not None:
             self._thread.join()
@@ -117,7 +116,7 @@ class DatabaseServerRegistry:
         try:
             with self._database.named_errors():
                 connection.execute(f"LISTEN {self._channel}")
-                listener.orphans()  # after a loss of the database there may be jobs whose end is not registered
+                listener.orphans()  # after losing the database, some jobs may have ended without being registered
                 while not self._leaving.is_set():
                     self._send_heartbeat(connection, listener)
                     for heard in connection.notifies(timeout=HEARTBEAT_INTERVAL, stop_after=1):
@@ -143,7 +142,7 @@ class DatabaseServerRegistry:
 
 
 def _evict_server(connection: Any, server: str) -> None:
-    """Fence a server that is still dead, end its connections, and make its jobs orphans."""
+    """Fence a server that is still dead, terminate its connections, and orphan its jobs."""
     fenced = connection.execute(
         f"UPDATE servers SET fenced_at = coalesce(fenced_at, now()) WHERE id = %s AND ({_DEAD}) RETURNING 1", (server,)
     ).fetchone()
