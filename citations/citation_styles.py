@@ -114,7 +114,7 @@ class Rendered:
         return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
 
     def citing_too(self, keys: Sequence[str]) -> Rendered:
-        """The same text with these papers added, which the user's own words cite."""
+        """The same text with these papers, cited by the user's own words, added."""
         return replace(
             self,
             keys=tuple(dict.fromkeys([*self.keys, *keys])),
@@ -164,7 +164,7 @@ def render(
             done = end
             continue
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        # A list names the place of a passage itself.
+        # A list names the location of each passage anyway.
         listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
         shown = show_group(ids, evidence | listed, style, numbers)
         pieces += [text[done:start], shown]
@@ -181,7 +181,7 @@ def render(
 def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
-    """Render a group of markers in a style; `numbers` are those of its papers; unknown ids need a citation."""
+    """Render a group of markers in a style; `numbers` are the papers' numbers; unknown ids need a citation."""
     cited = [evidence[identifier] for identifier in ids if identifier in evidence]
     shown = _cite(cited, style, numbers) if cited else ""
     return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()

@@ -25,7 +25,7 @@ _OTHER = "Use another style, such as one from the CSL repository."
 _NAME = re.compile(r"[A-Za-z0-9][\w-]*")
 _CSL: Final = "{http://purl.org/net/xbiblio/csl}"
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
-# The maxima over the ten thousand styles of the CSL repository: 243 kB, 5,000 parts after expanding macros, 72 levels
+# Maxima over the ten thousand styles of the CSL repository: 243 kB, 5,000 parts after expanding macros, 72 levels
 # and 3,812 characters in one attribute.
 _MOST_BYTES: Final = 2_000_000
 _MOST_PARTS: Final = 100_000
@@ -37,7 +37,7 @@ _MEGABYTES: Final = 500
 
 
 class _StyleRefusedError(Exception):
-    """A style that is not passed to pandoc; the message is the reason."""
+    """A style was rejected and not passed to pandoc; the message is the reason."""
 
 
 def style_file(given: str) -> Path | None:
@@ -57,9 +57,9 @@ def style_file(given: str) -> Path | None:
 
 
 def read_style(path: Path | None) -> str:
-    """The text of a style that is safe for pandoc, of its default if None; raises InputError for any other.
+    """The text of a style that is safe for pandoc (None: pandoc's default); raises InputError for an unsafe one.
 
-    It calls no article "ahead of print" whose volume is merely not known.
+    The style is changed not to call an article "ahead of print" merely because its volume is unknown.
     """
     if path is None:
         return _default_style()

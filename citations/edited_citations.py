@@ -43,7 +43,7 @@ class CitableEvidence:
     numbering: Sequence[str] = ()
 
     def marked(self, words: str, original: str) -> str:
-        """The edited `words` with markers in place of citations; `original` is the sentence before, with markers."""
+        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers."""
         words = " ".join(_without_marks(words).split())
         known = self._groups_of(original)
         pieces: list[str] = []
@@ -55,7 +55,7 @@ class CitableEvidence:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
-        """What the text of a published or stored record cites, with its numbering."""
+        """The citable evidence of a published or stored record, with its numbering."""
         evidence = [Evidence.from_dict(dict(item)) for item in record["evidence"]]
         labels = {int(item["label"]): item["key"] for item in record["references"] if str(item["label"]).isdigit()}
         numbering = [labels.get(number, "") for number in range(1, max(labels, default=0) + 1)]
@@ -82,7 +82,7 @@ class CitableEvidence:
             if named and match["known"]:
                 yield match.start(), match.end(), known[match["known"]]
                 continue
-            # A citation that the experiment itself makes was text before and stays text.
+            # A citation from the experiment itself was plain text before and stays so.
             cited = [] if match[0] in original else self._keys(match)
             ids = [found for key, pages in cited for found in self._evidence_for(key, pages, words, before)]
             if ids:
@@ -118,8 +118,8 @@ class CitableEvidence:
     def _evidence_for(self, key: str, pages: frozenset[int], words: str, before: set[str]) -> list[str]:
         """The evidence of a paper that a citation stands for.
 
-        What the sentence cited before, on the named pages if there is any; for a newly cited paper the passages that
-        share most words with the sentence.
+        The evidence that the sentence already cited, on the named pages if possible; for a newly cited paper, the
+        passages that share most words with the sentence.
         """
         own = [item for item in self.evidence if item.key == key]
         own = [item for item in own if item.page in pages] or own

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-# The start of a tag, comment, processing instruction or declaration in CommonMark, or an autolink not to the web. `a<b`
-# is none of these, since formulas contain it.
+# The start of a CommonMark tag, comment, processing instruction or declaration, or of a non-web autolink. `a<b` does
+# not count, since formulas contain it.
 _LIVE = re.compile(r"<(?!https?://[^\s<>]+>)(?=[!?]|/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>:]|\Z)|[A-Za-z][\w.+-]*[:@])")
 _SCRIPT = re.compile(r"(?<=\])(?=[(:]\s*+<?\s*+(?:javascript|vbscript|data):)", re.IGNORECASE)
 _ENTITY: Final = "&lt;"

@@ -81,7 +81,7 @@ def sentences(text: str) -> list[CitedSentence]:
 
 @lru_cache(maxsize=8)
 def _sentences(text: str) -> tuple[CitedSentence, ...]:
-    """`sentences`, cached since every check needs those of the same draft."""
+    """The cached implementation of `sentences`: every check splits the same draft."""
     joined: list[tuple[int, int]] = []
     quotation = _Quotation(text)
     for start, end in sentence_spans(text):
@@ -186,7 +186,7 @@ class _Quotation:
     def read(self, start: int, end: int) -> None:
         """Read the next part of the sentence."""
         for match in _QUOTE.finditer(self._text, start, end):
-            # By direction, not by count: the inch mark in 5" opens no quotation.
+            # By direction, not by count: the inch mark in 5" does not open a quotation.
             self._straight = match["opens"] is not None
         self._curly += self._text.count("\u201c", start, end) - self._text.count("\u201d", start, end)
         self.read_to = end
@@ -208,7 +208,7 @@ class _Quotation:
         return (self._straight and straight >= start) or (self._curly > 0 and curly >= start)
 
 
-_LONGEST_LINE: Final = 10_000  # characters; text further into a line is in no heading or list item
+_LONGEST_LINE: Final = 10_000  # characters; a heading or list item is not looked for further back
 
 
 class SpanSet:
@@ -235,7 +235,7 @@ class SpanSet:
 
 
 def within(starts: list[int], start: int, end: int) -> range:
-    """The indices of those sorted `starts` that lie in `start:end`."""
+    """The indices of the sorted `starts` that lie in `start:end`."""
     return range(bisect_left(starts, start), bisect_left(starts, end))
 
 

@@ -1,7 +1,7 @@
-"""Finds quotations in a text, and decides which of them repeat a passage word for word.
+"""Finds quotations in a text and decides which ones repeat a passage word for word.
 
-Only how the words are set may differ: white space, emphasis, escapes, the form of quotation marks and dashes, an
-ellipsis for what was left out, and the reference numbers and keys that `format_quote` leaves out.
+Only the typography may differ: white space, emphasis, escapes, the form of quotation marks and dashes, an ellipsis for
+an omission, and the reference numbers and keys that `format_quote` omits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .markers import MARKER
 _FEWEST_WORDS: Final = 5  # of a quotation; fewer may be a name, or a citation alone
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
-# Directional, so that the inch mark in 5" opens no quotation.
+# Directional, so that the inch mark in 5" does not open a quotation.
 _STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
 _BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
 _OMITTED = re.compile(r"\[?(?:…|\.\.\.|\. \. \.)\]?")
@@ -41,19 +41,19 @@ def quoted_spans(text: str) -> list[tuple[int, int]]:
 
 
 def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
-    """The quotations of at least five words that a passage has word for word."""
+    """Spans of the quotations of at least five words that a passage contains word for word."""
     quoted = [(start, end) for start, end in quoted_spans(text) if is_quotation(text[start:end])]
     said = list(passages) if quoted else []
     return [span for span in quoted if any(is_verbatim(text[slice(*span)], passage) for passage in said)]
 
 
 def is_quotation(words: str) -> bool:
-    """Whether words in quotation marks are enough to be a quotation, not a name or term."""
+    """Whether quoted words are long enough to be a quotation rather than a name or term."""
     return len(_WORD.findall(MARKER.sub(" ", words))) >= _FEWEST_WORDS
 
 
 def is_verbatim(quotation: str, passage: str) -> bool:
-    """Whether the parts of a quotation, between ellipses, stand in the passage in this order."""
+    """Whether the parts of a quotation, separated by ellipses, occur in the passage in this order."""
     return any(_in_order(_parts(quotation), said) for said in _wordings(passage))
 
 
@@ -93,10 +93,10 @@ def _parts(quotation: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _wordings(passage: str) -> tuple[str, str]:
-    """The passage as it is, and without its reference numbers and keys."""
+    """The passage unchanged, and without its reference numbers and keys."""
     return _bare(passage), _bare(REFERENCES.sub("", passage))
 
 
 def _bare(words: str) -> str:
-    """The words without white space and anything that only sets them."""
+    """The words without white space and typographic marks."""
     return _SET.sub("", fold(words).text).casefold()

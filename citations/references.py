@@ -1,7 +1,7 @@
 """Builds the reference list with pandoc from a `.bib` of the cited papers.
 
-pandoc runs once for all of them, within limits. A paper that it cannot process gets a plain line from its metadata and
-a warning, so that a bad entry never loses a finished draft. This module blocks; call it in a thread.
+pandoc runs once for all papers, within limits. A paper that it cannot process gets a plain line from its metadata and a
+warning, so that a finished draft is never lost to a bad entry. This module blocks; call it in a thread.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _format_with_pandoc(
 
 @lru_cache(maxsize=32)
 def _format_in_default_style(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
-    """The list in pandoc's default style, cached: a run of pandoc takes as long as a model's answer."""
+    """The list in pandoc's default style, cached because pandoc takes as long as a model call."""
     return _run_pandoc(papers, None, seconds)
 
 
@@ -262,7 +262,7 @@ def _entry(reference: Mapping[str, Any]) -> str:
 
 
 def _byline(reference: Mapping[str, Any]) -> str:
-    """`Smith et al. 2024`; a group that is the author is named in full, as in the reference."""
+    """`Smith et al. 2024`; a group author is named in full, as in the reference."""
     names = [family_name(author) for author in reference["authors"]]
     if names and reference["authors"][0] in reference.get("text", ""):
         names[0] = reference["authors"][0]

@@ -27,19 +27,19 @@ from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .quotations import verbatim_spans
 
-# What an abstract tells in short.
+# Fields that an abstract only summarises.
 _IN_SHORT: Final = frozenset(
     field for kind in ("discussion", "results", "conclusion") for field in SECTIONS[kind].stated
 ) | {"paper_concept.description", "hypothesis.description"}
 _KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
 # A URL that identifies a work rather than a repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
-_WORDS_MOST: Final = 4_000  # characters of a statement that are searched for in a text
+_WORDS_MOST: Final = 4_000  # characters of a statement to search for in a text
 
 
 @dataclass(frozen=True, slots=True)
 class CitingStatement:
-    """A sentence of a field that contains citations, or a list or table with such a line."""
+    """A sentence with citations from a field, or a list or table with such a line."""
 
     field: str
     text: str
@@ -72,7 +72,7 @@ def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) ->
 def insert_user_statements(
     text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
 ) -> str:
-    """Insert the statements that the user's fields require: citing statements, and that the run failed.
+    """Insert the statements that the user's fields require: those with citations, and the one that the run failed.
 
     A statement that already occurs verbatim in the draft or an earlier section is not repeated. A missing one is
     inserted after the paragraph that shares most of its words.
@@ -95,7 +95,7 @@ def left_to_other_sections(
 ) -> list[str]:
     """A warning that names the user's citing statements left out of an abstract, which has no citations.
 
-    Statements that an earlier section contains are not missing from the paper and not named.
+    Statements that an earlier section contains are not missing from the paper, so they are not named.
     """
     if kind != "abstract":
         return []
@@ -116,7 +116,7 @@ def left_to_other_sections(
 
 
 def with_literal_markers(text: str, own_words: str) -> str:
-    """Escape whatever in a model's draft reads as a marker but is part of the user's own words."""
+    """Escape apparent markers in a model's draft that are part of the user's own words."""
     marked = as_text(own_words)
     if marked == own_words:
         return text
@@ -127,7 +127,7 @@ def with_literal_markers(text: str, own_words: str) -> str:
 
 
 def with_literal_quotes(text: str, passages: Sequence[str]) -> str:
-    """Escape whatever in the verbatim quotations of a model's draft reads as a marker but is part of a passage."""
+    """Escape apparent markers in a draft's verbatim quotations that are part of the quoted passage."""
     for start, end in verbatim_spans(text, passages) if as_text(text) != text else ():
         quotation = text[start:end]
         for passage in passages:

@@ -1,9 +1,9 @@
-"""Verifies a result against its own file and the library: its record, and the text that a person reads.
+"""Verifies a result (its record and its readable text) against its own file and the library.
 
 A record is the content of `discussion.json`, an answer, a paper or an exported conversation. Sentences of a text are
-compared by their words, without citations. One that was edited is checked as a new one: what it cites must be evidence
-of the run, its quotes must stand in the papers that it cites, and its numbers there or in the run's text; a sentence in
-which nothing but a number changed is a failure.
+compared by their words, without citations. An edited sentence is checked like a new one: it must cite evidence of the
+run, its quotes must occur in the cited papers, and its numbers there or in the run's text. If only a number in a
+sentence changed, that is a failure.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class PaperReader(Protocol):
 
 
 class TextCheck:
-    """The checks of one text against the record `part`; `wrong` is called with each failure.
+    """Checks one text against the record `part`; `wrong` is called with each failure.
 
-    `edited` counts the sentences that cite and differ from those of the run, whose support nobody judged.
+    `edited` counts the citing sentences that differ from the run's, so that their support was never judged.
     """
 
     def __init__(self, part: Mapping[str, Any], shelf: PaperReader, wrong: Callable[[str], None]) -> None:
@@ -101,7 +101,7 @@ class TextCheck:
         self._check_labels(labels)
 
     def _recorded(self) -> dict[str, list[set[str]]]:
-        """The keys that the records of citations have for a sentence, by its words."""
+        """The keys in the citation records of each sentence, by the sentence's words."""
         keys: dict[str, set[str]] = {}
         for citation in self._part["citations"]:
             keys.setdefault(_bare(self._marked(citation["sentence"])), set()).add(citation["key"])
@@ -111,7 +111,7 @@ class TextCheck:
         return [item for item in sentences(self._marked(text)) if _bare(item.text)]
 
     def _marked(self, text: str) -> str:
-        """The text with markers in place of citations, without what the run itself says of listed passages."""
+        """The text with markers in place of citations, without the run's own remarks about listed passages."""
         return blank_details(self._citable.marked_text(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
@@ -148,7 +148,7 @@ class TextCheck:
         return any(is_verbatim(words, passage) for key in keys for passage in self._passages_of(key))
 
     def _passages_of(self, key: str) -> list[str]:
-        """The texts of a paper: of its chunks in the record, and of those in the library."""
+        """The texts of a paper's chunks, from the record and from the library."""
         if key not in self._passages:
             recorded = [item.get("chunk_text") or "" for item in self._part["citations"] if item["key"] == key]
             in_library = list(self._shelf.passages(key))
@@ -173,7 +173,7 @@ class TextCheck:
             yield Source(item, paper, "\n".join(self._passages_of(item.key)))
 
     def _check_labels(self, labels: Sequence[tuple[str, str]]) -> None:
-        """Check that a reader sees the cited paper's authors and year, not only a link that leads to it."""
+        """Check that the visible citation names the cited paper's authors and year, not only its link target."""
         for label, key in dict.fromkeys(labels):
             entry = next((item for item in self._part["references"] if item["key"] == key), None)
             said = " ".join([entry["text"], *entry.get("authors", ())]).casefold() if entry else ""
@@ -204,13 +204,13 @@ class LibraryReader(PaperReader, Protocol):
     """The part of a library needed for verification."""
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
-        """The key and text of a chunk; None if there is none with this id."""
+        """The key and text of a chunk; None if no chunk has this id."""
         ...
 
 
 @dataclass
 class Verified:
-    """The counts of checks, the failures (field and reason), and what a file of an older version lacks."""
+    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version."""
 
     quotes: int = 0
     keys: int = 0
@@ -235,7 +235,7 @@ def verify(
 ) -> Verified:
     """Verify a result with all its parts: the sections of a paper, the turns of a conversation.
 
-    `text` is that of a file exported from the record, with what a reader sees for its linked citations.
+    `text` is the text of a file exported from the record, `labels` what a reader sees for its linked citations.
     """
     found = Verified()
     if text is not None:
@@ -302,7 +302,7 @@ def _check_own_text(part: Mapping[str, Any], place: str, shelf: LibraryReader, f
 
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
-    """Check that the quote is at its position in the file's chunk and in the library's."""
+    """Check that the quote is at its position in the chunk, in both the file and the library."""
     found.quotes += 1
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:

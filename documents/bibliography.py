@@ -1,6 +1,6 @@
-"""Reads a BibTeX library: keys verbatim, readable metadata, and each entry as the user wrote it.
+"""Reads a BibTeX library, keeping keys and entries verbatim and making the metadata readable.
 
-Unreadable entries and duplicate keys are refused by name; the other entries are kept.
+Unreadable entries and duplicate keys are rejected by name; all other entries are kept.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _decoder() -> Callable[[str], str]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
     from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
-    # It logs every command that it cannot convert to the user's terminal.
+    # It logs to the user's terminal every command that it cannot convert.
     logging.getLogger("pylatexenc").addHandler(logging.NullHandler())
     logging.getLogger("pylatexenc").propagate = False
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
@@ -238,14 +238,14 @@ class Bibliography:
     _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
 
     def as_record(self) -> dict[str, Any]:
-        """Plain data, from which `from_record` makes it again."""
+        """Plain data that `from_record` restores."""
         refused = [[item.path, item.reason] for item in self.refused]
         papers = [asdict(paper) for paper in self.papers.values()]
         return {"papers": papers, "files": dict(self.files), "refused": refused, "warnings": self.warnings}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
-        """The bibliography of a record."""
+        """Restore the bibliography from `as_record`."""
         papers: dict[str, Paper] = {}
         for item in record["papers"]:
             fields: dict[str, Any] = {
@@ -326,7 +326,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
     """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
     from bibtexparser.entrypoint import parse_string
 
-    # The parser's log repeats what the refusals say.
+    # The parser's log only repeats the refusals.
     logging.getLogger("bibtexparser").addHandler(logging.NullHandler())
     logging.getLogger("bibtexparser").propagate = False
     library = parse_string(text, parse_stack=[])

@@ -1,8 +1,8 @@
-"""Parses the block structure of markdown with markdown-it: papers, passages of them, and texts of users.
+"""Parses the block structure of papers, passages and users' texts in markdown, with markdown-it.
 
 All share one grammar, in which display formulas are blocks: without that rule, a line of `=` or `-` inside a formula
-would turn the line above into a heading. A passage may begin and end anywhere in a paper, so that in it a table may
-lack its header, an indented line is prose, and each item of a list is a block.
+would turn the line above into a heading. A passage may begin and end anywhere in a paper, so a table in it may lack its
+header, an indented line is prose, and each list item is a block.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _closed_html(opening: str, closing: str) -> _Rule:
             return False
         last = next((number for number in range(start, end) if closing in _line(state, number)), None)
         if last is None:
-            state.env[closing] = "missing"  # searched for only once, so that the time is linear
+            state.env[closing] = "missing"  # searched for only once, to keep the time linear
             return False
         return silent or _add_block(state, "comment" if opening == "<!--" else "rows", start, last + 1)
 

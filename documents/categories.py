@@ -1,6 +1,6 @@
-"""Classifies the sections of a paper by their heading and the headings above.
+"""Classifies the sections of a paper by their headings and parent headings.
 
-An unambiguous title ("Methods", "Results") decides by itself, a keyword in it only if the parent section is not
+An unambiguous title ("Methods", "Results") decides by itself, a keyword in a title only if the parent section is not
 classified: "Evaluation of model accuracy" inside "Materials and Methods" is method. Sections that are not statements of
 the paper and must not be quoted (reference lists, contributor lists, letters to and from reviewers, file lists) are not
 searchable, nor is anything below them.
@@ -19,7 +19,7 @@ from .types import Category
 
 _MEANINGS: Final = MappingProxyType(
     {
-        # In these languages the same word is used for the abstract before the text and the summary after it.
+        # These languages use the same word for the abstract before the text and the summary after it.
         "summary": """Zusammenfassung, Kurzfassung, Résumé, Resumen, Resumo, Riassunto, Samenvatting, 摘要,
             内容提要, 要旨, 要約, 概要""",
         "introduction": """Einleitung, Einführung, Introduction générale, Introducción, Introdução, Introduzione,
@@ -151,11 +151,11 @@ _UNSEARCHABLE = _pattern(
     r"^(?:key ?words?|index terms|subject (?:areas|terms)|(?:list of )?abbreviations?|nomenclature)$",
     r"^(?:session|computing) info(?:rmation)?$",
     r"^(?:copyright|licen[cs]e|open access|publisher'?s note|about the authors?|table of contents|contents)$",
-    # Chat logs in a supplement are the output of a program, not statements of the paper.
+    # Chat logs in a supplement are program output, not statements of the paper.
     r"^(?:conversations?|message from .*|chatgpt(?: [\d.]+)?)$",
 )
 
-# Lists of what stands elsewhere, unless there is a table in the section itself.
+# Lists of material found elsewhere, unless the section itself has a table.
 _TABLES = _pattern(r"^supplement\w* (?:tables?|data(?:sets?)?)(?: \w?\d+)?$", r"\baccessions?(?: numbers?| codes?)?$")
 
 _APPENDED = _pattern(

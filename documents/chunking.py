@@ -1,4 +1,4 @@
-"""Splits the searchable sections of a paper into chunks for embedding, and joins chunks to windows for reading.
+"""Splits a paper's searchable sections into chunks for embedding, and joins chunks into windows for reading.
 
 Every chunk is a slice of the paper's text. Chunks of a section are about equally long, overlap by whole sentences and
 never cross into the next section; formulas, code and tables stay whole unless they are much longer than a chunk, and
@@ -114,7 +114,7 @@ def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Itera
     """Runs of adjacent blocks of a section, separated by hidden content, which is in no chunk."""
     run: list[Block] = []
     for block in paper.section_blocks(section):
-        # Rules and link definitions between blocks are not part of the paper's text either.
+        # Rules and link definitions between blocks are not part of the text either.
         separated = run and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
         if run and (separated or block.kind == "hidden"):
             yield list(_parts_of(paper.text, run, tables))
@@ -270,8 +270,8 @@ class WindowSentence:
 class Window:
     """Consecutive chunks of a section; `hits` are the ids of the search hits among them, best first.
 
-    `cosines` are those of the hits (0-1), `needs` the ids of the needs for which the window was found. `figures` are
-    those with their captions in the window that a model has described; no sentence of it is one of their descriptions.
+    `cosines` are the cosines of the hits (0-1), `needs` the ids of the needs for which the window was found. `figures`
+    are the model-described figures with captions in the window; their descriptions are not among its sentences.
     """
 
     paper: Paper

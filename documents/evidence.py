@@ -40,7 +40,7 @@ class Evidence:
     `id` is the marker by which a writer cites it (`E1`, `E2` ...), stable within a thread; `summary` is the finding in
     one statement. `section` is the section title, which locates the quote if the source has no pages. `combined_score`
     weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, also in neighbouring chunks:
-    `more` are those after the first run. `need` is the id of the need that it serves, and `also` are those of other
+    `more` are the spans after the first run. `need` is the id of the need that it serves, `also` the ids of further
     needs.
     """
 
@@ -113,6 +113,6 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Evidence:
-        """The evidence of `as_dict`, from graph state."""
+        """Restore evidence from graph state, as stored by `as_dict`."""
         more = tuple(EvidenceSpan(**span) for span in record["more"])
         return cls(**{**record, "more": more, "also": tuple(record["also"])})

@@ -1,4 +1,4 @@
-"""Reads the text of an exported file (markdown, LaTeX, Word, HTML) back, with its citations as `[@key]`."""
+"""Reads back the text of an exported file (markdown, LaTeX, Word, HTML), with citations as `[@key]`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AROUND = re.compile(r"\((?P<inner>[^()@]*\[@[^\[\]]*\](?:[^()]|\([^()]*\))*)\)"
 
 @dataclass(frozen=True, slots=True)
 class ExportedText:
-    """The text without headings and references; `labels` are what a reader sees for a linked citation, with its key."""
+    """The text without headings and references; `labels` pairs each linked citation's visible text with its key."""
 
     text: str
     labels: tuple[tuple[str, str], ...] = ()
@@ -58,9 +58,9 @@ def without_frame(markdown: str) -> str:
 
 
 def without_comments_and_references(markdown: str) -> str:
-    """The text of a section's markdown with its headings and images."""
+    """The text of a section's markdown without comments and references, but with headings and images."""
     text = markdown.replace("\r\n", "\n")
-    closed = text.rfind("-->") + len("-->")  # no comment is searched for after the last one
+    closed = text.rfind("-->") + len("-->")  # comments are not searched for after the last end mark
     return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
 
 
@@ -78,7 +78,7 @@ def _converted(file: Path) -> ExportedText:
             "--",
         ]
         if file.suffix == ".tex":
-            # With a citation style pandoc writes citations out, in a command of its own that it does not read.
+            # With a citation style, pandoc writes citations into its own command, which it cannot read back.
             linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
             linked = _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
             file = Path(folder) / "text.tex"
@@ -88,7 +88,7 @@ def _converted(file: Path) -> ExportedText:
 
 
 def restore_keys(markdown: str) -> ExportedText:
-    """The text of markdown that pandoc wrote, with `[@key]` in place of links to references."""
+    """Replace links to references in pandoc's markdown by `[@key]`."""
     text = without_frame(_FENCED_DIV.sub("", markdown))
     labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))

@@ -1,4 +1,4 @@
-"""Finds the figures and tables of a paper, where captions, images and rows stand next to each other."""
+"""Finds the figures and tables of a paper from adjacent captions, images and rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FoundFigure:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a figure consists of; `start` and `end` are the span of the caption's words, or of a table's rows."""
+    """A part of a figure; `start` and `end` are the span of the caption's words, or of a table's rows."""
 
     what: Literal["caption", "image", "table", "flat", "title", "text"]
     start: int
@@ -58,7 +58,7 @@ class _Item:
 
 
 def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
-    """The figures and tables of a paper in reading order, also of sections that are not searched."""
+    """The figures and tables of a paper in reading order, including those in sections that are not searched."""
     items: list[_Item] = []
     for item in _items(paper):
         if items and items[-1].what == item.what == "table" and _continues(paper, items[-1], item):
@@ -87,14 +87,14 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
 
 
 def _continues(paper: ParsedPaper, table: _Item, other: _Item) -> bool:
-    """Whether a table of a PDF goes on at the top of the next page, with as many columns."""
+    """Whether a table in a PDF continues at the top of the next page with the same number of columns."""
     pages = paper.page_at(max(table.start, table.end - 1)), paper.page_at(other.start)
     columns = [paper.text[item.start : item.end].split("\n", 1)[0].count("|") for item in (table, other)]
     return pages[0] is not None and pages[1] == pages[0] + 1 and columns[0] == columns[1]
 
 
 def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
-    """Whether a table of a PDF without a caption has at least three rows and hardly an empty cell, and is no part of a
+    """Whether an uncaptioned table in a PDF has at least three rows and hardly any empty cells, and is not part of a
     drawing with its caption below."""
     table, after = items[index], items[index + 1] if index + 1 < len(items) else None
     if after and after.what == "caption" and after.kind == "figure":
@@ -123,7 +123,7 @@ def _figure(
 
 
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
-    """Captions, images and tables of the sections, and what separates them."""
+    """The captions, images and tables in the sections, and their separators."""
     starts = [section.start for section in paper.sections]
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
@@ -136,7 +136,7 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
 
 
 def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
-    """The parts of a PDF, with captions that a page or column break cut joined to their rest."""
+    """The parts of a PDF, with captions rejoined that were cut by a page or column break."""
     taken = 0
     for index, part in enumerate(parts):
         after = parts[index + 1] if index + 1 < len(parts) else None
@@ -157,9 +157,9 @@ def _is_caption(part: Part) -> bool:
 
 
 def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
-    """Whether a caption made of sentences has no end and the next paragraph no beginning.
+    """Whether a caption made of sentences is unfinished and the next paragraph starts mid-sentence.
 
-    Not if the last paragraph before the caption, the first of `before`, is open too, since that may be what continues.
+    False if the paragraph before the caption (the first of `before`) is unfinished too, since it may continue there.
     """
     written, rest = text[caption.start : caption.end], text[after.start : after.end]
     texts = (text[part.start : part.end] for part in before if part.kind == "prose" or _is_caption(part))
@@ -195,7 +195,7 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
 
 
 def _image(text: str, part: Part, raw: str) -> _Item | None:
-    """The image of which a part consists, with its caption if that is inside."""
+    """The image that makes up a part, with its caption if it contains one."""
     if part.kind == "figure caption" and text[part.start - 2 : part.start] == "![":
         target = _TARGET.match(text, part.end)
         caption = (part.start, part.end) if raw.strip() else None
@@ -231,9 +231,9 @@ def _has_letters(caption: str) -> bool:
 
 
 def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, int]:
-    """The caption next to each table; where both neighbours are captions, the side that the paper prefers.
+    """The caption next to each table; if there are two, the one on the side that the paper prefers.
 
-    A line that reads like a heading is the caption of a table below it if `titles`.
+    With `titles`, a line that reads like a heading is the caption of the table below it.
     """
     sides: dict[int, list[int]] = {}
     for index, item in enumerate(items):
@@ -265,7 +265,7 @@ def _after_rows(items: Sequence[_Item], index: int) -> int:
 
 
 def _captions_of_images(items: Sequence[_Item], claimed: set[int]) -> dict[int, int]:
-    """The caption below each image without a labelled one of its own, or else above it; each is used once."""
+    """The caption below, or else above, each image that has no labelled caption; each caption is used once."""
     taken: dict[int, int] = {}
     for step in (1, -1):
         for index, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""The figures and tables of a paper as records. What lists papers loads this, so the search for figures is apart."""
+"""Records of a paper's figures and tables; separate from figure search, so that listings load quickly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Span = tuple[int, int]
 FIGURES_VERSION: Final = "2"
 # The only types that are stored; an SVG could carry scripts.
 IMAGE_TYPES: Final[Mapping[bytes, str]] = MappingProxyType({b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"})
-# Of the files that may be the image of a figure; not all of them can be stored.
+# Files that may be the image of a figure; not all of these types can be stored.
 IMAGE_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".pdf", ".tif", ".tiff", ".gif", ".webp", ".svg", ".eps")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -27,12 +27,12 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 class PaperFigure:
     """A figure or table; `number` counts them from 0 in reading order.
 
-    `label` is "Figure 2" as printed, empty without one. `caption`, with its label, is `text[start:end]` of the paper if
-    it stands there as such. `body` is the span of a table's rows in that text. `page` is None for a source without
-    pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
+    `label` is "Figure 2" as printed, empty without one. `caption`, with its label, equals `text[start:end]` of the
+    paper if it occurs there verbatim. `body` is the span of a table's rows in that text. `page` is None for a source
+    without pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
 
-    `description` is what the vision model `described_by` says, never the paper's words; `vector` is its embedding,
-    and `described_chunk` the index of the chunk that it leads a search to.
+    `description` was written by the vision model `described_by`, never by the paper's authors; `vector` is its
+    embedding, and `described_chunk` the index of the chunk to which it leads a search.
 
     `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
     """
@@ -57,7 +57,7 @@ class PaperFigure:
     table_chunks: Span | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what no stored image is called."""
+        """Raise ValueError if the image hash is not a valid name of a stored image."""
         if self.image_hash is not None and not is_image_hash(self.image_hash):
             raise ValueError(f"not the hash of an image: {self.image_hash!r:.80}")
         if self.media_type not in {"", *IMAGE_TYPES.values()}:
@@ -70,13 +70,13 @@ class PaperFigure:
 
     @property
     def span(self) -> Span | None:
-        """The part of the paper's text with caption and rows; None if neither stands there."""
+        """The part of the paper's text with caption and rows; None if it contains neither."""
         caption = () if self.start is None or self.end is None else (self.start, self.end)
         ends = (*caption, *(self.body or ()))
         return (min(ends), max(ends)) if ends else None
 
     def with_description(self, other: PaperFigure) -> PaperFigure:
-        """The figure with the description of another one that has the same image."""
+        """Copy the description from another figure with the same image."""
         return replace(
             self,
             description=other.description,
@@ -86,16 +86,16 @@ class PaperFigure:
         )
 
     def with_table_chunks(self, chunks: Sequence[Chunk]) -> PaperFigure:
-        """The figure with the first and last of the paper's chunks that have rows of it."""
+        """Set the first and last of the paper's chunks that contain rows of this table."""
         start, end = self.body or (0, 0)
         held = [chunk.index for chunk in chunks if chunk.start < end and start < chunk.end]
         return replace(self, table_chunks=(min(held), max(held)) if held else None)
 
     def with_described_chunk(self, chunks: Sequence[Chunk]) -> PaperFigure:
-        """The figure with the chunk of its caption, else the first one on its page, among the paper's chunks."""
+        """Set the described chunk to the chunk with the caption, else the first chunk on the figure's page."""
         span = self.span
         if span is not None:
-            # Chunks overlap: the one with most of the caption, the first of equals.
+            # Chunks overlap: take the one with most of the caption, the first if equal.
             held = [(min(chunk.end, span[1]) - max(chunk.start, span[0]), -chunk.index) for chunk in chunks]
             most, index = max(held, default=(0, 0))
             return replace(self, described_chunk=-index if most > 0 else None)
@@ -108,7 +108,7 @@ class PaperFigure:
 
 
 def carry_descriptions(figures: Sequence[PaperFigure], by: Sequence[PaperFigure]) -> tuple[PaperFigure, ...]:
-    """The figures with the descriptions of those in `by` that have their number and image."""
+    """Copy descriptions from the figures in `by` with the same number and image."""
     known = {(figure.number, figure.image_hash): figure for figure in by}
     return tuple(
         figure.with_description(known[place]) if (place := (figure.number, figure.image_hash)) in known else figure
@@ -122,7 +122,7 @@ def image_hash(content: bytes) -> str:
 
 
 def is_image_hash(name: str) -> bool:
-    """Whether it can be the name of a stored image."""
+    """Whether a name can be that of a stored image."""
     return _HASH.fullmatch(name) is not None
 
 

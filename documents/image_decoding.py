@@ -1,7 +1,7 @@
 """Decodes untrusted images within limits and encodes them as PNG or JPEG.
 
-Nothing is passed through: what is stored holds pixels only, no metadata, scripts or second file behind the first.
-To be called only in a sandbox, since decoders have had faults.
+No bytes are passed through: a stored image holds only pixels, no metadata, scripts or second file appended to it.
+Call it only in a sandbox, since decoders have had security faults.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 50 << 20  # of a file
 _MAX_PIXELS: Final = 100_000_000  # declared by a file
 _LONGEST_SIDE: Final = 2_000  # pixels of a stored image
-_SMALLEST: Final = 32  # pixels: less is decoration
+_SMALLEST: Final = 32  # pixels: smaller images are decoration
 _JPEG_ABOVE: Final = 300_000  # bytes of a PNG: larger ones may be photographs
 _QUALITY: Final = 88
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP")
@@ -47,13 +47,13 @@ def decode_image(data: bytes) -> EncodedImage:
     if data.lstrip()[:5].lower().startswith(_VECTOR) or data.startswith(_VECTOR):
         raise FileRefusedError("is a drawing in a format that is not read (SVG, EMF, WMF or EPS)")
     Image.MAX_IMAGE_PIXELS = _MAX_PIXELS
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # what is too large is refused below
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # too large images are refused below
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             if image.width * image.height > _MAX_PIXELS:
                 raise FileRefusedError(f"has {image.width} x {image.height} pixels, which is too large")
             if max(image.size) > _LONGEST_SIDE:
-                image.draft("RGB", (_LONGEST_SIDE, _LONGEST_SIDE))  # a JPEG is decoded smaller
+                image.draft("RGB", (_LONGEST_SIDE, _LONGEST_SIDE))  # decodes a JPEG at reduced size
             return encode_image(_plain(image))
     except UnidentifiedImageError as error:
         raise FileRefusedError("is not an image that can be read") from error
@@ -63,7 +63,7 @@ def decode_image(data: bytes) -> EncodedImage:
 
 
 def encode_image(image: Image) -> EncodedImage:
-    """Encode an image, smaller if it is large; raises `FileRefusedError` for one that is tiny."""
+    """Encode an image, scaled down if large; raises `FileRefusedError` for a tiny one."""
     if min(image.size) < _SMALLEST:
         raise FileRefusedError(f"has only {image.width} x {image.height} pixels")
     if max(image.size) > _LONGEST_SIDE:
@@ -80,7 +80,7 @@ def encode_image(image: Image) -> EncodedImage:
 
 
 def _plain(image: Image) -> Image:
-    """The first frame in RGB on white, turned as its metadata says."""
+    """The first frame in RGB on white, rotated according to its metadata."""
     from PIL import Image as Images
     from PIL import ImageOps
 

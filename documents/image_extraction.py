@@ -1,7 +1,7 @@
-"""Reads the images of a paper's figures: draws them from a PDF, or takes them from an archive, a folder or the text.
+"""Reads the images of figures: draws them from a PDF, or takes them from an archive, a folder or the text.
 
 A damaged image can hang or crash its decoder, so they are read in a sandbox. Nothing is fetched from the network, and
-nothing is read from outside of the paper's folder.
+nothing is read from outside the paper's folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FoundImages = Iterator[tuple[int, EncodedImage | FileRefusedError]]
 
 @dataclass(frozen=True, slots=True)
 class WantedFigure:
-    """A figure whose image is to be read: by page and the words of its caption from a PDF, else by address."""
+    """A figure whose image to read: by page and caption words in a PDF, else by address."""
 
     number: int
     kind: FigureKind
@@ -50,7 +50,7 @@ class WantedFigure:
 
 @dataclass(frozen=True, slots=True)
 class ReadFigures:
-    """The figures of a paper with what is known of their images, and the images by hash."""
+    """The figures of a paper with their image data, and the images by hash."""
 
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def read_figures(
 ) -> ReadFigures:
     """The figures found in a paper's `text` with their images, read from its file if there is one.
 
-    Figures without an image say why. Never raises for what a file holds.
+    Figures without an image say why. Never raises because of a file's content.
     """
     wanted = [
         WantedFigure(
@@ -81,7 +81,7 @@ def read_figures(
         answer = answers.get(str(each.figure.number), {})
         content = answer.get("content")
         kind = image_type(content) if isinstance(content, bytes) else ""
-        if not isinstance(content, bytes) or not kind:  # there is none, or it is not of a type that is stored
+        if not isinstance(content, bytes) or not kind:  # there is no image, or its type is not stored
             remote = _ON_NETWORK if each.address and _is_remote(each.address) else ""
             figures.append(replace(each.figure, no_image=str(answer.get("refused") or remote)))
             continue
@@ -153,7 +153,7 @@ def _from_pdf(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
 
 
 def _data(path: Path, address: str) -> tuple[str, bytes]:
-    """The bytes behind an address, and the name they have there; raises `FileRefusedError`."""
+    """The file name and bytes at an address; raises `FileRefusedError`."""
     if head := _DATA.match(address):
         try:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)
@@ -194,7 +194,7 @@ def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
 
 
 def _graphics_paths(path: Path) -> list[str]:
-    """The folders in which a LaTeX file says that its images are."""
+    """The image folders declared in a LaTeX file."""
     if path.suffix.lower() not in {".tex", ".latex"}:
         return []
     found = _GRAPHICS_PATH.search(read_regular(path, MAX_BYTES))

@@ -37,11 +37,11 @@ _KINDS: dict[str, BlockKind] = {
 }
 _COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 _ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{[^{}]*\}\s*$")
-# Code hidden in the published paper: Quarto and R Markdown cells with echo or include off.
+# Code that the published paper hides: Quarto and R Markdown cells with echo or include off.
 _CELL = re.compile(r"\{[^}]*\}")
 _HIDDEN_CELL = re.compile(r"\b(?:include|echo)\s*=\s*F(?:ALSE)?\b|^#\|\s*(?:include|echo):\s*false", re.M)
 _HIDE_ALL = re.compile(r"opts_chunk\$set\([^)]{0,1000}\becho\s*=\s*F(?:ALSE)?\b")
-# In a list of annotated references each heading is another paper's title, with only its citation below.
+# In a list of annotated references, each heading is another paper's title with only its citation below.
 _LONE_CITATION = re.compile(r"\s*\[@[^\[\]]+\][ \t]*(?:\r?\n|$)")
 # Sections that contain only code: a program in an appendix, the setup of a notebook.
 _CODE_SHARE = 0.7
@@ -69,7 +69,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPaper:
-    """The structure of one paper; offsets are into `text`.
+    """The structure of one paper; offsets refer to `text`.
 
     `page_starts` holds the offset at which each page begins, empty for a source without pages; `title_source` names
     where the title was found if not in the front matter or a heading; `ocr_pages` are the pages that OCR read.
@@ -98,8 +98,8 @@ class ParsedPaper:
     def abstract(self) -> str:
         """The abstract: from the front matter, else from the sections of that category, as plain paragraphs.
 
-        It ends with the paragraph that exceeds 600 words, since a paper without a heading after its abstract would
-        otherwise be all abstract.
+        It ends with the paragraph that exceeds 600 words; otherwise a paper without a heading after its abstract would
+        be all abstract.
         """
         if self.front_matter.abstract:
             return self.front_matter.abstract
@@ -324,7 +324,7 @@ def plain_heading(line: str) -> PlainHeading | None:
 
 
 def is_standard_heading(title: str) -> bool:
-    """Whether it is the title of a usual part of a paper, reference lists among them."""
+    """Whether a title names a usual part of a paper, including reference lists."""
     if standard_section(title) is not None:
         return True
     return classify_section(title, 1) == SectionClass(Category.OTHER, searchable=False)

@@ -77,7 +77,7 @@ def make_entry(paper: Paper) -> str:
 
 
 def has_own_entry(paper: Paper) -> bool:
-    """Whether the paper's entry is somebody's own, not generated from the rest."""
+    """Whether the paper's entry was supplied rather than generated from its metadata."""
     return bool(paper.bibtex) and paper.bibtex != make_entry(paper)
 
 

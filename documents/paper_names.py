@@ -1,4 +1,4 @@
-"""What names a paper: its authors in a sentence ("Lee et al."), its DOI or arXiv id, its item in Zotero."""
+"""The ways to name a paper: by authors in a sentence ("Lee et al."), DOI or arXiv id, or Zotero item."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class Identifier:
 
     @property
     def shown(self) -> str:
-        """The usual way to write it."""
+        """The identifier in its usual form."""
         return f"arXiv:{self.arxiv}" if self.arxiv else self.doi
 
 
 def parse_identifier(text: str) -> Identifier | None:
-    """The identifier that a text consists of; None if it is neither a DOI nor an arXiv id."""
+    """Parse a text as an identifier; None if it is neither a DOI nor an arXiv id."""
     named = text.strip()
     if len(named) > _LONGEST:
         return None
@@ -99,7 +99,7 @@ def parse_identifier(text: str) -> Identifier | None:
 
 
 def identifier_from_doi(doi: str) -> Identifier:
-    """The identifier of a valid DOI; the DOI of an arXiv paper holds its arXiv id."""
+    """The identifier of a valid DOI, with the arXiv id if the DOI contains one."""
     lower = doi.lower()
     if lower.startswith(ARXIV_PREFIX):
         return Identifier("arxiv", lower, lower.removeprefix(ARXIV_PREFIX))
@@ -122,7 +122,7 @@ class ZoteroLink:
     pdf: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """The addresses as records hold them."""
+        """The addresses in the form used by records."""
         return {"zotero": self.select, "zotero_pdf": self.pdf}
 
 
@@ -130,7 +130,7 @@ NO_LINK: Final = ZoteroLink("")
 
 
 def is_zotero_address(address: object) -> bool:
-    """Whether it is an address that `zotero_link` makes, so that it may be shown as a link."""
+    """Whether an address has the form made by `zotero_link`, so that it is safe to show as a link."""
     return isinstance(address, str) and _ADDRESS.fullmatch(address) is not None
 
 

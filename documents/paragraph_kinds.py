@@ -1,4 +1,4 @@
-"""Recognises what a paragraph is: boilerplate, an entry of the reference list, a heading, a caption with its panels."""
+"""Classifies paragraphs: boilerplate, reference list entries, headings, and captions with their panels."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def panel_starts(caption: str) -> list[int]:
 
 
 def is_panelled(paragraph: str) -> bool:
-    """Whether an unnumbered paragraph is a caption nevertheless: it or its sentences open with panels (A), (B)."""
+    """Whether an unnumbered paragraph is still a caption, because it or its sentences open with panels (A), (B)."""
     if not _SECOND_PANEL.search(paragraph):
         return False
     begins = panel_starts(paragraph)

@@ -184,7 +184,7 @@ def _is_flat_row(line: str) -> bool:
 
 
 def _is_fragment(raw: str) -> bool:
-    """Whether it is a formula, or a fragment of one, on a line of its own in a PDF."""
+    """Whether text on a separate line of a PDF is a formula or a fragment of one."""
     if "\n" in raw or len(raw) > 200 or "|" in raw:
         return False
     words = _LONG_WORD.findall(raw)
@@ -197,8 +197,8 @@ _LATEX_ITEM = re.compile(r"\\item\b(?:\[[^\[\]]{0,80}\])?\s*")
 _ENDS = re.compile(r"[.!?][)\"\u201d*_]{0,3}$")
 _JOINED = 1_500  # maximum characters of a sentence with formulas
 _HEAD = 200  # maximum characters of a table's column names
-_FEWEST_ROWS = 2  # for a table that lost its bars and has no caption
-_CACHED = 512  # texts whose units are cached: what is found is shown, quoted and searched again
+_FEWEST_ROWS = 2  # minimum rows of a table that lost its bars and has no caption
+_CACHED = 512  # texts whose units are cached, since results are shown, quoted and searched again
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     if not titled and stop < len(parts) and parts[stop].kind == "table caption":
         stop, captioned = stop + 1, True
     rows = stop - first
-    # Such rows above the caption of a figure are the labels of its axes.
+    # Such rows above a figure's caption are axis labels.
     labels = stop < len(parts) and parts[stop].kind == "figure caption"
     return stop if barred or captioned or (rows >= _FEWEST_ROWS and not labels) else index
 

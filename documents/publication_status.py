@@ -1,4 +1,4 @@
-"""What has become of a paper since it was published: retractions, concerns, corrections, and its other versions."""
+"""A paper's status since publication: retractions, concerns, corrections, and other versions."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class PublicationStatus:
 
     @property
     def retracted(self) -> bool:
-        """Whether it is retracted, and was not reinstated on the same day or later."""
+        """Whether the paper is retracted and was not reinstated on the same day or later."""
         dates = [notice.date for notice in self.notices if notice.kind == "retraction"]
         again = [notice.date for notice in self.notices if notice.kind == "reinstatement"]
         return bool(dates) and (not again or max(dates) > max(again))
 
     @property
     def label(self) -> str:
-        """The gravest of the notices in a word or two; empty if there is none."""
+        """The most serious notice in a word or two; empty if there is none."""
         if self.retracted:
             return "retracted"
         kinds = {notice.kind for notice in self.notices}
@@ -103,12 +103,12 @@ class PublicationStatus:
 
 
 def notice_kind(name: str) -> NoticeKind | None:
-    """The kind of a notice by the name that a source gives it; None for what changes nothing, such as a new edition."""
+    """The kind of a notice by its name in the source; None for a notice without effect, such as a new edition."""
     return _KINDS.get("_".join(name.strip().lower().replace("-", " ").replace("_", " ").split()))
 
 
 def _grouped(notices: Iterable[Notice]) -> list[list[Notice]]:
-    """Notices by date; reports of the same notice are together, also those that do not name its DOI."""
+    """Group reports of the same notice, including reports without its DOI, ordered by date."""
     groups: dict[tuple[str, str], list[Notice]] = {}
     for notice in sorted(notices, key=lambda item: (not item.doi, item.date, item.kind, item.source)):
         same = [key for key in groups if key[0] == notice.kind and (not notice.doi or key[1] == notice.doi)]

@@ -11,7 +11,7 @@ from typing import IO
 
 
 class FileRefusedError(Exception):
-    """A file that is not read; the message is the reason in one line."""
+    """A file was refused and not read; the message is the reason in one line."""
 
 
 def read_regular(path: Path, most: int) -> bytes:
@@ -48,7 +48,7 @@ def _too_large(size: int, most: int) -> FileRefusedError:
 
 
 def hash_regular_file(file: Path) -> str | None:
-    """The sha256 of a file's content; None for a link, for what is no file, and for one that cannot be read."""
+    """The sha256 of a file's content; None for links, non-files and unreadable files."""
     if file.is_symlink() or not file.is_file():
         return None
     try:
@@ -61,11 +61,11 @@ def hash_regular_file(file: Path) -> str | None:
 def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
     """Replace the file at `path` atomically and durably; raises OSError. A link is replaced, not its target.
 
-    Only its owner can read it if it is `private`.
+    If `private`, only the owner can read it.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        mode = 0o600 if private else 0o666  # less what the process masks
+        mode = 0o600 if private else 0o666  # minus the process's umask
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
             file.flush()

@@ -1,8 +1,8 @@
 """Runs programs and functions on untrusted input within limits of time, memory and output.
 
-Whatever runs here is killed on cancellation, on timeout, and when our process ends (`supervisor.py`). A function that
-only computes holds the interpreter's lock, which in a thread would keep everybody else waiting. It is named by its
-module, so that no code crosses the border: arguments and result are JSON.
+Whatever runs here is killed on cancellation, on timeout, and when our process ends (`supervisor.py`). A purely
+computing function runs in a process too, since in a thread it would hold the interpreter's lock and block everything
+else. It is passed by module and name, so no code crosses the process boundary: arguments and result are JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What a call may use: seconds of time, and bytes of memory."""
+    """The limits of a call: seconds of time and bytes of memory."""
 
     seconds: float
     memory: int
@@ -194,9 +194,9 @@ def _wait(process: subprocess.Popen[bytes], pipe: KillPipe, seconds: float) -> b
 def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
     """The result of `function(*arguments)`, called in a process of its own; blocks.
 
-    It must be a function of a module of ours that needs nothing of this process. Arguments and result are plain data
-    and bytes; dataclasses arrive as dictionaries and paths as text. Raises the `FileRefusedError` that the function
-    raises, `SandboxError` if it fails otherwise, passes a limit or crashes, and `StoppedError` if it is cancelled.
+    `function` must be in our modules and need nothing from this process. Arguments and result are plain data and bytes;
+    dataclasses arrive as dictionaries and paths as text. Raises the function's `FileRefusedError`, `SandboxError` if it
+    otherwise fails, crashes or exceeds a limit, and `StoppedError` if cancelled.
     """
     given = json.dumps(arguments, default=_as_plain)
     with contextlib.ExitStack() as stack:
@@ -230,10 +230,10 @@ def _from_plain(found: dict[str, Any]) -> object:
 
 
 def main() -> None:
-    """Print the result of the function that the arguments name, or why it refuses its input."""
+    """Run the function named by the arguments and print its result, or why it refuses its input."""
     module, name, memory, given = sys.argv[1:]
     answer = os.dup(1)
-    os.dup2(2, 1)  # what a library prints must not mix with the result
+    os.dup2(2, 1)  # library output must not mix with the result
     function = getattr(importlib.import_module(module), name)
     _bound_memory(int(memory))
     text = given if given.startswith("[") else Path(given).read_text(encoding="utf-8")
@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def _bound_memory(limit: int) -> None:
-    """Let this process use at most `limit` bytes, so that a file that expands endlessly kills it, not the machine."""
+    """Limit this process to `limit` bytes of memory, so that an endlessly expanding file cannot exhaust the machine."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

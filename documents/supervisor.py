@@ -60,11 +60,11 @@ def _started(command: list[str]) -> int:
 
 
 def _kill_when_left(pid: int) -> None:
-    """Kill the program, with what it has started itself, once the pipe, which never carries data, is closed."""
+    """Kill the program and its child processes once the pipe, which never carries data, is closed."""
     while os.read(0, 1):
         pass
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(0, 9)  # our session holds nothing else
+        os.killpg(0, 9)  # our session contains no other processes
     os.kill(pid, 9)
 
 

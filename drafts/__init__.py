@@ -1,1 +1,1 @@
-"""What is done with a draft once it is written: verdicts, repairs of sentences, the finished text and its record."""
+"""Processes a written draft: judges and repairs sentences, finishes the text and builds its record."""

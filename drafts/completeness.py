@@ -38,8 +38,8 @@ def measure_coverage(
 ) -> dict[str, dict[str, int]]:
     """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
 
-    A text that was not judged has no sentences here; each of the cited ones is judged, unjudged, or `by_topic`:
-    compared with the topic of its sources.
+    A text that was not judged has no sentences here; each cited sentence is judged, unjudged, or `by_topic`: compared
+    only with the topic of its sources.
     """
     searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
     proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
@@ -73,7 +73,7 @@ def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
 def attempts(coverage: Coverage) -> list[Tried]:
     """The coverage of a result as `Tried` counts."""
     passages, sentences = coverage["passages"], coverage["sentences"]
-    # What a run without a judge compares by topic is not a judgement that failed.
+    # Without a judge sentences are compared by topic, which does not count as a failed judgement.
     judged = sentences["judged"] + sentences["by_topic"]
     return [
         Tried("passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]),

@@ -26,7 +26,7 @@ _SENTENCE_END: Final = re.compile(
 )
 _LOOKBACK: Final = 128  # characters that a sentence end may span
 _OPEN: Final = re.compile(r"\[[^\]]*\Z|\([^)]*\Z")
-_LONGEST_BRACKET: Final = 400  # characters; what is longer is no marker
+_LONGEST_BRACKET: Final = 400  # characters; a longer one is no marker
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -87,7 +87,7 @@ class DraftEventStream:
         self._cited = set()
 
     def _is_open(self, end: int) -> bool:
-        """Whether the text has an open bracket at `end`, as a reader of its markup sees it."""
+        """Whether the text has an open bracket at `end` once its markup is interpreted."""
         return bool(_OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text))
 
     def _show(self, end: int) -> None:

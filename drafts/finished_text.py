@@ -1,4 +1,4 @@
-"""The draft as the reader may see it: invalid citations replaced, and the findings that remain.
+"""Finishes a draft for the reader: replaces invalid citations and reports the findings that remain.
 
 With `strict`, sentences that fail a check are left out. A section repeats the user's own statements and citations; an
 answer that cites nothing says what was searched instead.
@@ -22,14 +22,14 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Draft, Source
 from .written_draft import QuestionSearch, WrittenDraft
 
-# "passages": passages near to the question, which no model has judged; it is neither answered nor not answered.
+# "passages": passages close to the question that no model has judged; whether they answer it is unknown.
 Outcome = Literal["answered", "passages", "nothing"]
 _ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedText:
-    """A draft as the reader may see it, with its markers.
+    """A draft that is safe to show, still with its markers.
 
     `replaced` are findings whose words were replaced, `left` those that remain in the text, and `out` the sentences
     that a strict run leaves out; the spans `unmarked` get no marks. `lost` are warnings about what the text lacks.
@@ -64,7 +64,7 @@ def finish_text(
     extractive: bool,
     earlier: Mapping[str, str] | None = None,
 ) -> FinishedText:
-    """The draft without what must not reach the reader; blocks.
+    """Remove from the draft whatever must not reach the reader; blocks.
 
     `known_keys` are those of the library. An `extractive` draft has the user's words and verbatim quotes only, and is
     not checked. `earlier` are the finished texts of a paper's previous sections by name; repeating them is a finding.
@@ -85,7 +85,7 @@ def finish_text(
         lost += left_to_other_sections(text, brief.kind, brief.experiment, before, known_keys)
 
     def check(text: str) -> list[Finding]:
-        # Marking may fix more than it names, or less: what is reported is what remains in the text.
+        # Marking may fix more or less than it names, so only what remains in the text is reported.
         found = check_draft(
             Draft(text, draft.truncated),
             sources,
@@ -105,9 +105,9 @@ def finish_text(
 def _check_text(
     text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
 ) -> tuple[str, list[Finding], list[MarkedSentence]]:
-    """The text with its findings and, with `strict`, the sentences left out until nothing in it fails.
+    """Check the text; with `strict`, leave out sentences until nothing in it fails.
 
-    Leaving a sentence out may break another one that depends on it, such as on the first mention of a number.
+    Leaving a sentence out may break one that depends on it, for example on its first mention of a number.
     """
     out: list[MarkedSentence] = []
     while True:
@@ -129,9 +129,9 @@ def _cites(text: str, sources: Sequence[Source]) -> bool:
 
 
 def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]], papers: int, judged: bool) -> str:
-    """The message for a question without a relevant passage: says so, and lists what was searched.
+    """The message for a question without a relevant passage, which lists what was searched.
 
-    Only a reader that `judged` passages can say that the library does not answer.
+    Only if a reader `judged` passages can it say that the library has no answer.
     """
     lines = [
         "The library does not answer this question: no relevant passage was found."
@@ -165,9 +165,9 @@ def _where(scope: Mapping[str, Any]) -> str:
 
 
 def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:
-    """The record of a section turned into that of an answer: question, route and outcome replace the section.
+    """Turn a section's record into an answer's: question, route and outcome replace the section.
 
-    With `quoted_only` nothing was judged to be an answer: `answered` is None where passages were found.
+    With `quoted_only` nothing was judged to be an answer, so `answered` is None if passages were found.
     """
     ids = {citation["evidence_id"] for citation in record["citations"]}
     cited = any(source.evidence.id in ids for source in written.sources)

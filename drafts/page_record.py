@@ -36,7 +36,7 @@ Placed = TypeVar("Placed", NumberTrace, UserCitation)
 class PageOptions:
     """How a text is rendered and recorded: its citation and CSL style, and one line on how it was written.
 
-    `quoted_only` when no chat model wrote it, `strict` when sentences that fail a check are left out.
+    `quoted_only` means that no chat model wrote it, `strict` that sentences failing a check are left out.
     """
 
     style: CitationStyle
@@ -101,11 +101,11 @@ def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: Ci
 
 
 def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
-    """The record of a section or an answer, with those of the `references` that it cites; blocks.
+    """The record of a section or an answer, with the `references` that it cites; blocks.
 
-    `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete when a
-    paper leaves the library; other formats are made from `manuscript`, and `report` is what the evidence report shows
-    besides the record.
+    `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete if a
+    paper is removed from the library; other formats are made from `manuscript`, and `report` holds further data for the
+    evidence report.
     """
     page = replace(page, final=_for_readers(page.final))
     final, written, shown, options = page.final, page.final.written, page.shown, page.options
@@ -144,7 +144,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
 
 
 def _for_readers(final: FinishedText) -> FinishedText:
-    """The text with messages that name papers where those for the writer have markers."""
+    """Replace the markers in messages, meant for the writer, by paper names."""
     evidence = {source.evidence.id: source.evidence for source in final.written.sources}
 
     def reword(findings: Sequence[Finding]) -> list[Finding]:
@@ -159,10 +159,10 @@ def _for_readers(final: FinishedText) -> FinishedText:
 
 
 def _document(page: RenderedPage, references: References, tried: Sequence[str]) -> SectionDocument:
-    """The content of the files; `tried` are warnings about what failed more often than it succeeded."""
+    """The content of the files; `tried` are warnings about steps that failed more often than they succeeded."""
     final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
     flagged = flag_findings(page.flags)
-    # The results show all plots, so that none is lost whose number the writer left out.
+    # The results show all plots, even those that the writer did not mention.
     figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
     warnings = [
         *written.warnings,
@@ -204,7 +204,7 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str]) 
 
 
 def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
-    """The references of the text; those of an answer list the places that it cites, which a section names itself."""
+    """The references of the text; an answer's list the cited places, which a section names in its text."""
     places = cited_places(page.shown.citations) if isinstance(page.final.written.brief, AnswerBrief) else {}
     return [
         replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in page.shown.keys
@@ -228,7 +228,7 @@ def _move_finding(finding: Finding, shown: Rendered) -> Finding:
 
 
 def _left_out(item: MarkedSentence, page: RenderedPage) -> dict[str, Any]:
-    """A sentence that was left out, as it would have been rendered; reference numbers mean nothing outside a text."""
+    """A left-out sentence as rendered, with keys in place of reference numbers, which mean nothing outside a text."""
     style = page.options.style
     shown = render_text(item.sentence.text, page.final.written.sources, "key" if style == "numeric" else style)
     return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}

@@ -18,7 +18,7 @@ SectionRecord = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A section in the paper's text: its heading and body, and the offset of its body's positions."""
+    """A section in the paper's text: its heading, its body, and the offset of the body."""
 
     record: SectionRecord
     heading: str
@@ -26,7 +26,7 @@ class _Placed:
     shift: int
 
     def moved(self, items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Records with their spans in the paper's text; a record about the section's own heading has none."""
+        """Shift the records' spans to the paper's text; a record about the section's heading has no span."""
         for item in items:
             start, end = item["start"], item["end"]
             inside = start is not None and start + self.shift >= 0 and end <= len(self.record["text"])
@@ -63,7 +63,7 @@ def paper_record(
     ]
     placed = list(_place_sections(sections))
     text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
-    # A figure that several sections mention is one of the paper.
+    # A figure mentioned in several sections counts once in the paper.
     figures = {
         figure["number"]: {
             **figure,
@@ -133,7 +133,7 @@ def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
 
 
 def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each warning once, with the sections that have it."""
+    """All warnings without duplicates, each with the sections that raised it."""
     of: dict[str, list[str]] = {}
     for record in sections:
         for warning in record["warnings"]:

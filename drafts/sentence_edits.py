@@ -1,7 +1,7 @@
 """Repair by sentence: selects the failing sentences of a draft, applies their replacements, and keeps the better ones.
 
-A sentence that does not fail is never rewritten: replacements are put in place by span. An edit is reverted on its own
-when its sentence is no better, or when it makes a neighbouring sentence worse.
+A sentence that does not fail is never rewritten: replacements are applied by span. Each edit is reverted separately if
+its sentence is no better, or if it makes a neighbouring sentence worse.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..citations.marking import without_spans
 from ..roles.protocols import FailingSentence, Source
 from .written_draft import DraftRecord
 
-# Problems of the whole draft, which is then rewritten.
+# Problems of the draft as a whole; they cause a complete rewrite.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
-# Notes that are shown to the writer during a repair, although they do not cause one.
+# Notes shown to the writer during a repair, although they do not trigger one.
 SHOWN_IN_REPAIR: Final = frozenset({"partly-supported"})
 IDLE: Final = "idle-marker"
 
@@ -71,7 +71,7 @@ class Failing:
 
 
 def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
-    """The sentences to repair, in order; when there are any, sentences that could be improved are included."""
+    """The sentences to repair, in order; if there are any, also those that could be improved."""
     text, findings = attempt["draft"]["text"], attempt["findings"]
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
@@ -102,7 +102,7 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
 def make_edits(
     text: str, failing: Sequence[Failing], answers: Sequence[str | None], own_words: str
 ) -> list[EditRecord]:
-    """The edits that follow from a writer's answers, in order, without those that would change another sentence."""
+    """Turn a writer's answers into edits, in order, dropping those that would change another sentence."""
     edits: list[EditRecord] = []
     for item, answer in zip(failing, answers, strict=True):
         new = _clean_answer(answer, item.shown.text)
@@ -117,7 +117,7 @@ def make_edits(
 
 
 def apply_edits(text: str, edits: Sequence[EditRecord]) -> str:
-    """The text with all edits applied; blank lines and list items left empty by a removed sentence go with it."""
+    """Apply all edits to the text; blank lines and list items left empty by a removed sentence are removed too."""
     pieces: list[str] = []
     removed: list[tuple[int, int]] = []
     done = length = 0
@@ -149,7 +149,7 @@ def without_markers_of(sentence: str, ids: Sequence[str]) -> str:
 def findings_in(
     findings: Sequence[FindingRecord], placed: Sequence[CitedSentence], text: str
 ) -> list[list[FindingRecord]]:
-    """For each sentence the findings that touch a letter or digit of it, or one of its markers."""
+    """For each sentence, the findings that touch one of its letters, digits or markers."""
     starts = [sentence.start for sentence in placed]
     found: list[list[FindingRecord]] = [[] for _ in placed]
     for item in findings:
@@ -306,7 +306,7 @@ def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: Ci
 
 
 def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, ...]:
-    """What the neighbours of a sentence without a marker cite: it may rest on the same evidence."""
+    """What the neighbours of an unmarked sentence cite, since it may rest on the same evidence."""
     here = placed[place]
     if here.ids:
         return ()
@@ -318,7 +318,7 @@ def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tu
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
     """The sources for a repair: those that the sentence cites, and those `named` by its findings and neighbours.
 
-    For a sentence without any of these, the sources that share most words with it.
+    If there are none, the sources that share most words with the sentence.
     """
     ids = dict.fromkeys([*sentence.ids, *named])
     found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)

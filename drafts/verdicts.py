@@ -1,4 +1,4 @@
-"""The judge's verdicts on cited sentences: asked for once per run, held as records of the state."""
+"""The judge's verdicts on cited sentences, requested once per run and kept as state records."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def judge_text(
     known: Mapping[PairKey, Verdict],
     only: Collection[str] | None = None,
 ) -> list[VerdictRecord]:
-    """Verdicts on the cited sentences of a text, or `only` on these, in reading order; those in `known` are skipped."""
+    """Judge the cited sentences of a text (or `only` some), in reading order, skipping verdicts already `known`."""
     new = {
         sentence: claim
         for sentence, claim in cited_claims(text, sources).items()
@@ -94,7 +94,7 @@ async def judge_text(
 def carry_verdicts(
     known: Mapping[PairKey, Verdict], text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
 ) -> list[VerdictRecord]:
-    """Verdicts of sentences that lost only idle markers: they keep their verdicts and are not judged again."""
+    """Carry over verdicts of sentences that lost only idle markers, so that they are not judged again."""
     put = {edit["start"]: edit["text"] for edit in edits}
     return [
         verdict_record((item.shown.text, identifier), known[old, identifier])
@@ -107,7 +107,7 @@ def carry_verdicts(
 
 
 def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Source]) -> dict[PairKey, Verdict]:
-    """The verdicts without the spans of chunks that have changed since they were judged."""
+    """Drop the spans of chunks that have changed since the verdicts were made."""
     by_id = {source.evidence.id: source for source in sources}
     return {key: _relocate(verdict, by_id.get(key[1])) for key, verdict in verdicts.items()}
 
@@ -115,8 +115,8 @@ def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Sou
 def _relocate(verdict: Verdict, source: Source | None) -> Verdict:
     """The verdict with the spans that are still valid.
 
-    Spans in the evidence's own chunk are kept, under its current id, when its text is unchanged; spans in another chunk
-    when they are still shown sentences.
+    Spans in the evidence's own chunk are kept, under its current id, if its text is unchanged; spans in another chunk
+    are kept if they are still among the shown sentences.
     """
     if source is None:
         return Verdict(verdict.label, verdict.reason, adds=verdict.adds)

@@ -1,6 +1,6 @@
-"""A draft and what its run knows of it: the records that the state holds, and the value that texts are made of.
+"""A draft with the context from its run: the state records, and the value from which texts are made.
 
-Texts behind evidence are found in the library, also where a paper was edited since it was read.
+Texts behind evidence are found in the library even if a paper was edited after it was read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was looked for: `passages` of the papers of `shortlist`; `limited` to papers that were named."""
+    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers."""
 
     route: RouteRecord
     shortlist: Sequence[str]
@@ -74,7 +74,7 @@ class QuestionSearch:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDraft:
-    """A draft, its brief and sources, and what the run found: all that the finished text is made of.
+    """A draft, its brief and sources, and the run's findings: everything needed to finish the text.
 
     `evidence` are the records of all that was found, `queries` the searches, `unmet` the needs that were searched for
     in vain (None if none were planned), `warnings` those of the run, `lost` those about evidence that is gone, and
@@ -127,7 +127,7 @@ def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
-    """Sources whose chunk still holds the quote, in order, and a warning for each that is lost.
+    """Sources whose chunk still contains the quote, in order, and a warning for each lost one.
 
     Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
     """
@@ -150,9 +150,9 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """The sentences shown for a finding: those that carry it, and the preceding one where a run of them depends on it.
+    """The sentences shown for a finding: those that support it, and the preceding one if they depend on it.
 
-    `chunk` is that of its first words; words in another chunk that has changed since are left out.
+    `chunk` contains its first words; words in other chunks that have changed are left out.
     """
     shown: list[tuple[int, PassageSentence]] = []  # each with where it begins in the paper
     for span in item.spans:
@@ -171,9 +171,9 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 
 
 def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
-    """Sentences that do not overlap in the paper, although chunks share their borders.
+    """Drop sentences that overlap in the paper, since chunks share their borders.
 
-    Sentences that carry the finding come first, then longer ones.
+    Sentences that support the finding take precedence, then longer ones.
     """
     kept: list[tuple[int, PassageSentence]] = []
     for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):

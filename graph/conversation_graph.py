@@ -3,8 +3,8 @@
     START -> rewrite -> answer (the research graph) -> remember -> END
 
 One thread is one conversation: its state persists from turn to turn, and a killed turn resumes at its step inside the
-research graph. A caller that gives `messages`, as agents and chat programs do, asks its last one and gets the answer as
-a message; those before it are the conversation of a new thread.
+research graph. A caller that gives `messages`, as agents and chat programs do, asks the last message and gets the
+answer as a message; the messages before it start the conversation of a new thread.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def build_conversation_graph(
     research = build_research_graph(session_of).compile(name="research")
 
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
-        """Run the research graph on the question, with what the conversation remembers."""
+        """Run the research graph on the question, with the conversation's memory."""
         return await _answered(state, runtime, session, research)
 
     graph = CheckedStateGraph(
@@ -130,7 +130,7 @@ def _asked(state: ConversationState) -> str:
 
 
 def _past(state: ConversationState) -> Sequence[PastTurn]:
-    """The turns of the thread; in a new one those of the messages."""
+    """The turns of the thread; for a new thread, the turns in the messages."""
     if past := state.get("past"):
         return past
     chat = chat_question(state.get("messages", []))
@@ -138,7 +138,7 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
 
 
 def _with_answer(state: ConversationState) -> list[AnyMessage]:
-    """The answer as a message, for a caller that gives messages; the question too if it was given without."""
+    """The answer as a message, for a caller that gives messages; also the question if it did not come as one."""
     messages = state.get("messages", [])
     if not messages:
         return []

@@ -134,10 +134,10 @@ class ChatQuestion:
 
 
 def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
-    """The question of a chat; None when its last message is not the user's, so that nothing is asked.
+    """The question of a chat; None if the last message is not the user's, since then nothing is asked.
 
-    Instructions and tools of the chat are left out, and questions that were not answered. Of a long chat only the
-    latest turns count, and the beginning of their answers: a prompt has room for no more.
+    Skips the chat's instructions, tool messages and unanswered questions. Of a long chat only the latest turns and the
+    beginnings of their answers are kept, since a prompt has no room for more.
     """
     if not messages or not isinstance(messages[-1], HumanMessage):
         return None
@@ -158,12 +158,12 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
 
 
 def _alone(asked: str, past: Sequence[PastTurn]) -> str:
-    """A question as it was understood then, by rules: no model is asked about the past."""
+    """Rewrite an earlier question to stand alone, by rules only: no model call is spent on past turns."""
     return condense_question(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
 
 
 def answer_with_sources(record: Mapping[str, Any]) -> str:
-    """An answer's text and the numbered list of its sources, for programs that show nothing else of the record."""
+    """An answer's text and its numbered sources, for programs that show no other part of the record."""
     text = str(record["text"]).strip()
     if references := record["references"]:
         text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"

@@ -1,4 +1,4 @@
-"""Describes figures with the vision model of a session: journal, budget and limiter are those of its runs."""
+"""Describes figures with a session's vision model, using the journal, budget and rate limiter of its runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def describe_papers(
 ) -> DescribeReport:
     """Describe the figures of papers, or of all, that have no description yet, within the budget of `run`.
 
-    Raises `ConfigurationError` without a vision model, and what a call to it raises, with finished descriptions kept.
+    Raises `ConfigurationError` without a vision model, and any error of a model call; finished descriptions are kept.
     """
     settings = session.settings
     if not settings.describes_figures:

@@ -1,7 +1,7 @@
 """Graphs that validate their input before they run: LangGraph itself silently drops unknown fields.
 
-Inside another graph the input is the whole state of that graph, whose other fields are its own: there only missing
-fields are reported, by the first node.
+Inside another graph the input is that graph's whole state, including fields unrelated to ours, so only missing fields
+are reported, by the first node.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class GraphInputError(InputError):
 
 
 class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
-    """A compiled graph whose runs raise `GraphInputError` for an input with unknown fields, before anything is done."""
+    """A compiled graph whose runs raise `GraphInputError` for unknown input fields before doing any work."""
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
-        """Like the graph's own, though its nodes are asynchronous; raises `GraphInputError`, and where a loop runs."""
+        """Like the base method, for asynchronous nodes; raises `GraphInputError`, and fails if a loop is running."""
         self._require(input, config)
         yield from iterate_async(lambda: super(CheckedGraph, self).astream(input, config, **options))
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
-        """Like the graph's own; raises `GraphInputError`."""
+        """Like the base method; raises `GraphInputError`."""
         self._require(input, config)
         async for part in super().astream(input, config, **options):
             yield part
@@ -53,7 +53,7 @@ class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
     """A builder whose compiled graph validates its input."""
 
     def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
-        """Like the builder's own."""
+        """Like the base method."""
         compiled = super().compile(*args, **options)
         return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
@@ -83,7 +83,7 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
 
 
 def _require_messages(given: Any) -> None:
-    """Raise `GraphInputError` for what LangGraph would refuse as messages in several lines."""
+    """Raise `GraphInputError` for messages that LangGraph would reject with a multi-line error."""
     try:
         convert_to_messages(given if isinstance(given, list) else [given])
     except Exception as error:
@@ -100,7 +100,7 @@ def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:
 
 
 def require_known(what: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise `GraphInputError` naming all unknown fields, the nearest known ones, and all that are known."""
+    """Raise `GraphInputError` naming all unknown fields, the closest known names, and all known fields."""
     unknown = [str(name) for name in given if name not in known]
     if not unknown:
         return

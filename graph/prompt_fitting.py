@@ -1,6 +1,6 @@
-"""Retries work with smaller prompts after a server has shown how little its context holds.
+"""Retries work with smaller prompts when a server turns out to have a small context.
 
-Calls that were answered before come from the journal, so nothing is paid for twice.
+Calls that were already answered come from the journal, so nothing is paid for twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BESIDE_A_WINDOW: Final = "x" * 4_000
 async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
     """Run `work`, again whenever a server turns out to have a smaller context than was known.
 
-    Raises what `work` raises otherwise.
+    Raises any other error of `work`.
     """
     while True:
         lessons = session.contexts.lessons(run_id)
@@ -40,7 +40,7 @@ async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]
 
 
 async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> str:
-    """A summary of the paper by the summarizer of a run; raises what the role raises."""
+    """Summarize the paper with the summarizer of a run; raises the role's errors."""
 
     async def ask() -> str:
         return await (await session.roles_of(run_id)).summarizer.summarize(paper, text)
@@ -51,7 +51,7 @@ async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> 
 async def search_limits(session: Session, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
     """The search limits of a run, with windows no larger than the reader's server holds.
 
-    A section reads twice as much as a question, since it rests on several questions.
+    A section reads twice as much as a question, since it covers several questions.
     """
     limits = session.limits
     if "reader" in session.extractive:

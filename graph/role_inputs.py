@@ -26,7 +26,7 @@ _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
 async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]:
-    """The brief for the current state, and a warning for each piece of evidence that is gone or each retracted paper.
+    """The brief for the current state, with a warning for each retracted paper and each lost piece of evidence.
 
     Evidence from a retracted paper is left out unless the settings let it be cited.
     """
@@ -42,7 +42,7 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
 
 
 async def written_draft(state: RunState, session: Session) -> WrittenDraft:
-    """The latest draft with what the run found, as its text is finished from it."""
+    """The latest draft and everything the run found, as needed to finish the text."""
     brief, lost = await brief_of(state, session)
     draft = draft_from(state["draft"])
     sources = with_chosen_quotes(brief.citable, draft)
@@ -80,7 +80,7 @@ def _section_brief(state: SectionState, sources: Sequence[Source], session: Sess
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Session) -> AnswerBrief:
-    """The brief for a question; evidence that only the conversation before it had is kept apart."""
+    """The brief for a question; evidence that comes only from earlier turns is kept separate."""
     fresh = _of_this_question(state)
     found = [source for source in sources if source.evidence.id in fresh]
     return AnswerBrief(
@@ -114,10 +114,10 @@ def library_line(library: Library) -> str:
 
 
 def is_answerable(state: RunState, session: Session) -> bool:
-    """True when some evidence is relevant enough to answer from; merely sharing the field is not. Blocks.
+    """True if some evidence is relevant enough to answer from; being from the same field is not enough. Blocks.
 
-    In a paper that the question names, all evidence that was kept counts: whoever names it knows that it is the place
-    to look. A chat model may answer from what was cited before, and declines when that says nothing about the question.
+    If the question names a paper, all evidence kept from it counts: the user knows that it is the place to look. A chat
+    model may answer from earlier citations, and declines if they say nothing about the question.
     """
     given = cast(ResearchState, state)
     if given.get("recalled") and "writer" not in session.extractive:
@@ -156,7 +156,7 @@ def _searches_left(state: RunState, session: Session) -> int:
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
-    """The scope that the user limits the run to; blocks.
+    """The scope set by the user for the run; blocks.
 
     Raises `InputError` for an unknown key or venue, and for years in the wrong order.
     """
@@ -166,7 +166,7 @@ def limits_of(state: RunState, library: Library) -> Scope:
 
 
 def visible_evidence(state: RunState) -> list[dict[str, Any]]:
-    """The evidence of the run; in a paper what the section's own searches found, plus what earlier sections offer."""
+    """The evidence of the run; in a paper, what the section's own searches found and what earlier sections offer."""
     evidence = state.get("evidence", [])
     if "written" not in state:
         return evidence
@@ -178,7 +178,7 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Weak findings are shown only for a need with hardly a strong one. Evidence that a conversation recalls or that
+    Weak findings are shown only for a need with few strong ones. Evidence that a conversation recalls or that
     earlier sections of a paper offer is always kept. Without a chat model as reader all evidence is shown.
     """
     if "reader" in session.extractive:
@@ -213,7 +213,7 @@ def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[S
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """Ids of the chunks that a chat model was shown, each once: by the agent's reading tools, and as its reader.
+    """Ids of the chunks shown to a chat model, each once: through the agent's reading tools or to the reader.
 
     Chunks that gave no evidence are included.
     """

@@ -155,7 +155,7 @@ class EventRecorder:
         self._emit(event)
 
     def done(self, result: Mapping[str, Any]) -> None:
-        """Emit the end of a run, whose JSON is `result`."""
+        """Emit the final event of a run; `result` is the run's JSON."""
         text = str(result["text"])
         self._emit(
             {

@@ -1,4 +1,4 @@
-"""The agent's search requests as records of the state, and which of them repeat an earlier one."""
+"""Turns the agent's search requests into state records, and finds those that repeat an earlier search."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def split_repeats(
 ) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
     """Records of new searches, still without evidence, and the earlier records that repeated searches match.
 
-    Both by index of the request; a search may repeat one of the same turn.
+    Both are keyed by request index; a search may repeat another one of the same turn.
     """
     new: dict[int, QueryRecord] = {}
     repeated: dict[int, QueryRecord] = {}
@@ -77,7 +77,7 @@ def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
 
 
 def of_section(record: QueryRecord, state: RunState) -> QueryRecord:
-    """The record as one of the current section; questions have none."""
+    """The record assigned to the current section; a question has no section."""
     section = cast(SectionState, state).get("section")
     return {**record, "section": section} if section else record
 

@@ -1,9 +1,9 @@
-"""What a section searches for: the default queries of its type, and planned needs without the user's own results.
+"""Builds a section's searches: the default queries of its type, and planned needs without the user's own results.
 
-An embedding model reads a few hundred tokens and silently drops the rest, so a longer field is condensed here by
-rules that keep its subject matter: what code names and documents, what a log says apart from its numbers, and the
-first words of every sentence of prose. The user's own results are taken from needs, since a search for them would find
-other people's; the prompt forbids them, but a model may write them all the same.
+An embedding model reads a few hundred tokens and silently drops the rest, so a longer field is condensed here by rules
+that keep its subject matter: what code names and documents, what a log says apart from its numbers, and the first words
+of every sentence of prose. The user's own results are removed from needs, since searching for them would find other
+people's; the prompt forbids them, but a model may write them anyway.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*[A-Za-z0-9]")
 
 
 def default_queries(kind: SectionKind, experiment: Experiment, count_tokens: Callable[[str], int]) -> list[str]:
-    """The queries that every run of a section starts with.
+    """The queries with which every run of a section starts.
 
     Empty fields give none; queries that differ only in case, white space or punctuation are merged. A bare verdict
-    ("supported") is nothing to search for, so it is joined to the hypothesis that it judges. When all fields of the
+    ("supported") is not searchable by itself, so it is joined to the hypothesis that it judges. When all fields of the
     section are empty, its fallback fields are used.
     """
     spec = SECTIONS[kind]
@@ -143,9 +143,9 @@ _ROUNDS: Final = 4  # of cleaning: each removal may expose another match
 
 
 def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[Need, ...]:
-    """The needs without the experiment's numbers, verdicts, and words that refer to the user's own work.
+    """Remove from the needs the experiment's numbers, its verdicts, and words that refer to the user's own work.
 
-    A query that is meaningless without them is dropped, and so is such a need; the remaining needs keep their ids.
+    Queries and needs that are meaningless without them are dropped; the remaining needs keep their ids.
     """
     kept: list[Need] = []
     for need in needs:
@@ -157,7 +157,7 @@ def without_own_results(needs: Sequence[Need], experiment: Experiment) -> tuple[
 
 
 def _searchable(text: str, experiment: Experiment) -> str:
-    """A need or a query without the user's own results; unchanged when it has none, empty when it has nothing else."""
+    """A need or query without the user's own results; unchanged if it has none, empty if it has nothing else."""
     own = [
         (trace.start, trace.end)
         for trace in trace_numbers(text, (), experiment)

@@ -55,7 +55,7 @@ class EmptyLibraryError(InputError):
 
 @dataclass
 class Session:
-    """Shared by all runs of a process on one home; roles are created for each run, since the journal counts by run."""
+    """Resources shared by a process's runs on one home; roles are created per run, since the journal counts by run."""
 
     settings: Settings
     home: Home
@@ -73,9 +73,9 @@ class Session:
     def limits(self) -> EvidenceLimits:
         """The limits of a search.
 
-        Without a chat model single chunks are read, all that are found, and the best are kept: that costs no call.
+        Without a chat model, all single chunks found are read and the best are kept, which costs no call.
         """
-        from ..tools.found_evidence import EvidenceLimits  # lists do without what searches import
+        from ..tools.found_evidence import EvidenceLimits  # imported lazily: listing commands do not need it
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
@@ -110,7 +110,7 @@ class Session:
         return hash_key([identity.endpoint, identity.model, identity.parameters])[:16]
 
     def key_marks(self) -> list[str]:
-        """The marks of its keys that a run stores (`Settings.key_marks`); raises `ConfigurationError` as that does."""
+        """The key marks stored with a run; raises `ConfigurationError` like `Settings.key_marks`."""
         return [] if self.chat_model is not None else self.settings.key_marks(ROLE_NAMES)
 
     @property
@@ -127,30 +127,30 @@ class Session:
 
     @property
     def answer_notice(self) -> str:
-        """The same for an answer to a question."""
+        """Like `notice`, for an answer to a question."""
         return ANSWER_NOTICE if self.extractive else ""
 
     def with_settings(self, **changes: Any) -> Session:
-        """The same session with changed settings; roles and budgets depend on them and are its own."""
+        """A copy of this session with changed settings, and therefore with its own roles and budgets."""
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        """The same session with these settings in place of its own."""
+        """A copy of this session with these settings."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
     @property
     def metadata(self) -> MetadataStore:
-        """What services said of the papers, with retractions and corrections."""
+        """Metadata about the papers from the services, with retractions and corrections."""
         return self.library.metadata
 
     def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
-        """The retracted ones among these papers with what is known of them, by key; blocks."""
+        """The status of each retracted paper among these, by key; blocks."""
         statuses = self.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}
 
     @property
     def closed(self) -> bool:
-        """True when it was closed, or another session that shares its library."""
+        """True if this session, or another one that shares its library, was closed."""
         return not self.journal.is_open
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class Session:
     def run(self, run_id: str, *, fresh: bool = False) -> Iterator[None]:
         """Work on a run: all calls and embeddings in the block share its budget and its part of the journal.
 
-        A `fresh` run reuses only those answers of other runs that came after its own start.
+        A `fresh` run reuses answers of other runs only if they are newer than its own start.
         """
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
@@ -196,7 +196,7 @@ class Session:
         return self._scopes.setdefault(run_id, RunScope(run_id))
 
     async def usage(self, run_id: str) -> dict[str, Any]:
-        """What the run has cost so far, over all the times it was resumed."""
+        """The cost of the run so far, including all resumptions."""
         spent = await self.journal.spending([run_id])
         return asdict(Usage.of(spent, total_cost(spent, self.settings.prices)))
 
@@ -234,15 +234,15 @@ class Session:
         return roles
 
     async def learn_sizes(self, run_id: str) -> None:
-        """Store with a run the context sizes it has learned, and rebuild its roles accordingly."""
+        """Store the context sizes that a run has learned, and rebuild its roles accordingly."""
         await self.contexts.keep(run_id)
         self._roles.pop(run_id, None)
 
 
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
-    """The roles of a run: chat models where the settings name one, else extractive; `sizes` are in tokens.
+    """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens.
 
-    Their packages are imported here, since most commands do without them.
+    Their packages are imported here, since most commands do not need them.
     """
     from ..roles.extractive.extractive_roles import extractive_roles
 
@@ -306,12 +306,11 @@ def open_session(
     create: bool = True,
     on_notice: Callable[[str], None] | None = None,
 ) -> Iterator[Session]:
-    """A session, closed at the end; blocks, but nothing is loaded before it is used.
+    """Open a session and close it at the end; blocks, but everything is loaded only on first use.
 
     `on_notice` is called when opening takes long.
 
-    Raises `InputError` for a home, store or prompts folder that cannot be used, and when there is no library and
-    `create` is off.
+    Raises `InputError` for an unusable home, store or prompts folder, and if there is no library and `create` is off.
     """
     session = create_session(settings, home, chat_model, embeddings, create, on_notice)
     try:
@@ -347,7 +346,7 @@ def create_session(
 
 
 def _import_retractions(session: Session, file: Path, on_notice: Callable[[str], None] | None) -> None:
-    """Import Retraction Watch's file if it is new; without a usable one what was imported before still counts."""
+    """Import Retraction Watch's file if it is new; if it is unusable, the previous import stays in effect."""
     from ..metadata.retraction_watch import import_retraction_watch
 
     try:
@@ -358,7 +357,7 @@ def _import_retractions(session: Session, file: Path, on_notice: Callable[[str],
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:
-    """The embedding model given as an object, or else the one that the settings name."""
+    """The embedding model given as an object, else the configured one."""
     if embeddings is None and settings.embedding_model == LOCAL_EMBEDDING:
         from ..models.embeddings.bundled_models import LocalEmbedding
 

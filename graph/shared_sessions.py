@@ -1,13 +1,13 @@
 """Sessions shared by the runs of one process, as in the LangGraph server and inside a parent graph.
 
 The settings of a run are the graph's context, which Studio shows as a form. It has every field of
-`settings.config.Settings` except API keys and where keys are found: secrets stay in the environment of the process. An
-empty field takes its value from the environment or `citeloom.toml`. The context comes with a request to the server, and
-any page open in a browser may send one: an address given here gets a key only when it is on this machine.
+`settings.config.Settings` except API keys and their locations: secrets stay in the environment of the process. An empty
+field takes its value from the environment or `citeloom.toml`. The context is part of a request to the server, and any
+page open in a browser may send one, so an address given here gets a key only if it is on this machine.
 
-An unknown field is an error. LangGraph's server drops fields that the JSON schema does not list before the graph
-sees them, whatever the model would say about them; a schema without properties would let them through, but leave
-Studio's form empty.
+An unknown field is an error. But LangGraph's server drops fields that are not in the JSON schema before the graph sees
+them, so the model cannot reject them; a schema without properties would let them through, but leave Studio's form
+empty.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SectionContext.__doc__ = "Settings of one run; an empty field takes the value of
 def settings_of(context: object) -> Settings:
     """The settings of a run; raises `ConfigurationError`.
 
-    A parent graph passes its own context down to us; one that is not ours leaves everything to the environment.
+    A parent graph passes its own context to us; if that is not ours, all settings come from the environment.
     """
     if isinstance(context, SectionContext):
         return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)
@@ -95,7 +95,7 @@ _sessions: Final[dict[str, Session]] = {}  # by the home and all settings
 
 
 async def shared_session(runtime: Runtime[Any]) -> Session:
-    """The process's session for the settings of a run's context; raises `InputError`, also when there is no library."""
+    """The process's session for the settings in a run's context; raises `InputError`, also if there is no library."""
     return await asyncio.to_thread(_share_session, runtime.context)
 
 
@@ -127,7 +127,7 @@ SessionProvider = Callable[[Runtime[Any]], Awaitable[Session]]
 
 
 def bound(node: Callable[..., Awaitable[Update]], session_of: SessionProvider) -> Callable[..., Awaitable[Update]]:
-    """The node as a graph calls it; `session_of` provides library, roles and journal of the run."""
+    """Wrap a node for a graph; `session_of` provides the run's library, roles and journal."""
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
         session = await session_of(runtime)

@@ -1,6 +1,6 @@
-"""The state of a run between steps: plain values only, since texts stay in the library.
+"""The state of a run between steps, in plain values; texts stay in the library.
 
-Checkpoints hold the whole state, so a chunk's text in here would be written once for every step of the run.
+Checkpoints contain the whole state, so a chunk's text would be written again at every step.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WrittenSection(TypedDict):
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Append evidence with new ids; ids keep their chunk for the whole thread.
 
-    Evidence that a conversation recalled and a search has found again replaces its earlier record.
+    If a search finds evidence that the conversation recalled, the new record replaces the old one.
     """
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]

@@ -29,9 +29,9 @@ def number_evidence(
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 
-    A finding on the same words keeps its id, its statement and its first query; known evidence that is found for
-    another need, or with a better score, is returned again to replace its record. `given` are the ids that a
-    conversation has assigned so far, by `evidence_key`: each keeps its words, and none is assigned again.
+    A finding on the same words keeps its id, statement and first query; known evidence found for another need, or with
+    a better score, is returned again to replace its record. `given` are the ids that a conversation has assigned so
+    far, by `evidence_key`: they keep their words and are never reassigned.
     """
     ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
     records = {record["id"]: record for record in known}
@@ -71,7 +71,7 @@ def _merged_records(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str
 
 
 def evidence_key(record: Mapping[str, Any]) -> str:
-    """Identifies the words that a piece of evidence rests on, within the text that their chunk had.
+    """A key for the words that a piece of evidence rests on, within the chunk's text at that time.
 
     Chunk ids shift in an edited paper, and one chunk may hold several findings.
     """
@@ -81,11 +81,11 @@ def evidence_key(record: Mapping[str, Any]) -> str:
     return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"
 
 
-NEAR_PAPERS = 10  # whose titles the planner of needs is shown
+NEAR_PAPERS = 10  # papers whose titles are shown to the planner of needs
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:
-    """The planned needs; before they are planned the question, or the section's default queries."""
+    """The planned needs; before planning, the question or the section's default queries."""
     if records := state.get("needs"):
         return tuple(Need.from_dict(record) for record in records)
     if "question" in state:
@@ -96,7 +96,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """What passages are read for: the question with the user's feedback, or the section and its subject."""
+    """The purpose of reading: the question with the user's feedback, or the section and its subject."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
@@ -129,12 +129,12 @@ def own_coverage(state: RunState) -> list[NeedCoverage]:
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
-    """The needs for which searches found nothing; None if none were planned."""
+    """The needs for which searches found nothing; None if no needs were planned."""
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
 async def near_titles(session: Session, text: str) -> list[str]:
-    """The titles of the papers whose summaries are nearest to a text, and the size of the library."""
+    """The titles of the papers with summaries nearest to a text, and the size of the library."""
     vector = await session.library.embedding.embed_query(text)
     near = await asyncio.to_thread(session.library.nearest_papers, vector, NEAR_PAPERS)
     total = len(await asyncio.to_thread(session.library.papers))
@@ -170,14 +170,14 @@ def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Wind
 
 @dataclass(frozen=True, slots=True)
 class PlannedSearch:
-    """A search that was made: its record, still without evidence, and what it found."""
+    """A completed search: its record, still without evidence, and its results."""
 
     record: QueryRecord
     searched: SearchResult
 
 
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """The first search for all needs as one record per need, with the findings that serve it."""
+    """Split the first search for all needs into one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
     for place, need in enumerate(needs):
@@ -220,7 +220,7 @@ def recorded(
 
 
 def passages_of(searched: SearchResult) -> dict[str, int]:
-    """The passage counts of a search, as its record holds them: proposed, shown to the reader, unreadable."""
+    """The passage counts in a search's record: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
 
 
@@ -237,7 +237,7 @@ def needs_planned(needs: Sequence[Need]) -> Any:
 
 
 def nothing_done() -> dict[str, Any]:
-    """The fields of a run's state, sections and questions alike, as they are before its first search."""
+    """The initial fields of a run's state before its first search, for sections and questions alike."""
     return {
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),

@@ -5,7 +5,7 @@ started in the folder of your papers, the server finds the same home and reads t
 as the command line does there. `langgraph.json` names no env file: the server would let its values override the
 environment, while in the command line the environment wins.
 
-Compiled without a checkpointer: the server brings its own, and refuses a graph that has one.
+The graphs have no checkpointer: the server brings its own and rejects a graph that has one.
 """
 
 from .conversation_graph import conversation_graph

@@ -1,1 +1,1 @@
-"""What services know of the papers: clients, matching, retractions, and adding papers by identifier."""
+"""Metadata services: clients, matching, retractions, and adding papers by identifier."""

@@ -1,6 +1,6 @@
-"""Adds papers by DOI or arXiv id: metadata, entry in a `.bib`, and a file to ingest where one can be had.
+"""Adds papers by DOI or arXiv id: metadata, a `.bib` entry, and a file to ingest if one is available.
 
-Every step is kept before the next, so that a command that was killed continues when it is given again.
+Every step is stored before the next one, so that a killed command continues when it is run again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _START: Final = 1024  # readers accept the mark within the first kilobyte
 
 @dataclass(frozen=True, slots=True)
 class PdfLink:
-    """A free PDF, and who names it."""
+    """A free PDF, and the service that names it."""
 
     url: str
     service: str
@@ -60,7 +60,7 @@ class PdfLink:
 
 @dataclass(frozen=True, slots=True)
 class NewPaper:
-    """A work to add: its key, and whether its entry has to be made (`entry`) or is there (empty).
+    """A work to add: its key, and its new `entry` (empty if there already is one).
 
     `duplicate` is the key of the same paper in the library, `similar` that of a paper with the same title and authors
     under another DOI, such as its preprint.
@@ -84,7 +84,7 @@ class UnknownIdentifierError(InputError):
 
 
 class KnownPapers:
-    """What is there already: the papers of the library, and the entries of the `.bib` files by key; blocks."""
+    """What already exists: the papers of the library, and the `.bib` entries by key; blocks."""
 
     def __init__(self, papers: Iterable[Paper], store: MetadataStore, bibs: Sequence[Bibliography]) -> None:
         self.papers = list(papers)
@@ -93,7 +93,7 @@ class KnownPapers:
 
     @property
     def keys(self) -> set[str]:
-        """All keys that are in use."""
+        """All keys in use."""
         return {paper.key for paper in self.papers} | set(self.entries)
 
     def key_by_doi(self, doi: str) -> str:
@@ -114,7 +114,7 @@ class KnownPapers:
 
 
 async def look_up(services: Services, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> NewPaper:
-    """What the services know of an identifier, under the key that it has or will get; all of it is committed.
+    """Look up an identifier at the services, under its existing or future key, and commit all responses.
 
     Raises `UnknownIdentifierError` if no service knows it, and the first service's `ServiceError` if none answers.
     """
@@ -146,9 +146,9 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
 
 
 def merge_works(works: Sequence[Work], doi: str) -> Work:
-    """One work from what several services say: each field from the first that gives it, most authoritative first.
+    """Merge several services' works: each field comes from the first that has it, most authoritative first.
 
-    What describes the publication is the registrar's alone, if it answered: others may mean the article of a preprint.
+    Publication fields come only from the registrar, if it answered: others may describe the article of a preprint.
     """
     first = works[0]
     names = set(FROM_ANY_SERVICE)
@@ -167,11 +167,11 @@ def _pdf_links(works: Sequence[Work], identifier: Identifier) -> list[PdfLink]:
 
 
 class DownloadError(InputError):
-    """A free PDF could not be had; nothing was stored."""
+    """A free PDF could not be downloaded; nothing was stored."""
 
 
 async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
-    """The first of a work's free PDFs that can be had; raises the `DownloadError` of the first if none can."""
+    """Download the first available free PDF of a work; raises the first `DownloadError` if there is none."""
     addresses = {client.address.name: client.address.base_url for client in services.clients.values()}
     errors: list[DownloadError] = []
     for pdf in found.pdfs:
@@ -183,9 +183,9 @@ async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
 
 
 async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
-    """The PDF at a link that a service at this address names; raises `DownloadError`.
+    """Download the PDF at a link given by the service at this address; raises `DownloadError`.
 
-    Only https links to public hosts are followed, or any on the host of the service itself.
+    Follows only https links to public hosts, and any link on the service's own host.
     """
     host, remedy = host_of(url), f"Download it yourself: {url}"
     if not _may_download(url, service):
@@ -242,17 +242,17 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> bytes:
 
 
 def own_bib(home: Home) -> Path:
-    """The `.bib` that Citeloom makes."""
+    """The path of Citeloom's own `.bib`."""
     return home.added / BIB_NAME
 
 
 def read_bibs(home: Home, users: Path | None) -> list[Bibliography]:
-    """The entries of Citeloom's own `.bib` and of the user's, if it was named; raises `InputError`."""
+    """Read the entries of Citeloom's own `.bib` and of the user's, if given; raises `InputError`."""
     return [read_bib(path) for path in (own_bib(home), *([users] if users else []))]
 
 
 def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:
-    """Write the entry into the user's `.bib` if it was named, and into Citeloom's own for the ingest; blocks."""
+    """Write the entry into the user's `.bib`, if given, and into Citeloom's own for ingestion; blocks."""
     own = read_bib(own_bib(home))
     if found.entry:
         if users is not None:
@@ -263,7 +263,7 @@ def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:
 
 
 def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
-    """The file to ingest, under the paper's key: its PDF, else its abstract; None if there is neither. Blocks.
+    """Store the file to ingest under the paper's key: its PDF, else its abstract, else None. Blocks.
 
     Raises `InputError` if it cannot be written.
     """
@@ -283,6 +283,6 @@ def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
 
 
 def abstract_page(title: str, abstract: str) -> str:
-    """The markdown that is indexed for a paper of which only the abstract is known."""
+    """The markdown to index for a paper of which only the abstract is known."""
     text = abstract if abstract[0].isalnum() else f"\\{abstract}"
     return f"# {' '.join(title.split())}\n\n## Abstract\n\n{text}\n"

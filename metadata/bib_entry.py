@@ -1,6 +1,6 @@
-"""BibTeX entries from services: made for a work, completed for a cited paper, and added at the end of a `.bib`.
+"""Makes BibTeX entries from service data, completes those of cited papers, and appends entries to a `.bib`.
 
-What a user's entry or `.bib` holds is never replaced, and the library's own record of a paper stays as it is.
+The content of a user's entry or `.bib` is never replaced, and the library's record of a paper does not change.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def bib_entry(work: Work, key: str) -> str:
 
 
 def _author(author: Author) -> str:
-    """The name as "Family, Given", so that no family name is taken for a given one; a name of one part in braces."""
+    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
     if author.name == author.family:
         return "{" + as_latex(author.name) + "}"
     given = author.name.removesuffix(author.family).strip()
@@ -76,17 +76,17 @@ def _author(author: Author) -> str:
 
 
 def escape_separators(name: str) -> str:
-    """The name with the words in braces that separate or end a list of names."""
+    """Put words in braces that would separate or end a list of names."""
     return re.sub(r"\b(and|others)\b", r"{\1}", name)
 
 
 def normalize_pages(pages: str) -> str:
-    """A range of pages as BibTeX writes it; anything else as it is."""
+    """A page range in BibTeX form; anything else unchanged."""
     return _PAGES.sub(r"\1--\2", pages)
 
 
 def complete_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper]:
-    """The papers with the DOI, venue, volume, issue and pages that their entries lack; blocks."""
+    """Fill in the DOI, venue, volume, issue and pages missing from the papers' entries; blocks."""
     if store.is_empty():
         return list(papers)
     dois = store.dois(papers)
@@ -94,7 +94,7 @@ def complete_papers(store: MetadataStore, papers: Sequence[Paper]) -> list[Paper
 
 
 def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
-    """The paper with what is known and its entry lacks; unchanged if the entry could not be read afterwards."""
+    """The paper with missing fields filled in; unchanged if the resulting entry would be unreadable."""
     filled = {item.field: str(item.value) for item in known.filled}
     kind = _KIND.match(paper.bibtex)
     entry_type = kind[1].lower() if kind else ""
@@ -113,7 +113,7 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
 
 
 def _with_fields(bibtex: str, fields: Mapping[str, str], key: str) -> str:
-    """The entry with these fields at its end; the entry as it was if it could not be read with them."""
+    """Append fields to an entry; returns it unchanged if the result would be unreadable."""
     end = _END.search(bibtex)
     if end is None or not fields:
         return bibtex
@@ -127,12 +127,12 @@ def _with_fields(bibtex: str, fields: Mapping[str, str], key: str) -> str:
 
 
 def read_bib(path: Path) -> Bibliography:
-    """The entries of a `.bib` that may not exist yet; raises `InputError` for one that cannot be read."""
+    """Read a `.bib` that may not exist yet; raises `InputError` if it is unreadable."""
     return read_bibliography(path) if path.exists() else Bibliography()
 
 
 def append_entries(path: Path, entries: Sequence[str]) -> None:
-    """Add entries at the end of a `.bib`, atomically; what is there stays byte for byte. Raises `InputError`."""
+    """Append entries to a `.bib` atomically, keeping its content byte for byte. Raises `InputError`."""
     text = "\n\n".join(entries)
     made = parse_bibliography(text, source=str(path))
     if made.refused or len(made.papers) != len(entries):

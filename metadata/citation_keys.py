@@ -1,7 +1,7 @@
-"""Citation keys by a pattern in Better BibTeX's terms, such as `auth.lower + year + veryshorttitle.lower`.
+"""Makes citation keys from Better BibTeX patterns such as `auth.lower + year + veryshorttitle.lower`.
 
-A pattern is a sum of terms; a term is a quoted text or a function, with arguments and filters after it. What is
-supported is listed in `FUNCTIONS` and `FILTERS`; anything else is an error that names it.
+A pattern is a sum of terms; a term is a quoted text or a function, with arguments and filters after it. `FUNCTIONS` and
+`FILTERS` list everything supported; anything else is an error that names it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Argument = str | int
 
 @dataclass(frozen=True, slots=True)
 class KeyFields:
-    """What a key is made of."""
+    """The fields from which a key is made."""
 
     families: Sequence[str]
     title: str
@@ -56,7 +56,7 @@ def _title_words(fields: KeyFields, count: int, capitals: int) -> str:
 
 
 FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
-    # name: (defaults of its numeric arguments, what it gives)
+    # name: (defaults of its numeric arguments, its result)
     "auth": ((0, 1), lambda fields, letters, which: _authors(fields, 1, letters, max(which, 1) - 1)),
     "authors": ((0,), lambda fields, count: _authors(fields, count or len(fields.families), 0)),
     "authorLast": ((), lambda fields: _joined(fields.families[-1]) if fields.families else ""),
@@ -101,14 +101,14 @@ class _Term:
 
 
 class KeyPattern:
-    """A parsed pattern; raises `ConfigurationError` for one that cannot be parsed."""
+    """A parsed pattern; raises `ConfigurationError` if it is invalid."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._terms = _Parser(pattern).terms()
 
     def key(self, fields: KeyFields, taken: Collection[str] = ()) -> str:
-        """The key for a paper, in ASCII; if it is `taken`, in any case, with the next free letter appended."""
+        """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
         base = _safe("".join(self._value(term, fields) for term in self._terms))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
         number = -1

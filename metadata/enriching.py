@@ -1,6 +1,6 @@
-"""Looks papers up at the metadata services: their DOI, what the `.bib` lacks, what differs, and what became of them.
+"""Looks papers up at metadata services: DOI, fields missing or different in the `.bib`, publication status.
 
-Nothing of the library or the user's `.bib` changes. What was found is kept with the service that said it and the time.
+The library and the user's `.bib` do not change. Results are stored with their service and time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Outcome = Literal["known", "found", "unsure", "not-found", "failed"]
 
 REGISTRARS: Final = frozenset({CROSSREF, DATACITE})
 _PRECEDENCE: Final = (CROSSREF, DATACITE, OPENALEX, SEMANTIC_SCHOLAR)
-# What describes the publication is taken from the agency that registered the DOI, where it answers: others keep one
+# Publication fields come from the agency that registered the DOI, if it answers: others keep one
 # record for preprint and article.
 FROM_ANY_SERVICE: Final = frozenset({"abstract", "citations", "open_access"})
 # OpenAlex counts citations from the most sources; Crossref only those of its members.
@@ -35,7 +35,7 @@ _SHOWN_CANDIDATES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class KnownField:
-    """A field that the `.bib` lacks: its value, who says so, and since when."""
+    """A field missing from the `.bib`: its value, and the service and time it comes from."""
 
     field: str
     value: Any
@@ -45,7 +45,7 @@ class KnownField:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that a service and the user's `.bib` give differently; the `.bib` stays as it is."""
+    """A field that differs between a service and the user's `.bib`, which is not changed."""
 
     field: str
     own: Any
@@ -133,14 +133,14 @@ async def _enrich_paper(services: Services, paper: Paper) -> Enrichment:
 
 
 def store_responses(store: MetadataStore, doi: str, responses: Responses, now: float) -> None:
-    """Commit what the services said of the work with this DOI; blocks."""
+    """Commit the services' responses for the work with this DOI; blocks."""
     for work in responses.works:
         notices = [*work.notices, *(responses.notices if work.service == CROSSREF else ())]
         store.keep_work(doi, work.service, work.stated_fields(), notices, work.versions, now)
 
 
 def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
-    """What is stored about a paper; blocks, and asks nobody."""
+    """The stored metadata of a paper; blocks, and sends no requests."""
     doi = store.dois([paper]).get(paper.key, "")
     if not doi:
         return StoredMetadata()
@@ -154,7 +154,7 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
 
 
 def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
-    """Fields that services know and the paper's entry lacks, each from the most authoritative service."""
+    """Fields missing from the paper's entry, each from the most authoritative service that has it."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
     counting = [
@@ -194,7 +194,7 @@ def _by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, Ser
 
 
 def _own_fields(paper: Paper) -> dict[str, Any]:
-    """What the paper's own entry says, by the services' names for its fields."""
+    """The fields of the paper's own entry, under the services' names."""
     own: dict[str, Any] = {
         "title": paper.title,
         "authors": list(paper.authors),

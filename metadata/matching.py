@@ -1,7 +1,7 @@
-"""Decides whether a work that a service proposes is a paper of the library, by title, authors, year and kind.
+"""Decides whether a work proposed by a service is a paper of the library, by title, authors, year and kind.
 
-The similarity is a product, so that one thing that speaks against a work is not outweighed by the others. What the
-thresholds were measured on is in `docs/decisions/paper-matching.md`.
+The similarity is a product, so that one mismatch is not outweighed by other matches. `docs/decisions/paper-matching.md`
+describes the data on which the thresholds were measured.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MOST_TITLE: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class WorkCandidate:
-    """A proposed work with its similarity, 0-1, and what speaks against it."""
+    """A proposed work with its similarity (0-1) and the reasons against it."""
 
     work: Work
     similarity: float
@@ -84,7 +84,7 @@ class Match:
 
 
 def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
-    """Find the work that is the paper; unsure when it is not plain that it is exactly one."""
+    """Find the work that is the paper; unsure unless exactly one clearly matches."""
     by_doi = {work.doi: work for work in reversed(list(works))}
     rated = [compare(paper, work) for work in by_doi.values()]
     near = sorted((item for item in rated if item.similarity >= UNSURE), key=lambda item: -item.similarity)
@@ -116,12 +116,12 @@ def compare(paper: Paper, work: Work) -> WorkCandidate:
 
 
 def is_about_another(title: str) -> bool:
-    """Whether a title is that of a correction, a retraction notice, a comment or the like."""
+    """Whether a title belongs to a correction, retraction notice, comment or the like."""
     return bool(_ABOUT_ANOTHER.match(title))
 
 
 def title_similarity(one: str, other: str) -> float:
-    """The similarity of two titles, 0-1: every content word that only one of them has counts heavily."""
+    """The similarity (0-1) of two titles: each content word found in only one of them weighs heavily."""
     first, second = _plain_title(one), _plain_title(other)
     if not first or not second:
         return 0.0
@@ -235,7 +235,7 @@ def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
 
 
 def _narrow_by_venue(paper: Paper, sure: list[WorkCandidate]) -> list[WorkCandidate]:
-    """The candidates of the paper's venue, or of its year if that separates them; else all of them."""
+    """Narrow the candidates to the paper's venue, or to its year if that separates them; else keep all."""
     if paper.venue:
         named = [item for item in sure if title_similarity(paper.venue, item.work.venue) >= SURE]
         if len(named) == 1:

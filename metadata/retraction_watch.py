@@ -26,10 +26,10 @@ _HELP: Final = "Download it again from Retraction Watch, or correct CITELOOM_RET
 
 
 def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callable[[str], None] | None = None) -> bool:
-    """Replace the notices of Retraction Watch by those of the file, unless it was imported as it is; blocks.
+    """Replace Retraction Watch's notices with the file's, unless this version was already imported; blocks.
 
-    `on_notice` is called before the import, which takes seconds. Returns whether there was one. Raises `InputError` if
-    the file is missing, too large or another one; what was imported before then stays.
+    `on_notice` is called before the import, which takes seconds. Returns whether it imported. Raises `InputError` if
+    the file is missing, too large or not Retraction Watch's; the previous import then stays.
     """
     stamp = _stamp(file)
     if store.file_stamp(RETRACTION_WATCH) == stamp:

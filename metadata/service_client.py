@@ -1,7 +1,7 @@
 """Requests to a metadata service: cached, paced, retried in bounded time, and never sent to another host.
 
-An answer is committed to the store before it is used, so that a command that is killed asks nothing twice. Keys and
-the user's address are no part of the cache's key.
+An answer is committed to the store before it is used, so that a killed command does not repeat requests. API keys and
+the user's address are not part of the cache key.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..stores.metadata_store import MetadataStore, ServiceAnswer
 if TYPE_CHECKING:
     import httpx
 
-MOST_BYTES: Final = 8_000_000  # of an answer; a list of eight works with thousands of authors has 2 MB
+MOST_BYTES: Final = 8_000_000  # per answer; a list of eight works with thousands of authors takes 2 MB
 _MOST_BYTES_OF_REFUSAL: Final = 200_000
 _MOST_REDIRECTS: Final = 3
 _MAX_RETRIES: Final = 4
@@ -51,7 +51,7 @@ _SAID: Final[Mapping[FailureKind, str]] = {
 
 
 class ServiceError(CiteloomError):
-    """A metadata service gave no usable answer; what others said and what was stored before stays."""
+    """A metadata service gave no usable answer; other services' answers and stored data are kept."""
 
     retryable = True
     default_help = "Run the same command again later; answers that came are in the cache."
@@ -65,9 +65,9 @@ class NotCachedError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where a service is and how to ask it: `private` parameters and headers are no part of the cache's key.
+    """A service's address and request settings; `private` parameters and headers are not part of the cache key.
 
-    `interval` is the least number of seconds between two requests.
+    `interval` is the minimum number of seconds between two requests.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Traffic:
 
 
 class ServiceClient:
-    """Asks one service; to be used in one event loop.
+    """Sends requests to one service; use it in a single event loop.
 
     Args:
         address: the service.
@@ -123,7 +123,7 @@ class ServiceClient:
         self._given_up = ""
 
     async def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
-        """The JSON of an answer; None if the service does not know what was asked for. Raises `ServiceError`."""
+        """The JSON of an answer; None if the service does not know the item. Raises `ServiceError`."""
         request = f"{path}?{urlencode(sorted(parameters.items()))}" if parameters else path
         name = self.address.name
         stored = await asyncio.to_thread(self._store.answer, name, request)

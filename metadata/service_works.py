@@ -1,4 +1,4 @@
-"""What each metadata service is asked, and the works, notices and versions that its answers describe.
+"""Queries each metadata service, and parses works, notices and versions from its answers.
 
 Crossref has most journals, and updates such as retractions; DataCite has arXiv, Zenodo, figshare and others whose DOIs
 Crossref does not register. OpenAlex gives single works by DOI free of charge; Semantic Scholar knows papers by DOI, by
@@ -34,7 +34,7 @@ CROSSREF: Final = "Crossref"
 DATACITE: Final = "DataCite"
 OPENALEX: Final = "OpenAlex"
 SEMANTIC_SCHOLAR: Final = "Semantic Scholar"
-_CANDIDATES: Final = 8  # works of one search
+_CANDIDATES: Final = 8  # works per search
 _LONGEST_QUERY: Final = 400
 _LONGEST_TITLE: Final = 300
 _MOST_WORDS: Final = 5000  # of an abstract
@@ -75,7 +75,7 @@ async def crossref_work(client: ServiceClient, doi: str) -> Work | None:
 
 
 async def crossref_notices(client: ServiceClient, doi: str) -> list[Notice]:
-    """The updates to a work that are registered with the notices alone; raises `ServiceError`."""
+    """The updates to a work that are registered only with the notices themselves; raises `ServiceError`."""
     answer = await client.get("/works", {"filter": f"updates:{doi}", "rows": "20"})
     return [
         notice
@@ -240,7 +240,7 @@ def _datacite_versions(item: Mapping[str, Any], doi: str) -> Iterator[Version]:
         kind = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
         other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
         if kind == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
-            kind = "article"  # arXiv names the journal's article so
+            kind = "article"  # arXiv's name for the journal article
         if kind and other and other != doi:
             yield Version(kind, other, DATACITE)
 
@@ -282,7 +282,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         abstract=_inverted_abstract(mapping(item.get("abstract_inverted_index"))),
         citations=whole_number(item.get("cited_by_count")),
         open_access=link(mapping(item.get("best_oa_location")).get("pdf_url")),
-        # It names neither the notice nor its date.
+        # OpenAlex gives neither the notice nor its date.
         notices=(Notice("retraction", OPENALEX),) if item.get("is_retracted") is True else (),
     )
 
@@ -335,7 +335,7 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
     title = field_text(item.get("title"))
     if not named or not title:
         return None
-    # One record stands for preprint and article, so its other DOI is that of the other version.
+    # One record covers preprint and article, so its other DOI belongs to the other version.
     versions: tuple[Version, ...] = ()
     if named == arxiv_doi and own and own != arxiv_doi:
         versions = (Version("article", own, SEMANTIC_SCHOLAR),)

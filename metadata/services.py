@@ -1,4 +1,4 @@
-"""The services that the settings name, opened together for one command."""
+"""Opens all configured services together for one command."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _CONNECT_TIMEOUT: Final = 10.0
 
 @dataclass(slots=True)
 class Responses:
-    """What the services said of one paper: their works, most authoritative first, further notices, and failures."""
+    """The services' responses for one paper: works, most authoritative first, further notices, and failures."""
 
     works: list[Work] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Services:
         self.traffic = Traffic()
 
     async def look_up(self, identifier: Identifier) -> Responses:
-        """What all services say of the work with this identifier; failures are collected, not raised."""
+        """Look up the work with this identifier at all services; failures are collected, not raised."""
         responses = Responses()
         found = await asyncio.gather(
             self._ask_registrar(identifier, responses),
@@ -95,7 +95,7 @@ class Services:
         return responses
 
     async def _ask_registrar(self, identifier: Identifier, responses: Responses) -> Work | None:
-        """The work at the agency that registered its DOI: Crossref with the notices on it, else DataCite."""
+        """Look up the work at its DOI's registrar: Crossref, with the notices about it, else DataCite."""
         doi = identifier.doi
         work = None
         if not identifier.arxiv:
@@ -121,7 +121,7 @@ class Services:
 
 
 def service_hosts(settings: Settings) -> str:
-    """The services with the hosts that answer for them, for the notice before anything is sent."""
+    """The services and their hosts, for the notice shown before anything is sent."""
     named = [f"{SERVICE_NAMES[name]} ({host_of(settings.service_endpoint(name)[0])})" for name in _configured(settings)]
     return ", ".join(named)
 
@@ -135,9 +135,9 @@ async def open_services(
     refresh: bool = False,
     clock: Clock | None = None,
 ) -> AsyncIterator[Services]:
-    """The configured services; `refresh` asks again for what is in the cache.
+    """Open the configured services; with `refresh`, cached answers are requested again.
 
-    Raises `ConfigurationError` if none is configured, or a key may not be sent.
+    Raises `ConfigurationError` if no service is configured, or a key may not be sent.
     """
     import httpx
 
@@ -161,7 +161,7 @@ async def open_services(
 
 
 def service_address(settings: Settings, service: MetadataService) -> ServiceAddress:
-    """Address, key and manners for a service; raises `ConfigurationError` for a key that may not be sent there."""
+    """Address, key and request rate of a service; raises `ConfigurationError` for a key that may not be sent there."""
     from ..models.http.endpoints import check_url
 
     url, key, mailto = settings.service_endpoint(service)

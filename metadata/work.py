@@ -1,4 +1,4 @@
-"""A paper as a metadata service describes it, and how its answers become plain, bounded text."""
+"""A paper as described by a metadata service, and helpers that turn answers into plain, bounded text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one service says of a paper; what it does not say is empty.
+    """One service's description of a paper; fields that it does not give are empty.
 
     `kind` is Crossref's type of work, `open_access` the link to a free PDF, `is_notice` true for a retraction notice,
     a correction or the like, which is about another paper.

@@ -55,7 +55,7 @@ _WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a question: `phrase`, and `other`, with which it is compared (empty if there is none)."""
+    """The subject of a question: `phrase`, and `other`, the thing it is compared with (may be empty)."""
 
     phrase: str
     other: str = ""
@@ -80,7 +80,7 @@ def find_subject(question: str) -> Subject:
     passive = lowered[place] in BE or any(word in BE for word in lowered[start:])
     end = _end_of_subject(lowered, start, passive=passive)
     if lowered[place] in _DO and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
-        return Subject("")  # it has a verb that is not known, so it is not known where its subject ends
+        return Subject("")  # an unknown verb, so the end of the subject is unknown
     phrase = _trim(words[start:end])
     return Subject(
         f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)

@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def unescape_html(text: str) -> str:
-    """`text` with HTML entities decoded; U+FFFD for a number of any length that names no character."""
+    """`text` with HTML entities decoded; a numeric entity that is not a character becomes U+FFFD."""
     return html.unescape(_NO_CODE_POINT.sub("\ufffd", text))
 
 
@@ -130,7 +130,7 @@ class Word:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> snowballstemmer.stemmer:
-    import snowballstemmer  # with the stemmers of thirty languages, which lists do without
+    import snowballstemmer  # lazy: it loads the stemmers of thirty languages
 
     return snowballstemmer.stemmer("english")
 
@@ -175,7 +175,7 @@ def split_words(text: str) -> list[Word]:
 
 
 def is_stop(word: Word) -> bool:
-    """Whether it is a stop word or a single letter."""
+    """Whether a word is a stop word or a single letter."""
     return word.surface.lower() in STOP_WORDS or len(word.surface) < 2
 
 

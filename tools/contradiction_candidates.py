@@ -1,4 +1,4 @@
-"""Finds sentences of different papers that may concern one claim: candidates for a judge, by similarity alone.
+"""Finds sentences in different papers that may concern the same claim, by similarity alone, for a judge to compare.
 
 Similarity finds statements about the same thing; it cannot tell agreement from contradiction.
 """
@@ -26,16 +26,16 @@ from .paper_search import NO_PROSE
 from .retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from .scope import Scope
 
-_CHUNKS: Final = 48  # whose sentences are embedded: about 400 sentences, 10 s with the bundled model
-_PAPERS: Final = 500  # that are compared without a topic: about 2,000 passages, all pairs
+_CHUNKS: Final = 48  # chunks whose sentences are embedded: about 400 sentences, 10 s with the bundled model
+_PAPERS: Final = 500  # papers compared without a topic: about 2,000 passages, all pairs
 _AROUND: Final = 2  # sentences on either side that the judge sees
 _SHORTEST, _LONGEST = 40, 700  # characters of a sentence that can be a claim
 _TIMES: Final = 2  # pairs per sentence
-_OF_ONE: Final = 6  # passages on a topic per paper, so that a long one does not take all places
-_OF_TWO: Final = 4  # pairs of the same two papers when there are others
+_OF_ONE: Final = 6  # passages on a topic per paper, so that a long paper does not crowd out the others
+_OF_TWO: Final = 4  # pairs from the same two papers if there are others
 _POOL: Final = 4  # candidate passages on a topic for each one selected
 _TOPIC: Final = 0.5  # weight of similarity to the topic, relative to similarity to each other
-# Where papers state their own findings; related work reports those of others.
+# Sections where papers state their own findings; related work reports other papers' findings.
 _CLAIMING: Final = (Category.ABSTRACT, Category.CONCLUSION)
 _NO_CLAIM: Final = re.compile(
     r"^(?:Whether|How|In this (?:paper|article|review|work)|Here,? we)\b"
@@ -66,10 +66,10 @@ class _Sentence:
 async def statement_pairs(
     library: Library, topic: str, scope: Scope, most: int, options: Retrieval = DEFAULT_OPTIONS
 ) -> list[StatementPair]:
-    """At most `most` pairs of statements of different papers of the scope, most similar first.
+    """At most `most` pairs of statements from different papers in the scope, most similar first.
 
-    With a topic they are about it; without one they are from the papers' abstracts and conclusions. Raises `InputError`
-    when there are too many papers to compare without a topic, and whatever search and embedding raise.
+    With a topic, the statements are about it; without one, they come from abstracts and conclusions. Raises
+    `InputError` if there are too many papers to compare without a topic, and any error of search and embedding.
     """
     chunks = await (_on_topic(library, topic, scope, options) if topic else _main_statements(library, scope))
     sentences = list(_sentences(chunks))
@@ -98,7 +98,7 @@ async def _on_topic(library: Library, topic: str, scope: Scope, options: Retriev
 
 
 async def _main_statements(library: Library, scope: Scope) -> list[Chunk]:
-    """The passages of abstracts and conclusions with the nearest counterparts in other papers."""
+    """The passages of abstracts and conclusions that are closest to some passage in another paper."""
     keys = list(scope.papers) or [paper.key for paper in library.papers()]
     if len(keys) > _PAPERS:
         raise InputError(
@@ -138,7 +138,7 @@ def _sentences(chunks: Sequence[Chunk]) -> Iterator[_Sentence]:
 
 
 def _can_claim(text: str) -> bool:
-    """True for prose that states how something is; what a paper asks, plans or announces is not a claim."""
+    """True for prose that makes a claim, rather than asking, planning or announcing something."""
     prose = _SHORTEST <= len(text) <= _LONGEST and not text.startswith(NO_PROSE)
     return prose and not text.endswith("?") and _NO_CLAIM.search(text) is None
 

@@ -30,7 +30,7 @@ async def search_evidence(
     *,
     known: Sequence[str] = (),
 ) -> SearchResult:
-    """Search for needs by their queries, and read the best windows of chunks that are not `known`, in one wave."""
+    """Search for needs by their queries, and read the best windows of chunks not yet `known`, in one wave."""
     proposed = limits.windows(limits.search_tokens, len(needs))
     windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
     found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
@@ -80,8 +80,8 @@ async def read_in_waves(
 ) -> SearchResult:
     """Read windows best first, skipping those whose needs are met or exhausted.
 
-    With a `library`, the abstracts of the papers that helped most are read with the last wave, unless they are among
-    the windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
+    With a `library`, the last wave also reads the abstracts of the papers that helped most, unless they are among the
+    windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
     """
     found: list[FoundEvidence] = []
     read: list[Window] = []
@@ -123,8 +123,8 @@ async def read_windows(
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
     """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
 
-    Neighbouring papers share a call. A finding is assigned to the search for its need among those `searched_for`, or to
-    the first of them.
+    Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
+    `searched_for`, otherwise to the first search.
     """
     readings = await gather_all(reader.read(purpose, group) for group in group_windows(windows, limits.call_tokens))
     searches = {need.id: need.search for need in searched_for}
@@ -144,9 +144,9 @@ async def read_windows(
 
 
 def group_windows(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
-    """Windows in calls of about `tokens`, as few as first-fit decreasing gives; each call in the order of its papers.
+    """Group windows into few calls of about `tokens` each (first-fit decreasing), ordered by paper within a call.
 
-    A paper's windows share a call if they fit into one: its findings are then weighed against each other.
+    A paper's windows share a call if they fit, so that its findings are weighed against each other.
     """
     papers: dict[str, list[Window]] = {}
     for window in windows:
@@ -158,7 +158,7 @@ def group_windows(windows: Sequence[Window], tokens: int) -> list[list[Window]]:
 
 
 def _pack(pieces: Sequence[Sequence[Window]], tokens: int) -> list[list[Window]]:
-    """Bins of up to `tokens`: pieces are placed largest first, each into the first bin it fits."""
+    """Pack pieces into bins of up to `tokens`, largest first, each into the first bin it fits."""
     groups: list[list[Window]] = []
     rooms: list[int] = []
     sized = [(sum(window.tokens for window in piece), piece) for piece in pieces]
@@ -190,7 +190,7 @@ async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Se
 
 
 def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
-    """The windows in parts: the first half, then the rest in equal parts."""
+    """Split the windows into waves: the first half, then the rest in equal parts."""
     first = len(windows) if count <= 1 else -(-len(windows) // 2)
     yield windows[:first]
     rest = windows[first:]
@@ -201,7 +201,7 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
 def _settled_needs(
     purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
 ) -> set[str]:
-    """The needs for which further reading is not worth its calls."""
+    """The needs for which further reading is not worth the calls."""
     strong = [item for item in found if item.finding.score >= STRONG]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}

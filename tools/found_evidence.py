@@ -1,4 +1,4 @@
-"""What a search for evidence may read and keep, what it found, and how far that covers each need."""
+"""Limits and results of an evidence search, and how well the results cover each need."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BREADTH: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLimits:
-    """How much a search reads and keeps, and how scores are weighted (see `config.Settings`).
+    """How much a search reads and keeps, and how it weights scores (see `config.Settings`).
 
     `read_tokens` limits what the first search for all needs reads, `search_tokens` each later one; `call_tokens` is
     what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
-    `abstracts` the number of papers whose abstract is read at its end; `paper_share`, `paper_margin` and `spread` are
-    those of `WindowLimits`. Reading for a need stops after `plenty` strong findings, from several papers if there are
-    several, or after `dry` consecutive windows without one. `top_k_final` and `per_paper` limit what is kept for each
-    need, and per paper for each need; None keeps everything that was read and is useful.
+    `abstracts` the number of papers whose abstract is read at its end; see `WindowLimits` for `paper_share`,
+    `paper_margin` and `spread`. Reading for a need stops after `plenty` strong findings, from several papers if there
+    are several, or after `dry` consecutive windows without one. `top_k_final` and `per_paper` limit what is kept for
+    each need, and per paper for each need; None keeps everything that was read and is useful.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -54,11 +54,11 @@ class EvidenceLimits:
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
     def within(self, call_tokens: int) -> EvidenceLimits:
-        """The same for a reader whose calls hold no more than `call_tokens`."""
+        """These limits for a reader with at most `call_tokens` per call."""
         return replace(self, call_tokens=call_tokens, window_tokens=min(self.window_tokens, call_tokens))
 
     def for_breadth(self) -> EvidenceLimits:
-        """The same for a question that many papers bear on: more and smaller windows, and none is taken for enough."""
+        """These limits for a question about many papers: more, smaller windows, and reading stops much later."""
         return replace(
             self,
             read_tokens=_BREADTH * self.read_tokens,
@@ -68,7 +68,7 @@ class EvidenceLimits:
         )
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
-        """The limits of what is proposed for this many needs, `tokens` in total."""
+        """The limits on the windows proposed for this many needs, `tokens` in total."""
         hits = self.top_k_initial * needs
         return WindowLimits(tokens, self.window_tokens, hits, self.paper_share, self.paper_margin, self.spread)
 
@@ -91,7 +91,7 @@ class FoundEvidence:
         return (self.finding.need, *self.also)
 
     def joined(self, other: FoundEvidence) -> FoundEvidence:
-        """Merged with `other`, which rests on the same words: serves the needs of both, with the longer words."""
+        """Merge with `other`, which rests on the same words: serves both findings' needs and keeps the longer words."""
         also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
         longer = FindingWords.of_finding(other.finding).length > FindingWords.of_finding(self.finding).length
         spans = other.finding.spans if longer else self.finding.spans
@@ -99,7 +99,7 @@ class FoundEvidence:
         return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
 
     def as_evidence(self, identifier: str) -> Evidence:
-        """The evidence with the id by which a writer cites it."""
+        """Convert to evidence with the id by which a writer cites it."""
         (chunk, start, end), *more = self.finding.spans
         return Evidence.of(
             chunk,
@@ -121,8 +121,8 @@ class FoundEvidence:
 class SearchResult:
     """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
-    `proposed` counts the passages found, `shown` those shown to the reader, and `unreadable` those of them for which it
-    gave no valid answer.
+    `proposed` counts the passages found, `shown` the ones shown to the reader, and `unreadable` the shown ones for
+    which it gave no valid answer.
     """
 
     found: tuple[FoundEvidence, ...]
@@ -193,9 +193,9 @@ class FindingWords:
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:
-        """True when both are the same words, or one contains the other and they are from different chunks.
+        """True if both have the same words, or one contains the other and they are from different chunks.
 
-        Within one chunk, a part of the words is another finding: a reader returned both.
+        Within one chunk, contained words are a separate finding, since the reader returned both.
         """
         if self.key != other.key:
             return False
@@ -212,8 +212,8 @@ def find_same(words: FindingWords, among: Sequence[FindingWords]) -> int | None:
     return next((place for place, other in enumerate(among) if words.same_as(other)), None)
 
 
-STRONG: Final = 0.6  # from this score on a finding helps with its need, rather than being background
-_WHOLE: Final = 0.9  # from this score on a finding meets its need alone
+STRONG: Final = 0.6  # at or above this score, a finding helps with its need rather than being background
+_WHOLE: Final = 0.9  # at or above this score, a finding meets its need alone
 _SEVERAL: Final = 2
 TRIES: Final = 2  # fruitless searches after which a need counts as searched for in vain
 

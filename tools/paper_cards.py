@@ -1,8 +1,8 @@
-"""Cards of papers: what a person would want to know before opening a paper, in at most 150 tokens.
+"""Makes paper cards: what a person wants to know before opening a paper, in at most 150 tokens.
 
-A card is read by a screener, which names the papers that may bear on a question. It is made by rules from what the
-library holds of a paper (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card
-is never evidence and never quoted.
+A card is read by a screener, which names the papers that may bear on a question. It is made by rules from a paper's
+data in the library (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card is
+never evidence and never quoted.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SENTENCE: Final = 230  # characters
 _SECTIONS: Final = 5
 _SECTION: Final = 45  # characters
 _SAMPLES: Final = 3
-_METHOD_CHUNKS: Final = 2  # whose numbers of subjects are read
+_METHOD_CHUNKS: Final = 2  # chunks searched for numbers of subjects
 _NO_SCOPE: Final = frozenset({Category.ABSTRACT, Category.INTRODUCTION, Category.CONCLUSION})
 _STANDARD: Final = re.compile(
     r"(?:materials? and )?methods?|results?(?: and discussion)?|discussions?|background|introduction|conclusions?"
@@ -73,7 +73,7 @@ async def screen_papers(
 ) -> dict[str, tuple[str, ...]]:
     """The keys of the papers that may bear on each need, by its id; empty if no paper is in scope.
 
-    Reads the cards of all papers in `scope`; of more than `most` papers, of those nearest to the needs by summary.
+    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary.
     """
     keys = [paper.key for paper in library.papers() if scope.holds(paper)]
     if len(keys) > most:
@@ -83,7 +83,7 @@ async def screen_papers(
 
 
 async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:
-    """The first `most` papers when those nearest to each need are taken in turn."""
+    """The first `most` papers, taking the papers nearest to each need in turn."""
     vectors = await gather_all(library.embedding.embed_query(need.queries[0]) for need in purpose.needs)
     near = await asyncio.to_thread(
         lambda: [library.nearest_papers(vector, len(library.papers())) for vector in vectors]
@@ -117,7 +117,7 @@ def _kind_of_study(title: str, abstract: str) -> list[str]:
 
 
 def _samples(library: Library, key: str, abstract: str) -> list[str]:
-    """How many subjects of which kind, as the abstract has them, else the beginning of the methods."""
+    """The numbers and kinds of subjects stated in the abstract, else at the beginning of the methods."""
     found = [match.group() for match in _SAMPLE.finditer(abstract)]
     if not found:
         rows = [row.id for row in library.catalog.chunk_rows(keys=[key]) if row.category is Category.METHOD]
@@ -130,7 +130,7 @@ def _samples(library: Library, key: str, abstract: str) -> list[str]:
 
 
 def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
-    """What was done and what came out: a sentence each, else the first and the last."""
+    """One sentence on what was done and one on the result, else the first and the last."""
     if not sentences:
         return
     aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
@@ -141,7 +141,7 @@ def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _scope(library: Library, key: str) -> list[str]:
-    """The main headings that say something of the paper's subject."""
+    """The main headings that say something about the paper's subject."""
     sections = [section for section in library.sections(key) if section.searchable and section.title]
     named = [
         section

@@ -1,6 +1,6 @@
 """Finds the papers of a library that a question names: by key, DOI, title, or author and year.
 
-By rules only, so that it costs nothing and can be explained. What is found is removed from the question, so that the
+Uses rules only, so that it costs nothing and can be explained. Mentions are removed from the question, so that the
 words of a title are not read as names or as words about sections.
 """
 
@@ -25,16 +25,16 @@ _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
 _LONGEST_TITLE = 500  # characters
-_LONG_TITLE = 6  # words from which a title is recognised without quotes or capitals
-_NEAR = 0.88  # share of equal characters from which two titles are the same except for a typo
-_SHARED = 0.6  # of a title's words that must be in the question before it is compared
+_LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
+_NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
+_SHARED = 0.6  # minimum share of a title's words in the question before it is compared
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPapers:
     """The keys of the papers that a question names, sorted, and the question without their names.
 
-    `by_title` when it has nothing of them but words of their titles, without quotation marks.
+    `by_title` if it names them only by words of their titles, without quotation marks.
     """
 
     keys: tuple[str, ...]
@@ -147,7 +147,7 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
 
 
 def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
-    """The forms of the titles; a form that several papers share names none of them."""
+    """The forms of the titles, without forms that several papers share, since those are ambiguous."""
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
         whole = _without_bracket(paper.title)
@@ -213,9 +213,9 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
 
 
 def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], *, at_start: bool) -> bool:
-    """True when a few words that are also a title are meant as one."""
+    """True if a few words that equal a title are meant as that title."""
     if len(title.words) == 1:
-        # A name such as treeheatr or OpenPBTA; "Preprints" is a word like any other.
+        # A name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
         return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
     content = [word for word in title.words if word not in STOP_WORDS]
@@ -277,7 +277,7 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
 
 
 def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
-    """The keys of the papers whose first author has a family name, folded, or whose key has it as its name."""
+    """The keys of the papers whose first author has this (folded) family name, or whose key contains it as the name."""
     return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
 
 
@@ -311,7 +311,7 @@ def _resolve_mention(mention: _Mention, authors: Mapping[str, tuple[str, ...]], 
 
 
 def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
-    """The authors named, and the years that stand next to none of them."""
+    """The authors named, and the years that are not next to any of them."""
     mentions: list[_Mention] = []
     loose: list[int] = []
     longest = max((len(name.split()) for name in known), default=0)
@@ -364,7 +364,7 @@ def _cited_behind(tokens: Sequence[str], index: int) -> bool:
 def _join_names(
     tokens: Sequence[str], names: list[str], index: int, known: set[str], longest: int
 ) -> tuple[tuple[str, ...], int]:
-    """The names that follow with "and" or commas between."""
+    """Collect the names that follow, separated by "and" or commas."""
     while index < len(tokens):
         step = index
         while step < len(tokens) and tokens[step].lower() in _JOINS:
@@ -399,7 +399,7 @@ def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int,
 
 
 def _years_behind(tokens: Sequence[str], index: int) -> Iterator[tuple[int, str]]:
-    """The years at an index, with brackets, commas and "and" between; each with where it ends."""
+    """The years from an index on, separated by brackets, commas or "and", each with its end."""
     while index < len(tokens):
         token = tokens[index]
         if _YEAR.fullmatch(token):

@@ -35,7 +35,7 @@ def load_paper_records(library: Library) -> list[dict[str, Any]]:
 
 def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str, Any]:
     """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
-    from ..metadata.enriching import stored_metadata  # with the clients of services, which lists do without
+    from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
     paper, summary, note = library.paper(key), library.summary(key), library.note(key)
     passages = read_indexed_text(library, key) if text else None
@@ -55,7 +55,7 @@ def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
 def _paper_record(
     paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
 ) -> dict[str, Any]:
-    from ..documents.paper_names import NO_LINK, zotero_link  # with a reader of YAML, which lists do without
+    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
 
     record = {
         **asdict(paper),
@@ -85,8 +85,8 @@ def _paper_record(
 class Passage:
     """Neighbouring chunks of one section as one text, from `start` to `end` in the paper.
 
-    `found` are the ids of the chunks that a search found; a passage without any is background. Where the section has
-    something other than text between two chunks, an empty line takes its place.
+    `found` are the ids of the chunks that a search found; a passage without any is background. Anything other than text
+    between two chunks of the section is replaced by an empty line.
     """
 
     text: str
@@ -108,7 +108,7 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     """Runs of consecutive chunks of one section."""
     run: list[Chunk] = []
     for chunk in chunks:
-        # When chunks are short, this one may share words even with the last but one.
+        # If chunks are short, this one may also overlap with the last but one.
         if run and not (
             same_section(run[-1], chunk) and (chunk.index == run[-1].index + 1 or chunk.start < run[-1].end)
         ):
@@ -145,7 +145,7 @@ def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
 
 @dataclass(frozen=True, slots=True)
 class OutlinedSection:
-    """A section with the first and last index of its own chunks, and their first and last page; None without."""
+    """A section with the first and last index of its own chunks and their first and last page, None if it has none."""
 
     section: Section
     chunks: tuple[int, int] | None
@@ -195,7 +195,7 @@ def load_figure_records(library: Library, key: str) -> list[dict[str, Any]]:
 
 
 def figure_record(figure: PaperFigure) -> dict[str, Any]:
-    """A figure as plain data; its description is that of the model `described_by`, never the paper's words."""
+    """A figure as plain data; its description is by the model `described_by`, never the paper's words."""
     fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
     return {
         "name": figure.name,
@@ -205,7 +205,7 @@ def figure_record(figure: PaperFigure) -> dict[str, Any]:
 
 
 def _explain_missing_image(figure: PaperFigure) -> str:
-    """Why there was no image to be read, by where the figure stands."""
+    """Why a figure has no readable image, depending on its source."""
     if figure.page is not None and figure.start is None:
         return "has no caption by which it could be found on its page"
     return "is kept as the rows in the text" if figure.body else "names no image file"
@@ -219,7 +219,7 @@ def count_kinds(kinds: Sequence[str]) -> str:
 
 
 def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> dict[str, Any] | None:
-    """The figure or table that a passage is part of, or that the sentence shown from it is about; None if neither."""
+    """The figure or table that contains a passage, or that its shown sentence is about; None if there is none."""
     for figure in figures:
         if figure.span is None or not (chunk.start < figure.span[1] and figure.span[0] < chunk.end):
             continue
@@ -231,10 +231,10 @@ def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> 
 
 
 def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) -> dict[str, PaperFigure]:
-    """The figure that each piece of evidence stands in, by the id of the evidence; blocks.
+    """The figure that contains each piece of evidence, by evidence id; blocks.
 
-    `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence of a paper that has
-    changed since, or left the library, has none.
+    `evidence` are records with `id`, `key`, `chunk_id`, `start`, `end` and `quote`. Evidence from a paper that has
+    changed since or was removed is left out.
     """
     found: dict[str, PaperFigure] = {}
     known = library.records()

@@ -16,7 +16,7 @@ from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
-_MOST_CHUNKS: Final = 5000  # that are ranked by paper: about 50 ms, in a library of any size
+_MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
 NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
@@ -97,14 +97,14 @@ def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
 
 
 def matching_sentence(library: Library, text: str, query: str, said: Collection[str] = ()) -> str:
-    """The sentence of a text that shares the most significant words with the query; its first prose when none does.
+    """The sentence that shares the most significant words with the query; the first prose sentence if none does.
 
     Sentences in `said` are skipped when there are others: neighbouring chunks share some.
     """
     rarity = library.fulltext.rarity(set(analyze(query)))
     sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)] or [" ".join(text.split())]
     sentences = [sentence for sentence in sentences if sentence not in said] or sentences
-    # Of ties the first, and of two sentences with the same words the shorter, since it is more specific.
+    # Ties go to the shorter sentence, since it is more specific, then to the first.
     best = max(sentences, key=lambda sentence: (_share(library, sentence, rarity), -len(sentence)))
     if _share(library, best, rarity):
         return best
@@ -112,7 +112,7 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:
-    """How much of a query's significant words a text contains, 0-1."""
+    """The share (0-1) of a query's significant words that a text contains."""
     whole = sum(rarity.values())
     present = set(analyze(text))
     return sum(weight for term, weight in rarity.items() if term in present) / whole if whole else 0.0
@@ -159,7 +159,7 @@ async def papers_by_summary(
 def papers_by_text(
     library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
 ) -> dict[str, Any]:
-    """The papers whose text contains the words, as in `find --fulltext`; blocks, raises like `search_papers`."""
+    """The papers whose text contains the words, as in `find --fulltext`; blocks and raises like `search_papers`."""
     answer = search_papers(library, query, from_year, to_year, page)
     statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
     return {

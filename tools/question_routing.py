@@ -31,8 +31,8 @@ _FOCUSED = re.compile(
     re.IGNORECASE,
 )
 _LEAST_TITLE = 3  # words
-_TITLE_SHARE = 0.6  # of the words of a question that a title must have
-# With a title, these words ask about its subject, as any of them does in "What are the building blocks of life?"
+_TITLE_SHARE = 0.6  # minimum share of the question's words in a title
+# Next to words of a title, these ask about its subject, as in "What are the building blocks of life?"
 _SUBJECT_WORDS = frozenset("what which how why are is do does the a an of there in can one so many be for and".split())
 
 
@@ -67,7 +67,7 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
 
 
 def question_kind(question: str, track: Track) -> QuestionKind:
-    """The kind of a question, by rules alone: how widely the library has to be read for it."""
+    """Classify, by rules alone, how widely the library has to be read for a question."""
     if track == "one_paper":
         return "paper"
     if _INVENTORY.search(question):
@@ -80,7 +80,7 @@ def _asks_about_subject(rest: str) -> bool:
 
 
 def _papers_titled_like(question: str, papers: Sequence[Paper]) -> tuple[str, ...]:
-    """The papers whose titles consist of the question's words, and say most of what it asks about."""
+    """The papers whose titles consist of the question's words and cover most of them."""
     asked = _content_words(question)
     titled = ((paper.key, _content_words(paper.title)) for paper in papers)
     return tuple(
@@ -97,7 +97,7 @@ def _content_words(text: str) -> frozenset[str]:
 def route_in(question: str, library: Library) -> Route:
     """The route of a question in a library; blocks.
 
-    When the question names no paper directly, but a thing that only one paper covers at length, it is about that paper.
+    A question that names no paper, but something that only one paper covers at length, is about that paper.
     """
     papers = library.papers()
     found = route(question, papers)
@@ -137,7 +137,7 @@ _OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
 
 
 def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
-    """The kinds of section that a question asks for, none when it does not say.
+    """The kinds of section that a question asks for; empty if it does not say.
 
     Args:
         question: the question without the names of papers.
@@ -152,8 +152,8 @@ def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> 
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _YEAR = re.compile(r"\b(?:1[5-9]|20|21)\d\d\b")
-_FEWEST_CHUNKS: Final = 3  # in which a paper uses a name of its own
-_SHARE: Final = 2 / 3  # of all chunks that contain the name
+_FEWEST_CHUNKS: Final = 3  # minimum chunks of a paper with a name that it coined
+_SHARE: Final = 2 / 3  # minimum share of that paper in all chunks that contain the name
 _MOST_CHUNKS: Final = 500
 
 

@@ -30,8 +30,8 @@ Ranking = list[tuple[str, float]]
 
 _POOL: Final = 4  # candidates of each kind for each result requested
 _LEAST_POOL: Final = 50
-_RANK_DAMPING: Final = 60  # of reciprocal rank fusion, as in its paper
-_TABLE_WORDS: Final = 2.0  # weight of the words of a chunk with a table, whose cells say little to an embedding
+_RANK_DAMPING: Final = 60  # the constant of reciprocal rank fusion, as in its paper
+_TABLE_WORDS: Final = 2.0  # word weight for chunks with a table, whose cells mean little to an embedding
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Retrieval:
     """How a search retrieves and orders chunks.
 
     `bm25_weight` is the weight of BM25 relative to a weight of 1 for the vectors when scores are fused. `mmr` is None,
-    or the part (0-1) of relevance against diversity. `min_cosine` drops chunks that are further away; with the bundled
-    model most pairs of texts are above 0.5, so a threshold must be found for each model. `rerank` is the part (0-1) of
-    a cross-encoder in the order: 0 leaves it out, 1 leaves the order to it alone.
+    or the weight (0-1) of relevance against diversity. `min_cosine` drops chunks that are further away; with the
+    bundled model most pairs of texts are above 0.5, so a threshold must be found for each model. `rerank` is the weight
+    (0-1) of a cross-encoder in the order: 0 disables it, with 1 it alone decides.
     """
 
     mode: RetrievalMode = "hybrid"
@@ -73,7 +73,7 @@ async def retrieve(
     options: Retrieval = DEFAULT_OPTIONS,
     scorer: PairScorer = BUNDLED_RERANKER,
 ) -> list[Hit]:
-    """The `k` chunks of the scope that fit the query best, best first; ties are ordered by chunk id.
+    """The `k` chunks in scope that match the query best, best first; ties are ordered by chunk id.
 
     `scorer` re-ranks when `options` say so. Raises `FullTextError` when words are searched and there is no full-text
     index, and whatever the embedding raises.
@@ -146,7 +146,7 @@ def _choose(
         ranking = [(name, score) for name, score in ranking if cosines.get(name, -1.0) >= options.min_cosine]
     if options.rerank:
         best = ranking[: rerank_pool(k)]
-        # Descriptions of its figures may be why a chunk was found.
+        # A chunk may have been found through descriptions of its figures.
         texts = {
             chunk.id: "\n".join([chunk.text, *(figure.description for figure in library.described.of([chunk]))])
             for chunk in library.chunks([name for name, _ in best])
@@ -202,7 +202,7 @@ def hit_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[
 
 
 def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
-    """Figures with the words of the model that described them, as plain data."""
+    """Figures with their model-written descriptions, as plain data."""
     return [
         {"figure": figure.name, "description": figure.description, "described_by": figure.described_by}
         for figure in figures
@@ -212,9 +212,9 @@ def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
 def weighted_fusion(
     cosines: Mapping[str, float], words: Mapping[str, float], weight: float, tables: Collection[str] = ()
 ) -> Ranking:
-    """Both scores scaled to 0-1 over the candidates and added, with `weight` for the words, twice that in `tables`.
+    """Add both scores, scaled to 0-1 over the candidates, with `weight` for the words, doubled in `tables`.
 
-    Best first, from 0 to 1.
+    Returns scores from 0 to 1, best first.
     """
     near, far = max(cosines.values(), default=0.0), min(cosines.values(), default=0.0)
     most = max(words.values(), default=0.0)

@@ -1,4 +1,4 @@
-"""What a user asks for: the part of the library that a search covers, and a question that can be asked."""
+"""Validates user input: the part of the library that a search covers, and the question."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def require_words(query: str) -> None:
-    """Raise `InputError` for a query without a letter or digit: everything would be equally near to it."""
+    """Raise `InputError` for a query without letters or digits, to which everything would be equally close."""
     if not any(character.isalnum() for character in query):
         raise InputError(f"There is nothing to look for in the query {query[:40]!r}.", help="Give it some words.")
 
 
 def parse_category(name: str) -> Category:
-    """The category of a name, in any case and with - or _, or of a heading such as "results".
+    """Parse a category name, in any case and with - or _, or a heading such as "results".
 
     Raises `InputError` with the list of categories.
     """
@@ -39,7 +39,7 @@ def parse_category(name: str) -> Category:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The limits of a search; an empty field sets none. `years` are the first and the last, both included.
+    """The limits of a search; an empty field sets no limit. `years` are the first and last year, both inclusive.
 
     `venue` is a part of the venue's name, in any case.
     """
@@ -58,7 +58,7 @@ class Scope:
         years: tuple[int, int] | None = None,
         venue: str = "",
     ) -> Scope:
-        """Limits as a user gives them; raises `InputError` naming a key, category or venue that does not exist."""
+        """Build the scope from user input; raises `InputError` naming a key, category or venue that does not exist."""
         for key in papers:
             library.paper(key)
         if venue:
@@ -81,7 +81,7 @@ class Scope:
         return in_time and wanted in paper.venue.casefold() and (not self.papers or paper.key in self.papers)
 
     def narrowed(self, limits: Scope) -> Scope:
-        """This scope restricted to the limits of another; limits that lie entirely outside are replaced by them."""
+        """Intersect this scope with `limits`; a field entirely outside of them is replaced by theirs."""
         inside = tuple(key for key in self.papers if key in limits.papers) if limits.papers else self.papers
         years = self.years or limits.years
         if self.years and limits.years:
@@ -90,7 +90,7 @@ class Scope:
         return Scope(inside or limits.papers, self.categories or limits.categories, years, self.venue or limits.venue)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form held by graph state; empty for the whole library."""
+        """The plain form stored in graph state; empty for the whole library."""
         record: dict[str, Any] = {}
         if self.papers:
             record["papers"] = list(self.papers)

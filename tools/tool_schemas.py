@@ -1,7 +1,7 @@
 """The schemas of the agent's five tools: tool calls are validated before anything is done.
 
-Models send strings for lists and years for pairs; that is normalised here and nowhere deeper. Other mistakes are
-answered to the model in words, never raised to the user. The docstring of a tool is its description for the model."""
+Models send strings for lists and single years for pairs; that is normalised only here. Other mistakes are explained
+to the model in the answer, never raised to the user. The docstring of a tool is its description for the model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ToolRequestError(Exception):
 
 
 def as_list(value: Any) -> Any:
-    """A list of what a model gave as one value, or as nothing."""
+    """Wrap a single value from a model in a list; nothing becomes an empty list."""
     if value is None or value == "":
         return []
     return value if isinstance(value, list | tuple) else [value]
 
 
 def as_years(value: Any) -> Any:
-    """The first and the last year of what a model gave, a single year as both."""
+    """Normalise years from a model to first and last year; a single year counts as both."""
     if value is None or value in ("", []):
         return None
     years = as_list(value)
@@ -119,7 +119,7 @@ _REQUESTS: dict[str, type[ToolRequest]] = {
     "get_paper_introduction": PaperIntroduction,
 }
 
-# Searches are counted against the budget; reading around what was found is not.
+# Searches count against the budget; reading around results does not.
 COUNTED = frozenset({"search_evidence", "search_summaries", "search_papers"})
 
 
@@ -155,7 +155,7 @@ SUMMARIES = 5
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """A line for the model and the chunks whose texts belong under it."""
+    """A line for the model, and the chunks whose texts follow it."""
 
     lead: str
     chunk_ids: tuple[str, ...] = ()

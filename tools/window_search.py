@@ -2,7 +2,7 @@
 
 Search units are small (chunks), reading units are large (windows). Each query searches the whole scope and, separately,
 the papers whose summaries are nearest to it: both propose papers, and neither can exclude one that the other finds.
-Papers far from all needs are then left out, and the hits of one paper are spread out, so that the right papers are
+Papers far from all needs are then dropped, and the hits of each paper are spread out, so that the right papers are
 read.
 """
 
@@ -26,10 +26,10 @@ from .retrieval import ALL_PAPERS, DEFAULT_OPTIONS, Retrieval, rank, reciprocal_
 from .scope import Scope
 
 _HITS: Final = 40  # per search
-_SHARE_OF_TWO: Final = 0.7  # of what is read, for each paper when there are two
-_AHEAD: Final = 16  # hits whose surroundings are read at once
+_SHARE_OF_TWO: Final = 0.7  # maximum share of the reading per paper if there are two
+_AHEAD: Final = 16  # hits whose surroundings are read in one batch
 _PAPERS: Final = 6  # nearest to a query by summary, searched separately
-_CANDIDATE_HITS: Final = 10  # for each paper that was named for a need, of all of them together
+_CANDIDATE_HITS: Final = 10  # per candidate paper of a need, for all of them together
 _MOST_CANDIDATE_HITS: Final = 400
 
 
@@ -37,10 +37,10 @@ _MOST_CANDIDATE_HITS: Final = 400
 class WindowLimits:
     """How much is proposed for reading.
 
-    `tokens` limits all windows together, `window_tokens` is the target size of one, `hits` limits how many found chunks
-    they hold; `paper_share` (0-1) is the part that one paper may take, 1 for no cap. A paper whose best cosine is below
-    the overall best by more than the fraction `paper_margin` of it is left out, 0 for no limit. Each hit of a paper is
-    moved `spread` places back for each earlier hit of that paper.
+    `tokens` limits all windows together, `window_tokens` is the target size of one window, `hits` limits the found
+    chunks in them; `paper_share` (0-1) is the share that one paper may take, 1 for no cap. A paper whose best cosine is
+    below the overall best by more than the fraction `paper_margin` of it is left out, 0 for no limit. Each hit of a
+    paper is moved `spread` places back for each earlier hit of that paper.
     """
 
     tokens: int = 16_000
@@ -73,9 +73,9 @@ async def propose_windows(
 ) -> list[Window]:
     """Windows for the needs, best first, taking the needs in turn; none contains a chunk of `known`, read before.
 
-    A hit's cosine is that to the query which found it or, if given, to `asked`. `candidates` are keys of papers by the
-    id of a need: each of them is searched for it, and none is left out for being far. Raises whatever the embedding or
-    the stores raise.
+    A hit's cosine is measured against the query that found it or, if given, `asked`. `candidates` are paper keys by
+    need id: each of these papers is searched for its need, and never dropped as too far. Raises whatever the embedding
+    or the stores raise.
     """
     limits = limits or WindowLimits()
     found = await gather_all(
@@ -113,7 +113,7 @@ async def _rank_for_need(
 
 
 async def _search_candidates(library: Library, need: Need, scope: Scope, options: Retrieval) -> list[tuple[str, float]]:
-    """The best chunk of each paper in scope, then the second of each ..., the papers in the order of their best."""
+    """The best chunk of each paper in scope, then the second best of each ..., papers ordered by their best chunk."""
     most = min(_MOST_CANDIDATE_HITS, _CANDIDATE_HITS * len(scope.papers))
     searches = await gather_all(_search(library, query, scope, options, most) for query in need.queries)
     cosines = {name: cosine for search in searches for name, cosine in search}
@@ -129,7 +129,7 @@ async def _search_candidates(library: Library, need: Need, scope: Scope, options
 async def _scopes(library: Library, query: str, scope: Scope) -> list[Scope]:
     """The scope, and within it the papers nearest to the query by summary, or each paper that was requested.
 
-    Requested kinds of section come first and exclude none.
+    Requested kinds of section come first, but do not exclude others.
     """
     if scope.categories:
         return [scope, replace(scope, categories=())]
@@ -152,7 +152,7 @@ async def _search(
 
 
 def _interleave(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
-    """All hits, the best of each need first, then the second of each; a hit of several needs keeps its best rank."""
+    """Interleave the hits: the best of each need, then the second best; a hit for several needs keeps its best rank."""
     needs: dict[str, list[str]] = {}
     cosines: dict[str, float] = {}
     for turn in zip_longest(*found):
@@ -164,7 +164,7 @@ def _interleave(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]
 
 
 def _drop_far_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()) -> list[_Hit]:
-    """The hits without those of papers that are far from the needs compared with the nearest paper, unless `kept`."""
+    """Drop hits from papers that, compared with the nearest paper, are far from the needs, unless they are `kept`."""
     best: dict[str, float] = {}
     for hit in hits:
         key = split_chunk_id(hit.id)[0]
@@ -176,7 +176,7 @@ def _drop_far_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()
 
 
 def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
-    """The hits, each moved back by `places` for each earlier hit of its paper."""
+    """Move each hit back by `places` for each earlier hit from the same paper."""
     earlier: Counter[str] = Counter()
     ranks: list[int] = []
     for place, hit in enumerate(hits):
@@ -187,7 +187,7 @@ def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
 
 
 def _share(papers: int, usual: float) -> float:
-    """The part that one of this many papers may take: the fewer papers, the larger."""
+    """The share of the reading that one of this many papers may take: the fewer papers, the larger."""
     return 1.0 if papers <= 1 else max(usual, _SHARE_OF_TWO) if papers == 2 else usual
 
 
@@ -275,6 +275,6 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
 
 
 def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
-    """The part of a neighbour's text that the run does not contain yet."""
+    """The share of a neighbour's text that the run does not contain yet."""
     shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
     return 1 - max(0, shared) / max(1, chunk.end - chunk.start)

@@ -1,1 +1,1 @@
-"""Zotero's items into the library: read from its local API or its database, never written to."""
+"""Syncs Zotero's items into the library, reading its local API or database and never writing to them."""

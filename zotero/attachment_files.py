@@ -1,7 +1,7 @@
-"""Finds the file of an item among its attachments: the best one of those that exist and may be read.
+"""Finds the best file among an item's attachments that exists and may be read.
 
-Names and paths come from a database that others may write to (a group's, a foreign one). Stored files are only read
-from their own folder in Zotero's storage, linked ones only from the folder that the user named for them.
+Names and paths come from a database that others may write to (such as a group's). Stored files are read only from their
+own folder in Zotero's storage, linked files only from the folder that the user configured for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..ingestion.reading import ENDINGS
 from .zotero_records import Attachment
 
 STORAGE_NAME: Final = "storage"
-_RELATIVE: Final = "attachments:"  # before a path in Zotero's base folder for linked files
+_RELATIVE: Final = "attachments:"  # prefix of a path in Zotero's base folder for linked files
 # Zotero's own order first (PDF), then what has a structure, and saved web pages last, since many show only an abstract.
 _PREFERRED: Final = (".pdf", ".epub", ".docx", ".tex", ".latex", ".nxml", ".jats", ".xml", ".md", ".markdown")
 _BESIDE: Final = ("supplement", "supporting info", "appendix", "erratum", "slides", "poster")
@@ -47,7 +47,7 @@ class ItemFile:
 
 @dataclass(frozen=True, slots=True)
 class FilePlaces:
-    """Where attachments may lie: `storage` (None: where the API says), and the folder of `linked` files."""
+    """Where attachments may be located: `storage` (None: where the API says), and the folder of `linked` files."""
 
     storage: Path | None
     linked: Path | None
@@ -67,7 +67,7 @@ def choose_file(attachments: Iterable[Attachment], places: FilePlaces) -> tuple[
 
 
 def is_paper(attachment: Attachment) -> bool:
-    """Whether it is a file of a kind that can be read."""
+    """Whether an attachment is of a readable file type."""
     return attachment.mode != "other" and _ending(attachment) in ENDINGS
 
 

@@ -1,4 +1,4 @@
-"""What a paper takes from an item: its BibTeX entry, the citation key that Better BibTeX gave it, the user's note."""
+"""Makes from an item what its paper needs: BibTeX entry, Better BibTeX's citation key, and the user's note."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def bibtex_key(item: ZoteroItem, known: str = "") -> str:
 
 
 def key_fields(item: ZoteroItem) -> KeyFields:
-    """What the key of an item without one is made of."""
+    """The fields for generating a key for an item that has none."""
     families = [creator.family for creator in _authors(item)]
     return KeyFields(families, item.title, _year(item), _venue(item), item.kind)
 
 
 def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = "") -> str:
-    """The BibTeX entry of an item under a key, with the links back to it; `pdf` is the key of its PDF attachment."""
+    """The BibTeX entry of an item under a key, with links back to the item; `pdf` is its PDF attachment's key."""
     kind = _TYPES.get(item.kind, "misc")
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
         kind = "mastersthesis"
@@ -93,7 +93,7 @@ def item_doi(item: ZoteroItem) -> str:
 
 
 def _authors(item: ZoteroItem) -> list[Creator]:
-    """The authors, else whoever else made it: editors first."""
+    """The authors of an item, else its other creators, editors first."""
     for roles in (("author",), ("editor", "bookAuthor"), None):
         found = [creator for creator in item.creators if roles is None or creator.role in roles]
         if found:
@@ -102,7 +102,7 @@ def _authors(item: ZoteroItem) -> list[Creator]:
 
 
 def _author(creator: Creator) -> str:
-    """The name as "Family, Given", so that no family name is taken for a given one; one of a single part in braces."""
+    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
     if not creator.given:
         return "{" + as_latex(creator.family) + "}"
     written = f"{as_latex(creator.family).replace(',', ' ')}, {as_latex(creator.given).replace(',', ' ')}"
@@ -119,13 +119,13 @@ def _year(item: ZoteroItem) -> int | None:
 
 
 def _extra(item: ZoteroItem, name: str) -> str:
-    """A value that stands as a line of its own in the Extra field."""
+    """A value that has its own line in the Extra field."""
     lines = _IN_EXTRA.finditer(item.fields.get("extra", ""))
     return next((found[2] for found in lines if found[1].lower() == name), "")
 
 
 def _raw(value: str) -> str:
-    """A link or identifier without what could end its field."""
+    """A link or identifier without characters that could end its field."""
     return re.sub(r"[\s{}\\]", "", value[:2_000])
 
 
@@ -148,7 +148,7 @@ _MORE_THAN_ONE = re.compile(r"\n{3,}")
 
 
 def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> str:
-    """The user's note on a paper: the notes as written, then what was marked, in the order of the pages."""
+    """The user's note on a paper: the notes as written, then the annotations in page order."""
     texts = [html_text(note.html) for note in sorted(notes, key=lambda note: (note.added, note.key))]
     marked = sorted(annotations, key=lambda one: (one.parent, one.place, one.key))
     texts += [line for one in marked if (line := _annotation_line(one))]
@@ -156,7 +156,7 @@ def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> s
 
 
 def html_text(html: str) -> str:
-    """The visible text of a note, with a line for each block; nothing of its markup."""
+    """The visible text of a note without markup, one line per block."""
     closed, end, rest = _PICTURE.sub("", html)[:_MOST_HTML].rpartition("-->")
     html = f"{_COMMENT.sub('', closed + end)}{rest}"
     parts: list[str] = []

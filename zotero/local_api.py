@@ -51,14 +51,14 @@ _HEADERS: Final = {
 
 
 class NotAvailableError(ZoteroError):
-    """Zotero does not run, or does not allow its local API to be used."""
+    """Zotero is not running, or does not allow use of its local API."""
 
     exit_code = WRONG_INPUT
     default_help = "Start Zotero, or name its data folder in CITELOOM_ZOTERO to read its database instead."
 
 
 class _ChangedMeanwhileError(Exception):
-    """The library was changed between two pages of one listing."""
+    """The library changed between two pages of one listing."""
 
 
 Record = Mapping[str, Any]
@@ -66,7 +66,7 @@ Record = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Listing:
-    """The records of a list by key, what was left out, and the version of the library."""
+    """The records of a list by key, the omitted ones, and the version of the library."""
 
     records: dict[str, Record] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class _Listing:
 
 
 class LocalApi:
-    """The local API at an address on this computer; raises `ConfigurationError` for another computer's."""
+    """The local API at an address on this computer; raises `ConfigurationError` for any other address."""
 
     def __init__(self, address: str = ADDRESS, *, seconds: float = _SECONDS) -> None:
         if not _is_local(address):
@@ -104,9 +104,9 @@ class LocalApi:
         ]
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """All that a library holds; None if Zotero says that it is as it was at the version `known`.
+        """The content of a library; None if Zotero says that it is unchanged since the version `known`.
 
-        Only a Zotero that names itself is believed: earlier ones count only what was synchronized with zotero.org.
+        This is only trusted if Zotero identifies itself: earlier versions count only changes synced with zotero.org.
         """
         prefix = f"/groups/{library.group}" if library.group else "/users/0"
         async with self._client() as http:
@@ -163,12 +163,12 @@ class LocalApi:
     async def _citation_keys(
         self, http: httpx.AsyncClient, library: ZoteroLibrary, records: Mapping[str, Record]
     ) -> dict[str, str]:
-        """The keys of Better BibTeX, where it is installed and they are no field of the item; blank keys left out."""
+        """Better BibTeX's keys, if it is installed and they are not a field of the item; blank keys are left out."""
         data = {key: _data(record) for key, record in records.items()}
         regular = [key for key in data if _string(data[key].get("itemType")) not in _OTHER_KINDS]
         wanted = [key for key in regular if not _string(data[key].get("citationKey"))]
         if library.group or not wanted:
-            return {}  # it numbers groups by the database, which the API does not show
+            return {}  # it numbers groups as in the database, which the API does not show
         question = {"jsonrpc": "2.0", "method": "item.citationkey", "params": [wanted], "id": 1}
         address = f"{self._base.removesuffix('/api')}/better-bibtex/json-rpc"
         try:
@@ -234,7 +234,7 @@ class LocalApi:
 
 
 def _is_local(address: str) -> bool:
-    """Whether it is an address of this computer, with nothing behind it but the API's path."""
+    """Whether an address is on this computer and contains only the API's path."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -245,12 +245,12 @@ def _is_local(address: str) -> bool:
 
 
 def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, str]) -> ZoteroContent:
-    """The records of the API as those of a library; any field may be missing or in another form."""
+    """Convert the API's records to a library's content; any field may be missing or malformed."""
     live = {key: data for key, record in items.records.items() if not (data := _data(record)).get("deleted")}
     kinds: dict[str, list[str]] = {}
     for key, data in live.items():
         kind, parent = _string(data.get("itemType")), _string(data.get("parentItem"))
-        # What is below an item in the trash is in the trash.
+        # Children of an item in the trash are in the trash too.
         if kind and (kind not in _OTHER_KINDS or not parent or parent in live):
             kinds.setdefault(kind, []).append(key)
     regular = [key for kind, found in kinds.items() if kind not in _OTHER_KINDS for key in found]
@@ -302,7 +302,7 @@ def _annotation(key: str, data: Record) -> Annotation:
 
 
 def _date(data: Record) -> str:
-    """The moment of adding in the database's form."""
+    """The time when the item was added, in the database's format."""
     return _string(data.get("dateAdded")).replace("T", " ").removesuffix("Z")
 
 

@@ -1,4 +1,4 @@
-"""Compares what Zotero holds with the library, before anything is read or written."""
+"""Compares Zotero's content with the library, before anything is read or written."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class SyncInput:
     prune: bool = False
 
     def path(self, item: ZoteroItem) -> str:
-        """How links and the state name an item."""
+        """The path of an item in links and in the state."""
         return f"{self.library.path}/items/{item.key}"
 
 
 def foreign_keys(papers: Mapping[str, Paper], state: SyncState) -> frozenset[str]:
-    """The papers that no sync may touch: their entry names no item that was synced."""
+    """The papers that no sync may touch, because their entries name no synced item."""
     items = state.items
     return frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in items)
 
@@ -65,9 +65,9 @@ def recognize_papers(
     library: ZoteroLibrary,
     pages: Path,
 ) -> dict[str, SyncedPaper]:
-    """Papers that came from these items, by their entry and their file, whatever the state says.
+    """Papers that came from these items, recognised by entry and file, without relying on the state.
 
-    A library that was copied has no state. An entry alone proves nothing: the user may have it from an export.
+    A copied library has no state. An entry alone proves nothing: it may come from an export.
     """
     wanted = {f"{library.path}/items/{item.key}" for item in items}
     files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
@@ -115,7 +115,7 @@ class RemovedPaper:
 class SyncPlan:
     """Everything that one sync will do; `state` is what is known before the first paper is ingested.
 
-    `file_missing` says that a file may still appear without any change in Zotero.
+    `file_missing` means that a file may still appear without any change in Zotero.
     """
 
     changed: list[WantedPaper] = field(default_factory=list)
@@ -129,7 +129,7 @@ class SyncPlan:
 
 
 def describe_item(item: ZoteroItem) -> str:
-    """An item as messages name it."""
+    """The name of an item in messages."""
     title = item.title if len(item.title) <= _SHOWN_TITLE else f"{item.title[:_SHOWN_TITLE]}…"
     return f"Zotero item {item.key} ({title or 'without a title'})"
 
@@ -208,9 +208,9 @@ class _Planning:
         return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Sort a paper into changed, unchanged and refused as before, and note it in the state.
+        """Classify a paper as changed, unchanged or still refused, and record it in the state.
 
-        A paper whose file was refused may be there by its abstract, or by an earlier file.
+        A paper whose file was refused may be in the library with its abstract or an earlier file.
         """
         plan = self._plan
         scopes = self._current_scopes(wanted.item)
@@ -227,13 +227,13 @@ class _Planning:
             plan.changed.append(wanted)
 
     def _current_scopes(self, item: str) -> frozenset[str]:
-        """Those scopes of this sync and, unless pruning, of earlier ones that hold an item now."""
+        """The scopes of this sync and, unless pruning, of earlier ones that contain an item now."""
         given, key = self._given, item.rpartition("/")[2]
         asked = given.scopes if given.prune else given.scopes | self._scopes.get(item, frozenset())
         return frozenset(scope for scope in asked if key in given.members.get(scope, ()))
 
     def _plan_removals(self, keys: dict[str, str], kept: set[str]) -> None:
-        """Plan what is to go from this library; papers that the user replaced are forgotten, but stay."""
+        """Plan the removals; papers that the user replaced are dropped from the state but stay in the library."""
         given, plan = self._given, self._plan
         there = {given.path(item) for item in given.content.items}
         for key, paper in given.state.papers.items():
@@ -241,7 +241,7 @@ class _Planning:
                 continue
             now = keys.get(paper.item, "")
             scopes = self._current_scopes(paper.item) if paper.item in there else frozenset()
-            if not now and scopes:  # another collection holds it, or it was refused
+            if not now and scopes:  # another collection contains it, or it was refused
                 plan.state.papers[key] = replace(paper, scopes=scopes)
                 continue
             if key in given.foreign or key not in given.papers:
@@ -264,7 +264,7 @@ def _group_by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
 
 
 def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str]]:
-    """The items with their keys; what cannot have its key, or is in the library already, is named in the plan."""
+    """Assign keys to the items; the plan names items whose key is unavailable or that are already in the library."""
     better = {item.key: bibtex_key(item, given.content.citation_keys.get(item.key, "")) for item in given.items}
     dois = {given.papers[key].doi: key for key in given.foreign if given.papers[key].doi}
     items = [item for item in given.items if not _is_foreign(item, better[item.key], dois, given, plan)]
@@ -293,7 +293,7 @@ def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str
 
 
 def _is_foreign(item: ZoteroItem, key: str, dois: Mapping[str, str], given: SyncInput, plan: SyncPlan) -> bool:
-    """Whether the library has the item as a paper that did not come by a sync; says so in a warning."""
+    """Whether the library has the item as a paper that no sync added; adds a warning if so."""
     doi = item_doi(item)
     there = key if key in given.foreign else dois.get(doi, "") if doi else ""
     if there:

@@ -1,7 +1,7 @@
-"""What earlier syncs brought: which paper came from which item, in a file of the home.
+"""Records in a file of the home which paper came from which item in earlier syncs.
 
-It is written before papers are ingested, so that a sync that is killed knows its own papers, and after, with a stamp of
-what was ingested, so that nothing is read again. Papers that are not in it are never removed by a sync.
+It is written before ingestion, so that a killed sync knows its own papers, and again afterwards with a stamp of the
+ingested content, so that nothing is read twice. A sync never removes papers that are not in it.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class SyncState:
 
     @property
     def items(self) -> dict[str, str]:
-        """The citation key of each item; of a paper that is being renamed, the new one."""
+        """The citation key of each item; for a paper being renamed, the new key."""
         return {paper.item: key for key, paper in self.papers.items()}
 
     def file_changed(self) -> bool:
-        """Whether a file that was ingested is gone or has another size or time."""
+        """Whether an ingested file is gone or has a different size or time."""
         return any(paper.file and not _is_current(paper.file) for paper in self.papers.values())
 
 

@@ -1,7 +1,7 @@
-"""Brings Zotero's items into the library as papers, and takes out those that Zotero no longer has.
+"""Syncs Zotero's items into the library as papers, and removes papers that Zotero no longer has.
 
-Nothing is written to Zotero. What did not change is not read again, and a sync that was killed continues when it is
-given again: the state names its papers before they are ingested, and finished papers are in the library.
+Nothing is written to Zotero. Unchanged items are not read again, and a killed sync continues when it is run again: the
+state names its papers before they are ingested, and finished papers are in the library.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .zotero_source import (
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The result of a sync; with `ingested` None, what one would do."""
+    """The result of a sync; if `ingested` is None, of a dry run."""
 
     reading: ZoteroReading
     items: int
@@ -109,10 +109,10 @@ async def sync_reading(
     on_event: OnEvent | None = None,
     on_wait: Callable[[str], None] | None = None,
 ) -> SyncReport:
-    """Make the library hold what was read of Zotero; with `dry_run`, only plan it.
+    """Bring the library in line with what was read from Zotero; with `dry_run`, only plan it.
 
-    Raises `InputError` before any change for an unknown collection, a setting or a damaged state, and any error of the
-    embedding model, with finished papers kept.
+    Before any change, raises `InputError` for an unknown collection, an invalid setting or a damaged state. Errors of
+    the embedding model are raised too; finished papers are then kept.
     """
     began = time.perf_counter()
     linked = await linked_folder(settings)
@@ -178,7 +178,7 @@ def _make_input(
 async def _carry_out(
     library: Library, settings: Settings, state: SyncState, plan: SyncPlan, on_event: OnEvent | None
 ) -> IngestReport:
-    """Ingest what changed, remove what is gone, and remember both."""
+    """Ingest changed papers, remove deleted ones, and record both in the state."""
     home = library.home
     if not plan.changed and not plan.removed:
         if plan.state != state:
@@ -191,7 +191,7 @@ async def _carry_out(
     )
     by_file = {str(paper.source): paper.key for paper in plan.changed}
     refused = {by_file[item.path]: item.reason for item in report.refused if item.path in by_file}
-    # After the ingest: the passages of a renamed paper have given their vectors to its new key by now.
+    # After ingestion, since a renamed paper's passages have then passed their vectors to the new key.
     removed = [paper.key for paper in plan.removed]
     if removed:
         await remove_all(library, removed, on_event=on_event)
@@ -201,7 +201,7 @@ async def _carry_out(
 
 
 def _prepare(library: Library, plan: SyncPlan) -> None:
-    """Write the state with the papers to come, and the pages of those without a file; raises `InputError`."""
+    """Write the state with the planned papers, and pages for those without a file; raises `InputError`."""
     write_state(library.home, plan.state)
     try:
         for paper in plan.changed:
@@ -212,7 +212,7 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
 
 
 def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
-    """Read the files of the papers, or the abstract where a file is refused; blocks."""
+    """Read the papers' files, or the abstract if a file is refused; blocks."""
     kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
     by_file = library.records().keys() - _by_abstract(library)
     found: list[SourcePaper] = []
@@ -244,13 +244,13 @@ def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Sett
 
 
 def _by_abstract(library: Library) -> set[str]:
-    """The papers that were read from a page with their abstract."""
+    """The papers that were read from an abstract page."""
     pages = library.home.zotero.resolve()
     return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
 
 
 def _delete_pages(library: Library) -> None:
-    """Delete the pages that no paper is read from any more; Zotero's files stay."""
+    """Delete pages that no paper uses any more; Zotero's files stay."""
     in_use = {paper.source for paper in library.papers()}
     for page in library.home.zotero.resolve().glob("*.md"):
         if str(page) not in in_use:
@@ -279,9 +279,9 @@ async def watch_zotero(
     clock: Clock,
     on_notice: OnNotice,
 ) -> None:
-    """Look at Zotero every `zotero_seconds`, and sync what changed; ends only by cancellation or an error.
+    """Poll Zotero every `zotero_seconds` and sync changes; ends only by cancellation or an error.
 
-    A Zotero that cannot be read, such as one that was closed, is named once, and looked at again.
+    If Zotero cannot be read, for example because it was closed, this is reported once and polling continues.
     """
     known, problem = "", ""
 
@@ -302,6 +302,6 @@ async def watch_zotero(
             reading, known = None, ""
         if reading is not None:
             report = await sync(reading)
-            # With a file missing, it may come without any change in Zotero.
+            # A missing file may appear without any change in Zotero.
             known = "" if report.plan.file_missing else reading.content.version
         await clock.sleep(settings.zotero_seconds)

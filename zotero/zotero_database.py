@@ -1,4 +1,4 @@
-"""Reads Zotero's database from a private copy, so that Zotero may run, and nothing of it is ever locked or written."""
+"""Reads a private copy of Zotero's database, so that Zotero can keep running and nothing is locked or written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NEEDED: Final = frozenset(
 )
 _LIVE: Final = "items.libraryID = ? AND items.itemID NOT IN (SELECT itemID FROM deletedItems)"
 _OTHERS: Final = ("attachment", "note", "annotation")
-_JOURNALS: Final = ("", "-wal", "-journal")  # what is committed may still be in the write-ahead log
+_JOURNALS: Final = ("", "-wal", "-journal")  # commits may still be in the write-ahead log
 _MOST_BYTES: Final = 20_000_000_000
 _TRIES: Final = 3
 
@@ -53,7 +53,7 @@ class ZoteroDatabase:
 
     @property
     def name(self) -> str:
-        """The database's file."""
+        """The path of the database file, as messages name it."""
         return str(self.folder / DATABASE)
 
     async def groups(self) -> list[ZoteroLibrary]:
@@ -70,14 +70,14 @@ class ZoteroDatabase:
         return await asyncio.to_thread(read)
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """All that a library holds; None if its files are as they were at the version `known`. Raises `ZoteroError`."""
+        """The content of a library; None if its files are unchanged since version `known`. Raises `ZoteroError`."""
         version = self._version()
         if version and version == known:
             return None
         return await asyncio.to_thread(self._read, library, version)
 
     def _version(self) -> str:
-        """Sizes and times of the database's files; empty if they cannot be seen."""
+        """Sizes and times of the database's files; empty if they cannot be read."""
         stamps = []
         for name in (DATABASE, _KEYS_DATABASE):
             for ending in _JOURNALS:
@@ -107,7 +107,7 @@ class ZoteroDatabase:
 
 
 class _Reading:
-    """One pass over a library; rows that cannot be read are named in `damaged`."""
+    """One pass over a library; unreadable rows are listed in `damaged`."""
 
     def __init__(self, db: sqlite3.Connection, library: int, name: str) -> None:
         self._db = db
@@ -141,7 +141,7 @@ class _Reading:
         return True
 
     def _read_fields(self) -> dict[int, dict[str, str]]:
-        """The filled fields of each item and attachment by name."""
+        """The non-empty fields of each item and attachment, by name."""
         fields: dict[int, dict[str, str]] = {}
         for row in self._live(
             "SELECT items.itemID, fieldName, value FROM items JOIN itemData USING (itemID) "
@@ -246,7 +246,7 @@ def _library_number(db: sqlite3.Connection, library: ZoteroLibrary, name: str) -
 
 
 def _citation_keys(file: Path, library: int) -> dict[str, str]:
-    """Better BibTeX's keys by item; none without its database, or if that is in another form."""
+    """Better BibTeX's keys by item; empty if its database is missing or has an unknown schema."""
     if not file.is_file():
         return {}
     query = "SELECT itemKey, citationKey FROM citationkey WHERE libraryID = ?"
@@ -257,7 +257,7 @@ def _citation_keys(file: Path, library: int) -> dict[str, str]:
 
 
 def _require_tables(db: sqlite3.Connection, name: str) -> None:
-    """Raise `ZoteroError` for a database of another program: a view in the place of a table could be anything."""
+    """Raise `ZoteroError` for another program's database; a view in place of a table could hide anything."""
     missing = sorted(_NEEDED - _table_names(db, name))
     if missing:
         raise ZoteroError(

@@ -1,4 +1,4 @@
-"""What Zotero holds, in the same form whether it was read from the local API or from the database."""
+"""Zotero's content in one form, whether read from the local API or the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import CiteloomError
 
 ITEM_KEY: Final = re.compile(r"[A-Z0-9]{8}")
 LinkMode = Literal["stored", "linked", "other"]
-# By Zotero's numbers, and by the names of its API.
+# By Zotero's numeric types and by its API's names.
 LINK_MODES: Final[Mapping[int | str, LinkMode]] = {
     **{0: "stored", 1: "stored", 2: "linked"},
     **{"imported_file": "stored", "imported_url": "stored", "linked_file": "linked"},
@@ -41,14 +41,14 @@ class ZoteroError(CiteloomError):
 
 @dataclass(frozen=True, slots=True)
 class ZoteroLibrary:
-    """The user's own library, or a group's with its `group` id."""
+    """The user's own library, or a group's library with its `group` id."""
 
     group: int = 0
     name: str = "My Library"
 
     @property
     def path(self) -> str:
-        """How links to Zotero name it."""
+        """The library's path in links to Zotero."""
         return f"groups/{self.group}" if self.group else "library"
 
 
@@ -62,7 +62,7 @@ class Creator:
 
     @classmethod
     def of(cls, role: str, family: str, given: str) -> Creator | None:
-        """The creator with these names; None without any."""
+        """The creator with these names; None if both are empty."""
         if not family and not given:
             return None
         return cls(role, family or given, given if family else "")
@@ -70,7 +70,7 @@ class Creator:
 
 @dataclass(frozen=True, slots=True)
 class ZoteroItem:
-    """A regular item with its filled fields, under Zotero's names; `collections` are their keys."""
+    """A regular item with its non-empty fields, under Zotero's names; `collections` are keys."""
 
     key: str
     kind: str
@@ -111,7 +111,7 @@ class ItemNote:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What the user marked in a PDF: the marked words, and the comment. `parent` is the attachment."""
+    """A user's annotation in a PDF: the marked words and the comment. `parent` is the attachment."""
 
     key: str
     parent: str
@@ -133,7 +133,7 @@ class ZoteroCollection:
 
 @dataclass(frozen=True, slots=True)
 class ZoteroContent:
-    """A whole library without what is in the trash.
+    """The content of a library, except the trash.
 
     Args:
         storage: the folder of stored files; None if only the API's addresses say where they are.
@@ -166,5 +166,5 @@ class ZoteroSource(Protocol):
         ...
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """All that a library holds; None if it is still in the state of the version `known`. Raises `ZoteroError`."""
+        """The content of a library; None if it is unchanged since version `known`. Raises `ZoteroError`."""
         ...

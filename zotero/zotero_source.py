@@ -1,4 +1,4 @@
-"""Chooses where Zotero is read: the local API of a running Zotero, or its data folder."""
+"""Chooses how to read Zotero: through the local API of a running Zotero, or from its data folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ZoteroRequest:
 
 @dataclass(frozen=True, slots=True)
 class ZoteroReading:
-    """What was read of a library, and where."""
+    """The content read from a library, and its source."""
 
     source: str
     library: ZoteroLibrary
@@ -42,7 +42,7 @@ class ZoteroReading:
 async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
     """The source that the settings name, else the local API, else the default folder.
 
-    Raises `ConfigurationError` for a folder or address that cannot be one, and `ZoteroError` if there is neither.
+    Raises `ConfigurationError` for an invalid folder or address, and `ZoteroError` if there is no source.
     """
     if settings.zotero.startswith(("http://", "https://")):
         return LocalApi(settings.zotero)
@@ -80,7 +80,7 @@ def _database(setting: str) -> ZoteroDatabase:
 async def read_zotero(
     settings: Settings, request: ZoteroRequest, *, known: str = "", on_notice: OnNotice = lambda _: None
 ) -> ZoteroReading | None:
-    """Read a library; None if it is as it was at the version `known`.
+    """Read a library; None if it is unchanged since version `known`.
 
     Raises `ZoteroError` if it cannot be read, and `InputError` for an unknown group.
     """
@@ -93,7 +93,7 @@ async def read_zotero(
 
 
 async def linked_folder(settings: Settings) -> Path | None:
-    """The folder of linked files; raises `InputError` if it is missing, or named by a file of the working folder."""
+    """The folder of linked files; raises `InputError` if it is missing, or set by a file in the working folder."""
     folder = settings.zotero_linked
     if folder is None:
         return None
@@ -106,7 +106,7 @@ async def linked_folder(settings: Settings) -> Path | None:
     return folder
 
 
-WHOLE = ""  # the scope of a whole library, beside keys of collections
+WHOLE = ""  # the scope of a whole library, next to collection keys
 
 
 def choose_library(groups: Sequence[ZoteroLibrary], wanted: str) -> ZoteroLibrary:

@@ -1,6 +1,6 @@
 """Patterns of author-year citations in any script that has letters.
 
-They are separate from the detector, which only relies on a match naming `authors` and perhaps a `year`.
+They are separate from the detector, which only needs the groups `authors` and perhaps `year` of a match.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DATED = _words(
     "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
     "version release year years circa mid covid "
 )
-# Behind these stands a value, as in "HR 2003, 95% CI 9.9 to 4.05e5".
+# A value follows these, as in "HR 2003, 95% CI 9.9 to 4.05e5".
 _STATISTICS = _words("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD")
 _DETACHED = (
     r"(?:n\.d\.|in press|forthcoming|submitted|in prep(?:aration|\.)?|unpublished|to appear"
@@ -97,7 +97,7 @@ def split_authors(written: str) -> list[str]:
 
 
 def only_dates(written: str, others: str) -> bool:
-    """Whether what looks like authors is "August" or "Figure" and the year behind it a date, or "HR" and a value."""
+    """Whether apparent authors are really a word such as "August" or "Figure" before a date, or "HR" before a value."""
     words = re.findall(r"[^\W\d_]+", written)
     if not others and words and _STATISTICS.issuperset(words):
         return True

@@ -35,7 +35,7 @@ _LINKS: Final = frozenset(
 _PAST: Final = frozenset("beat became fell found gave grew kept led lost made rose saw shrank won".split())
 _PLURAL: Final = re.compile(r"[a-z-]{3,}[^sui]s")
 
-# The words of a transition: it counts points of the text itself and announces them.
+# The words of a transition, which counts and announces the points of the text itself.
 _COUNT: Final = "two three four five six seven several first second third fourth next last following".split()
 _POINTS: Final = (
     "answer answers approach approaches argument arguments aspect aspects caveat caveats evidence family families"
@@ -112,7 +112,7 @@ def tells_strength(sentence: CitedSentence) -> bool:
 
 
 def question_spans(words: str) -> list[tuple[int, int]]:
-    """Spans of what a text asks, tests or calls open, such as "how instability can be detected ..."."""
+    """Spans that a text asks about, tests or calls open, such as "how instability can be detected ..."."""
     return [match.span() for match in _ASKED.finditer(words)]
 
 
@@ -216,8 +216,8 @@ def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
 def unsupported_findings(text: str) -> list[Finding]:
     """A finding for each statement of an answer without a citation.
 
-    Headings, questions, sentences on what the sources leave open, and sentences that only introduce a list or what
-    follows do not count as statements.
+    Headings, questions, sentences about what the sources leave open, and sentences that only introduce a list or the
+    next sentence do not count as statements.
     """
     placed = sentences(text)
     return [
@@ -281,7 +281,7 @@ def _reports(words: str, own: str) -> bool:
         )
         not in own
         for match in _OTHERS_WORK.finditer(words)
-        # A question may name works; what it says that they found is still a claim.
+        # A question may name works, but stating what they found is still a claim.
         if not (match["named"] and any(start <= match.start() and match.end() <= end for start, end in asked))
         or _FOUND.match(words, match.end())
     )

@@ -92,7 +92,7 @@ _LINK_TARGET = re.compile(r"\([^()\s]*(?:\s\"[^\"]*\")?\)|\[[^\[\]]*\]")
 class FabricatedCitation:
     """A fabricated citation at `start:end` of the text; `keep` spans words in it that are not a citation.
 
-    `of_user` marks a citation from the user's own text that is used next to other words than the user's.
+    `of_user` marks a citation from the user's own text that now stands next to words that are not the user's.
     """
 
     kind: CitationForm
@@ -224,7 +224,7 @@ def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, i
 
 @lru_cache(maxsize=4)
 def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys that are no ordinary words, in lower case; a library's keys are asked for many times in a run."""
+    """The keys that are not ordinary words, in lower case; cached, since a run needs them many times."""
     telling = (key for key in keys if len(key) >= 6 and re.search(r"\d", key) and re.search(r"[^\W\d_]", key))
     return tuple(_lowered(key) for key in telling)
 

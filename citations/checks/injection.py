@@ -1,6 +1,6 @@
 """Flags sources that seem to contain prompt injection, such as "ignore all previous instructions".
 
-Everything that a model was shown of a source is examined: the passage, its section title, and every field of the paper,
+Every part of a source that a model was shown is examined: the passage, its section title, and every field of the paper,
 including the bibliography entry. Instructions in a source are never followed: its text is fenced, citations are
 markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since hiding a passage would
 let an attacker silence a paper. Other wordings are not detected.
@@ -93,7 +93,7 @@ _UNSEEN_STYLE = re.compile(
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"[\s.!?:;,>()\[\]{}\u2013\u2014]*")
-_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # the rest of the sentence, as far as it is shown
+_REST = re.compile(r"[^.!?\n\u3002<`]{0,160}[.!?\u3002]?")  # the rest of the sentence, up to the displayed length
 _UNSEEN_LETTERS = re.compile("[\U000e0020-\U000e007e]{3,}")
 
 
@@ -168,7 +168,7 @@ def flag_sources(
 ) -> list[Flag]:
     """All flags: of passages in the order of the evidence, of other chunks that an agent `read`, then of papers.
 
-    `described` are figures with a model's description, by the chunk that they were shown with.
+    `described` are figures with a model's description, by the chunk with which they were shown.
     """
 
     def descriptions(chunk_id: str) -> list[tuple[str, str]]:

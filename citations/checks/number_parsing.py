@@ -3,9 +3,9 @@
 In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they are
 measurements: with a unit, as a share or ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
 
-Digits that neither count nor measure are ignored: years and dates, section, figure and version numbers, names such as
-p53 or GPT-4, list numbering. A number has a precision (`unit`, the place of its last digit) and a qualifier
-("more than"), which decide what it may be rounded from.
+Digits that neither count nor measure are ignored: years, dates, section, figure and version numbers, names such as p53
+or GPT-4, and list numbering. A number has a precision (`unit`, the place of its last digit) and a qualifier ("more
+than"), which determine the values that it may be a rounding of.
 """
 
 from __future__ import annotations
@@ -270,10 +270,10 @@ _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
     ),
     ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
 )
-_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the characters that such words end with
+_HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
 _JOINED = re.compile(rf"{_GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){_GAP}*)+")
 
-# 515 of 1,234 and 3/4, which a share in words may stand for; from 4.1 (tonnes) to 8.2, which may be "doubled".
+# 515 of 1,234 and 3/4 may appear as a share in words; "from 4.1 (tonnes) to 8.2" may appear as "doubled".
 _SLASHED = re.compile(
     r"(?<![\w./])([0-9]{1,6}|[0-9]{1,3},[0-9]{3})\s?(?:/|of\s(?:the\s|all\s)?)\s?([1-9][0-9]{0,5}|[1-9][0-9]{0,2},[0-9]{3})"
     r"(?![\w./]*[0-9])"

@@ -53,8 +53,8 @@ class Origin:
 class NumberTrace:
     """A number of the text, `text[start:end]`, and its origin; `origin` is None if it was not found.
 
-    `words` are the words around it there. `passages` and `fields` count the shown passages and experiment fields that
-    contain the number: a common number may match the first of them by chance.
+    `words` are the words around it at its origin. `passages` and `fields` count the shown passages and experiment
+    fields that contain the number: a common number may match the first one by chance.
     """
 
     start: int
@@ -212,7 +212,7 @@ def _is_percent(claim: Number) -> bool:
 
 
 def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
-    """The factors for given numbers, by their scales, in a comparison with the claim."""
+    """The factors, by scale, that convert given numbers for comparison with the claim."""
     hundred, one = Decimal(100), Decimal(1)
     percent: list[tuple[Decimal, tuple[Scale, ...]]] = [
         (one, ("percent", "either")),
@@ -316,7 +316,7 @@ def _source_index(source: Source) -> _Index:
     for sentence in source.passage:
         if sentence.chunk_id == evidence.chunk_id:
             continue
-        # If markup was removed, the position of a number in the chunk is only known by its sentence.
+        # If markup was removed, only the sentence that contains a number is known, not its exact position.
         uncut = len(sentence.text) == sentence.end - sentence.start
         for number in _shown_numbers(sentence.text):
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)

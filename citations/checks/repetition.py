@@ -23,7 +23,7 @@ from .unicode_folding import fold
 LONGEST_RUN = 12
 _WINDOW = LONGEST_RUN + 1
 _WORD = re.compile(r"[^\W_]+")
-# Citations and link targets between words are not words.
+# Citations and link targets between words do not count as words.
 _BETWEEN = re.compile(
     r"\[[^\[\]@]{0,80}@[^\[\]]{0,300}\]|\[(?:E?[0-9][E0-9,;\s-]{0,60})\]|\^\[?[0-9][0-9,\s-]{0,40}\]?\^"
     r"|\([^()]{0,120}\b(?:1[5-9]|20)[0-9]{2}[a-z]?\)|(?<=\])\([^()\s]{0,300}\)"

@@ -1,8 +1,8 @@
 """Turns verdicts on citations into findings, and finds statements of absence that no search supports.
 
-That the sources do not say something is recognised by English patterns of bounded length, one sentence at a time; only
-searches without results can support it. "A paper did not find X" is not such a statement; only saying that the sources
-do not report, state or compare something is.
+Statements of absence are recognised by English patterns of bounded length, one sentence at a time; only searches
+without results can support them. "The sources do not report X" is such a statement (also: state, compare); "a paper did
+not find X" is not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ABSENCE: Final = re.compile(  # bounded: 2,000 characters
     rf"(?:library\b|(?:{_HOLDER}|evidence)(?=\s*(?:[.,;:)\[]|$)))",
     re.IGNORECASE,
 )
-# Only in a sentence without citation: with a marker, it is what a paper says about others.
+# Only in a sentence without citation: with a marker, it reports a paper's statement about others.
 _NO_PAPER: Final = re.compile(rf"\bno\s(?:[\w-]+\s)?{_PAPERS}\b[^.;]{{0,30}}?\b{_SAYS}", re.IGNORECASE)
 _CLAUSE: Final = re.compile(
     r"[;:\u2014]|,?\s(?:but|while|whereas|although|though|yet|however)\s"
@@ -86,7 +86,7 @@ def states_absence(sentence: CitedSentence) -> bool:
 
 
 def states_only_absence(sentence: CitedSentence) -> bool:
-    """Whether the sentence says nothing else that a passage could support."""
+    """Whether the sentence, apart from absence, says nothing that a passage could support."""
     if not states_absence(sentence):
         return False
     clauses = _CLAUSE.split(MARKER.sub("", sentence.text[:_LONGEST]))

@@ -42,7 +42,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u2018\u2019\u02bc", "'"),
     }
 )
-# Blank or invisible, though Unicode classifies some of them as letters.
+# Blank or invisible characters, though Unicode classifies some of them as letters.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 

@@ -1,8 +1,8 @@
 """Renders the evidence report: one HTML file in which every citation of a section links to the words that support it.
 
-It is self-contained and runs no script. Text from papers and models is escaped by the template engine; should an escape
-ever be missed, the content security policy still blocks scripts, requests and foreign styles: it allows one style
-sheet, by its hash.
+It is self-contained and runs no script. The template engine escapes text from papers and models; if an escape were ever
+missed, the content security policy would still block scripts, requests and foreign styles, since it allows only one
+style sheet, by its hash.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportFigure:
-    """A figure whose caption or rows are evidence; `content` is a PNG or JPEG, empty if it is too large to show.
+    """A figure whose caption or rows are evidence; `content` is a PNG or JPEG, empty if too large to show.
 
-    `description` is that of the model `described_by`, never the paper's words.
+    `description` was written by the model `described_by`; it is never the paper's words.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ReportFigure:
 
     @property
     def address(self) -> str:
-        """The image as a data URI; empty without one."""
+        """The image as a data URI; empty if there is no image."""
         return data_uri(self.content, self.media_type) if self.content else ""
 
 
@@ -58,7 +58,7 @@ class ReportImages:
 
 
 def data_uri(image: bytes, media_type: str = "image/png") -> str:
-    """An image as an address that holds it."""
+    """An image encoded as a data URI."""
     return f"data:{media_type};base64,{base64.b64encode(image).decode()}"
 
 
@@ -86,7 +86,7 @@ COSTS: Final[Mapping[str, str]] = {
 
 
 def evidence_report(record: Mapping[str, Any], images: ReportImages | None = None) -> str:
-    """Render the report of a finished section from its record, which includes `report`; `images` become part of it."""
+    """Render the report of a finished section from its record, which includes `report`, and embed the `images`."""
     images = images or ReportImages()
     view = report_view(record)
     placed = standing_apart(record["text"], links_of(view, record))
@@ -132,7 +132,7 @@ def _style(view: ReportView) -> str:
 
 
 def commonness(found: Mapping[str, Any]) -> str:
-    """In how many passages and fields a number occurs."""
+    """Describe in how many passages and fields a number occurs."""
     counts = ((found["passages"], "passage"), (found["fields"], "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
 
@@ -147,7 +147,7 @@ def _packaged(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _template() -> Template:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # an answer without a report does without it
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only reports need it
 
     environment = Environment(
         loader=FunctionLoader(_packaged),

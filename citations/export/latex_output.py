@@ -1,8 +1,8 @@
-"""LaTeX that prints: characters that its usual fonts lack become commands, and an installed engine makes a PDF of it.
+"""Makes LaTeX printable: characters missing from its usual fonts become commands, and an engine makes the PDF.
 
 Latin Modern has no ≤ or α outside formulas: xelatex leaves them out without an error, and pdflatex stops. pandoc knows
-the commands of the mathematical ones. The others are set in a font that has them, where one is installed; pdflatex
-prints their names.
+commands for the mathematical ones. The others are set in a font that has them, if one is installed; pdflatex prints
+their names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEFT_AS_IT_IS = re.compile(
 _FORMULA = re.compile(r"\\\(((?:(?!\\\().)*?)\\\)", re.DOTALL)
 _OWN: Final = {
     **{"√": r"\surd", "″": r"\prime\prime", "‴": r"\prime\prime\prime"},
-    **{sign: sign for sign in "∙∛★"},  # shown as other characters, or lacking
+    **{sign: sign for sign in "∙∛★"},  # shown as other characters, or missing
 }
 _SECONDS: Final = 30.0
 _MEGABYTES: Final = 500
@@ -43,7 +43,7 @@ _FONT_COMMAND: Final = r"\symbolfont"
 
 
 def with_printable_characters(latex: str, bibliography: str) -> str:
-    """A LaTeX document whose text, and the `.bib` that it cites from, loses no character in the PDF.
+    """Rewrite a LaTeX document and its `.bib` so that no character is lost in the PDF.
 
     Blocks; raises `PandocError`.
     """
@@ -103,7 +103,7 @@ def _ascii(plain: str) -> str:
 
 
 def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
-    """What the preamble needs: a font for characters without a command, and the characters of the `.bib`."""
+    """Definitions for the preamble: a font for characters without a command, and the characters of the `.bib`."""
     lines = [r"\tracinglostchars=2 % a character that no font has is named on the terminal"]
     if any(_FONT_COMMAND in command for command in commands.values()):
         choice = rf"\let{_FONT_COMMAND}\relax"
@@ -118,7 +118,7 @@ def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
     for sign, command in sorted(cited.items()):
         code = f"{ord(sign):04X}"
         if _FONT_COMMAND in command:
-            command = rf'{{{_FONT_COMMAND}\char"{code} }}'  # the sign itself is redefined
+            command = rf'{{{_FONT_COMMAND}\char"{code} }}'  # by code, since the character itself is redefined
         active = rf'\begingroup\lccode`\~="{code}\lowercase{{\endgroup\protected\def~}}{{{command}}}\catcode"{code}=13'
         declared = "" if sign in named else rf"\DeclareUnicodeCharacter{{{code}}}{{{command}}}"
         lines.append(rf"\ifPDFTeX{declared}\else{active}\fi")
@@ -128,7 +128,7 @@ def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
 _ENGINES: Final = ("xelatex", "tectonic", "lualatex")
 _PDF_SECONDS: Final = 180.0
 _RUNS: Final = 2  # the second knows the labels of the first
-# Reads nothing above its own folder and starts no program, whatever the text contains.
+# Whatever the text contains, the engine reads nothing above its own folder and starts no program.
 _LIMITS: Final = {"openin_any": "p", "openout_any": "p", "shell_escape": "f", "max_print_line": "1000"}
 _PASSED_ON: Final = ("HOME", "PATH", "LANG", "TMPDIR", "TEXMFHOME", "TEXMFVAR", "XDG_CACHE_HOME", "SYSTEMROOT")
 _ERROR = re.compile(r"(?m)^(?:! |error: )(.+)$")
@@ -162,7 +162,7 @@ def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
 
 
 def _compile(engine: str, source: Path) -> str:
-    """Run the engine; what it printed."""
+    """Run the engine and return its output."""
     folder = source.parent
     tectonic = Path(engine).name == "tectonic"
     options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]

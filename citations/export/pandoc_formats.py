@@ -1,7 +1,7 @@
 """Exports a section as LaTeX, Word or HTML with pandoc, with native citations of that format.
 
-Its input for pandoc is the section's text with everything escaped that could be markup, plus our own citations. So a
-text with `\\input`, HTML, an image or another paper's `[@key]` stays plain text.
+pandoc's input is the section's text, with everything that could be markup escaped, plus our own citations. So
+`\\input`, HTML, images and another paper's `[@key]` stay plain text.
 
 This module blocks; call it in a thread.
 """
@@ -38,7 +38,7 @@ _READER = (
 _MATH = r"\$\$(?:[^$]+)\$\$|\$(?=\S)[^$\n]*[^\s$\\]\$(?!\d)"
 _KEPT = re.compile(rf"(?<!`)(?P<code>`++)[^`\n]+(?P=code)(?!`)|(?P<math>{_MATH})")
 _MEANING = re.compile(r"[\[\]@<&]")
-# Commands that read, write or define; no formula of a paper needs them.
+# Commands that read, write or define; formulas in papers do not need them.
 _UNSAFE = re.compile(
     r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
     r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
@@ -60,7 +60,7 @@ _IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
     """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`.
 
-    These name pages, and `sections` of sources without pages if wanted.
+    Citations name pages and, with `sections`, the section for sources without pages.
     """
     pieces: list[str] = []
     done = 0
@@ -107,7 +107,7 @@ def convert(
     numbered: bool = False,
     written_out: bool = False,
 ) -> bytes:
-    """Convert a manuscript and the `.bib` of its citations to a format; `title` is that of a whole paper.
+    """Convert a manuscript and the `.bib` of its citations to a format; `title` is set for a whole paper.
 
     A section titled Abstract becomes the document's abstract. `cited_too` are keys listed in the references without a
     citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats.
@@ -169,7 +169,7 @@ def _at(key: str) -> str:
     return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
-# In pandoc's preamble: the height to which a larger image is scaled, on whose page its caption should fit.
+# In pandoc's preamble: the height to which larger images are scaled, so that the caption fits on the same page.
 _WHOLE_PAGE: Final = rb"\Gscale@div\@tempa{\textheight}"
 _ROOM_FOR_CAPTION: Final = rb"\Gscale@div\@tempa{0.8\textheight}"
 _ABSTRACT = re.compile(r"(?ms)^# Abstract[ \t]*\n(?P<words>.*?)(?=^# |\Z)")

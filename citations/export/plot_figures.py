@@ -1,7 +1,7 @@
 """Finds the plots of an experiment: images in the folder of its `exp.json`, and nowhere else.
 
-Paths are untrusted input, so they must not lead out of that folder, and the file must be an image by its first bytes
-before any of it is included in a document.
+Paths are untrusted input: they must not lead out of that folder, and a file is only included in a document if its first
+bytes are those of an image.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ def with_plot_files(
     file_of: Callable[[str], str] = lambda written: written,
     reference: Callable[[Path], str] = str,
 ) -> Experiment:
-    """The experiment with the image paths of plots that have one in `folder`; blocks.
+    """The experiment with image paths added to the plots whose image is in `folder`; blocks.
 
-    `file_of` is the file in the folder that a plot's path stands for; the path itself if omitted. `reference` is how
-    the experiment names an image.
+    `file_of` maps a plot's path to a file in the folder, by default the path itself. `reference` gives the name of an
+    image in the experiment.
     """
     plots = [_with_file(plot, folder, file_of, reference) for plot in experiment.plots]
     return experiment.model_copy(update={"plots": plots})
 
 
 def without_plot_files(experiment: Experiment) -> Experiment:
-    """The experiment of somebody who may not name files of this machine: no plot has an image."""
+    """Remove images from all plots, for a user who may not refer to files on this machine."""
     return experiment.model_copy(update={"plots": [_without_file(plot) for plot in experiment.plots]})
 
 
 def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = False) -> list[Figure]:
-    """The plots that a text mentions by number, or `every` one, with file names derived from `stem`."""
+    """The plots that a text mentions by number, or `every` plot, with file names derived from `stem`."""
     figures = []
     for number, plot in experiment.figures():
         path = str((plot.model_extra or {})[PLOT_FILE])
@@ -98,7 +98,7 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
 
 
 def is_mentioned(number: int, text: str) -> bool:
-    """Whether a text speaks of a figure by its number, outside quotations: those speak of another paper's."""
+    """Whether a text mentions a figure by number outside quotations, which refer to another paper's figures."""
     return bool(_mentions(number, text))
 
 
@@ -111,9 +111,9 @@ def _mentions(number: int, text: str) -> list[re.Match[str]]:
 def with_figures(
     manuscript: str, figures: Sequence[Mapping[str, Any]], target: str, images: Mapping[str, bytes] | None
 ) -> str:
-    """The input for pandoc with each figure behind the paragraph that mentions it first, or at its end.
+    """Insert each figure into the input for pandoc, after the paragraph that first mentions it or at the end.
 
-    In LaTeX the mentions become references to its label, by way of `as_references`.
+    In LaTeX, `as_references` then turns the mentions into references to its label.
     """
     paragraphs = manuscript.split("\n\n")
     behind: dict[int, list[str]] = {}
@@ -131,7 +131,7 @@ def with_figures(
 
 
 def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
-    """LaTeX in which the figures have labels and their own numbers, and mentions refer to the labels."""
+    """Add labels and original numbers to the figures in LaTeX, and turn mentions into references."""
     for figure in figures:
         number, file = figure["number"], re.escape(figure["file"])
         environment = rf"\\begin\{{figure\}}(?P<body>(?:(?!\\end\{{figure\}}).)*?\{{{file}\}}.*?)\\end\{{figure\}}"
@@ -141,7 +141,7 @@ def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
     return re.sub(rf"(?<!\s)\s*+{_REFERENCE[0]}(\d+){_REFERENCE[1]}", r"~\\ref{fig:\1}", latex)
 
 
-# Without any text pandoc makes no figure, and a mention would refer to a label that is not there.
+# Without any text pandoc makes no figure, and a mention would refer to a missing label.
 NO_CAPTION: Final = "\\ "
 
 
@@ -179,7 +179,7 @@ def figure_lines(
 
 
 def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Sequence[str]) -> list[str]:
-    """A line for each format of the result `name` that cannot show a figure, naming the image file."""
+    """A line for each format of the result `name` that cannot show some figure, naming the image file."""
     return [
         f"{name}.{target} cannot hold {figure_name}: {target} shows no {kind}; the image is {file}."
         for target in formats
@@ -191,7 +191,7 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
 
 
 def images_of(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
-    """The images by file name, each at the place that `find` has for its path; missing or invalid ones are skipped.
+    """Read the images, by file name, from where `find` maps their paths; missing or invalid ones are skipped.
 
     Blocks.
     """
@@ -200,7 +200,7 @@ def images_of(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] 
 
 
 def image_problem(name: str, data: bytes) -> str:
-    """Why a file of this name and content is no image that a result can show; empty if it is one."""
+    """Why a file with this name and content cannot be shown as an image in a result; empty if it can."""
     kind = _KINDS.get(Path(name).suffix.lower())
     if kind is None:
         return f"is not an image ({', '.join(_KINDS)})"
@@ -212,7 +212,7 @@ def image_problem(name: str, data: bytes) -> str:
 
 
 def image_type(name: str) -> str:
-    """The media type of an image by its name; empty for another file."""
+    """The media type of an image by its name; empty if it is not an image."""
     kind = _KINDS.get(Path(name).suffix.lower())
     return kind.media if kind else ""
 
@@ -236,7 +236,7 @@ def _without_file(plot: Plot | str) -> Plot | str:
 
 
 def _inside(folder: Path, written: str) -> Path | None:
-    """The file that a path names, if after resolving links it lies in the folder."""
+    """The file at a path if it lies in the folder after resolving links."""
     try:
         root = folder.resolve()
         path = (root / written).resolve()
@@ -246,7 +246,7 @@ def _inside(folder: Path, written: str) -> Path | None:
 
 
 def _image(path: Path) -> bytes:
-    """The bytes of an image; empty if there is no such image."""
+    """The bytes of an image; empty if it does not exist."""
     try:
         data = read_regular(path, MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):

@@ -29,9 +29,9 @@ _MARK = "|".join(re.escape(mark) for mark in MARKS.values())
 _SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
 _PRIVATE = re.compile("[\ue000\ue001]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-# A URL in pandoc's references: by itself, or as the target of words.
+# A URL in pandoc's references: by itself, or as the target of a link.
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
-# No blanks, angle brackets, quotes or control characters, so that it cannot break out of an attribute.
+# Has no blanks, angle brackets, quotes or control characters, so that it cannot break out of an attribute.
 _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
@@ -68,7 +68,7 @@ class Link:
 
 
 def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
-    """The links in text order; of overlapping ones only the first in `links`, and none across lines."""
+    """The links in text order: if some overlap, only the first in `links` is kept; links across lines are dropped."""
     placed: list[Link] = []  # in the order of the text
     for link in links:
         index = bisect_left(placed, link.start, key=lambda other: other.start)
@@ -86,7 +86,7 @@ def anchored(link: Link) -> Markup:
 
 
 def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
-    """The text as HTML with these links, which must be disjoint and in text order; `attributes` say where they lead."""
+    """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link."""
     text = shown_text(text)
     pieces: list[str] = []
     done = 0
@@ -119,7 +119,7 @@ def doi_html(doi: str) -> Markup:
 
 
 def zotero_html(paper: Mapping[str, Any], page: int | None = None) -> Markup:
-    """Links to a paper's item in Zotero, and to its PDF at a page; nothing for a paper that did not come from there."""
+    """Links to a paper's Zotero item and to its PDF at a page; empty for a paper that did not come from Zotero."""
     item, pdf = paper.get("zotero"), paper.get("zotero_pdf")
     links = [_zotero_link(item, "Show in Zotero")] if is_zotero_address(item) else []
     if is_zotero_address(pdf):

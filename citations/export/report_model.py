@@ -60,13 +60,13 @@ class Excerpt:
 
     @property
     def shortened(self) -> bool:
-        """Whether the passage is longer than what is shown initially."""
+        """Whether the passage is longer than its initially shown part."""
         return len(self.before) > _BEFORE or len(self.after) > _AFTER
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A piece of evidence: its record, its paper, the numbers of the searches that found it and of its cards.
+    """A piece of evidence: its record, its paper, and the numbers of its cards and of the searches that found it.
 
     `quote` is shown with an ellipsis where its sentence is cut.
     """
@@ -129,7 +129,7 @@ class ReportedSearch:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """The whole report: `unused` is evidence by paper, best paper first; findings and numbers as recorded.
+    """The whole report: `unused` is uncited evidence by paper, best paper first; findings and numbers as recorded.
 
     `suspicious` are the ids of evidence whose passage seems to contain prompt injection.
     """

@@ -1,8 +1,8 @@
 """Writes the files of a finished section: `discussion.md`, `discussion.bib`, `discussion.json`.
 
-Each is written atomically: a kill leaves the old file or the new one, never a partial one. The files of a result belong
-together: if one of them was edited or is not ours, all of them are written under the next free number, as
-`discussion.2.md` with `discussion.2.bib`.
+Each is written atomically: if the process is killed, the old file or the new one remains, never a partial one. The
+files of a result belong together: if one of them was edited or is not ours, all of them are written under the next free
+number, as `discussion.2.md` with `discussion.2.bib`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ExportError(CiteloomError):
 class SectionDocument:
     """A rendered section with the content of all its files.
 
-    `papers` are the cited ones, `evidence` everything gathered, `notice` one line on the mode, `title` the heading if
-    it is not the section's name; the spans of `findings` and `numbers` are in `text`.
+    `papers` are the cited papers, `evidence` everything gathered, `notice` one line about the mode, `title` the heading
+    if it is not the section's name; the spans of `findings` and `numbers` refer to `text`.
     """
 
     thread_id: str
@@ -201,7 +201,7 @@ def _not_writable(out_dir: Path, error: OSError) -> InputError:
 
 
 def zip_files(contents: Mapping[str, bytes]) -> bytes:
-    """An archive of these files by name; the same files give the same bytes."""
+    """A ZIP archive of these files by name; the same files give the same bytes."""
     archived = BytesIO()
     with zipfile.ZipFile(archived, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
@@ -243,7 +243,7 @@ class FreeName:
 
 
 def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
-    """The first of `stem`, `stem.2`, `stem.3` ... under which only our own files would be replaced."""
+    """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files."""
     kept = _foreign(_files(folder, stem, suffixes), is_own)
     if not kept:
         return FreeName(stem)
@@ -252,7 +252,7 @@ def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -
 
 
 def there(path: Path) -> bool:
-    """Whether a path exists, as any kind of file."""
+    """Whether any kind of file exists at a path."""
     return os.path.lexists(path)
 
 

@@ -1,7 +1,7 @@
-"""Draws pages, figures and ruled tables of a PDF; words of a quote or caption are found among the letters of a page.
+"""Draws pages, figures and ruled tables of a PDF, locating the words of a quote or caption on the page.
 
-The words were read by another library, which joins hyphenated words, resolves ligatures and adds markdown. So only
-letters and digits are compared, in any case; what interrupts the words on the page, such as a figure, is skipped.
+The words come from another library, which joins hyphenated words, resolves ligatures and adds markdown. So only letters
+and digits are compared, ignoring case; interruptions on the page, such as a figure, are skipped.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ MAX_BYTES: Final = 200 << 20
 MAX_WORDS: Final = 4000  # characters of a quote
 SECONDS: Final = 20.0
 _MEMORY: Final = 2 << 30  # bytes of address space
-_MAX_CHARACTERS: Final = 100_000  # of a page whose words are looked for
-_MAX_COMPARED: Final = 20_000  # letters of a page that are compared part by part
-_FEWEST: Final = 12  # letters of a part of the quote, so that no common word is marked elsewhere
-_LEAST_SHARE: Final = 0.25  # of the quote: on a page with less there are not these words but similar ones
+_MAX_CHARACTERS: Final = 100_000  # maximum for a page on which words are looked for
+_MAX_COMPARED: Final = 20_000  # maximum letters of a page to compare part by part
+_FEWEST: Final = 12  # minimum letters of a part of the quote, so that no common word is marked elsewhere
+_LEAST_SHARE: Final = 0.25  # minimum share of the quote on a page; less is only a chance similarity
 _MAX_PIXELS: Final = 8_000_000
 _COLOURS: Final = 128
 _MARKER: Final = (255, 233, 122)
-_MAX_CAPTION: Final = 3_000  # characters of a caption that are looked for
+_MAX_CAPTION: Final = 3_000  # characters of a caption to look for
 _MAX_DRAWINGS: Final = 50_000
 _FIGURE_SCALE: Final = 2.5  # pixels per point: 180 per inch
 _MAX_FIGURE_PIXELS: Final = 4_000_000
 _MARGIN: Final = 4.0  # points around a figure
-_BORDER: Final = 8  # pixels around what is drawn
+_BORDER: Final = 8  # pixels around a drawing
 _TEXT: Final = 1  # pdfium's number for a text object
 _NOTHING: Final = "is not drawn next to its caption, or is part of a scanned page"
 
@@ -102,7 +102,7 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
 
 
 def _mark(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
-    """The image as if gone over with a marker: dark letters stay dark."""
+    """The image with the boxes highlighted as by a marker pen: dark letters stay dark."""
     from PIL import Image as Images
     from PIL import ImageChops, ImageDraw
 
@@ -207,7 +207,7 @@ def _letters(page: Any) -> list[Letter]:
 
 
 def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
-    """One box for each line, or part of a line, that holds words of the quote; empty if they are not on the page."""
+    """One box for each line, or part of a line, with words of the quote; empty if they are not on the page."""
     folded = [(plain, place) for place, letter in enumerate(letters) for plain in _fold(letter.character)]
     page = "".join(plain for plain, _ in folded)
     quote = "".join(_fold(words))
@@ -223,7 +223,7 @@ def _fold(text: str) -> Iterator[str]:
 
 
 def _find_parts(page: str, quote: str) -> list[tuple[int, int]]:
-    """Where the quote stands in the letters of the page, whole or in parts."""
+    """The spans of the quote, whole or in parts, in the letters of the page."""
     start = page.find(quote)
     if not quote or start >= 0:
         return [(start, start + len(quote))] if quote else []
@@ -237,7 +237,7 @@ def _find_parts(page: str, quote: str) -> list[tuple[int, int]]:
 
 
 def merge_letter_boxes(letters: Sequence[Letter]) -> list[Box]:
-    """The boxes of neighbouring letters as one box."""
+    """Merge the boxes of neighbouring letters."""
     boxes: list[Box] = []
     for letter in letters:
         box = (letter.left, letter.bottom, letter.right, letter.top)
@@ -249,7 +249,7 @@ def merge_letter_boxes(letters: Sequence[Letter]) -> list[Box]:
 
 
 def _continues_line(line: Box, letter: Box) -> bool:
-    """Whether a letter is on the same line, to the right of what was marked last."""
+    """Whether a letter is on the same line, to the right of the last marked letter."""
     heights = line[3] - line[1], letter[3] - letter[1]
     overlap = min(line[3], letter[3]) - max(line[1], letter[1])
     return overlap >= 0.3 * min(heights) and -max(heights) < letter[0] - line[2] < 2 * max(heights)

@@ -1,7 +1,7 @@
 """Finds the part of a page that a caption belongs to: a drawing above or below it, or the rules of a table.
 
-Drawings are what the page paints besides letters: images, forms, paths. A figure reaches from its caption to the
-running text on the other side of them. Boxes are (left, bottom, right, top) in points; y grows upwards.
+Drawings are all non-letters painted on a page: images, forms, paths. A figure extends from its caption, across the
+drawings, to the running text on their other side. Boxes are (left, bottom, right, top) in points; y grows upwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..figures import FigureKind
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
-_TWO_COLUMNS: Final = 0.35  # of the lines: if fewer cross the middle, the page has two columns
+_TWO_COLUMNS: Final = 0.35  # share of the lines: if fewer cross the middle, the page has two columns
 _LINES_ENOUGH: Final = 16
 _WIDE: Final = 0.6  # of the column: the minimum width of a line of running text
 _SPACING: Final = 2.2  # times the height of a line: lines further apart are not one paragraph
@@ -64,13 +64,13 @@ def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
 
 
 def _free_space(caption: Box, bounds: Sequence[Box], page: PageLayout) -> tuple[float, float]:
-    """How far the page is free below and above a caption."""
+    """How far the free space extends below and above a caption."""
     below = max((box[3] for box in bounds if box[3] <= caption[1] + 1), default=0.0)
     return below, min((box[1] for box in bounds if box[1] >= caption[3] - 1), default=page.height)
 
 
 def _column(caption: Box, page: PageLayout) -> tuple[float, float]:
-    """The left and right edge of the column in which a caption stands."""
+    """The left and right edges of the column that contains a caption."""
     middle = page.width / 2
     crossing = sum(line[0] < middle < line[2] for line in page.lines)
     one_column = len(page.lines) < _LINES_ENOUGH or crossing > _TWO_COLUMNS * len(page.lines)
@@ -84,7 +84,7 @@ def _fills(box: Box, page: PageLayout) -> bool:
 
 
 def _running_text(left: float, right: float, page: PageLayout) -> list[Box]:
-    """The lines of paragraphs in a column: as wide as it is, with another such line next to them."""
+    """The lines of paragraphs in a column: lines as wide as the column, next to another such line."""
     inside = [line for line in page.lines if line[0] < right and line[2] > left and not _drawn_on(line, page)]
     width = max((line[2] for line in inside), default=0.0) - min((line[0] for line in inside), default=0.0)
     wide = sorted((line for line in inside if line[2] - line[0] > _WIDE * width), key=lambda line: -line[1])
@@ -113,7 +113,7 @@ def _drawn_on(line: Box, page: PageLayout) -> bool:
 
 
 def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
-    """What is drawn in an area, with the letters that belong to it."""
+    """The bounding box of the drawings in an area, with the letters that belong to them."""
     inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None
@@ -126,7 +126,7 @@ def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | No
 
 
 def _ruled_box(caption: Box, space: tuple[float, float], drawings: Sequence[Box]) -> Box | None:
-    """The box between the first and last of the rules that are as wide as the one next to a caption."""
+    """The box from the first to the last rule with the same width as the rule next to a caption."""
     low, high = space
     rules = [box for box in _rules(drawings) if low <= box[1] and box[3] <= high]
     near = [box for box in rules if box[0] < caption[2] and box[2] > caption[0] and _distance(box, caption) <= _TO_RULE]
@@ -139,7 +139,7 @@ def _ruled_box(caption: Box, space: tuple[float, float], drawings: Sequence[Box]
 
 
 def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
-    """The box of all cells that touch each other, beginning with those at a rule; None for a table without cells."""
+    """The box of all connected cells, starting from those at a rule; None for a table without cells."""
     cells = [box for box in drawings if box[3] - box[1] > _RULE]
     grown: Box | None = None
     for _ in range(_GROWTH):
@@ -153,7 +153,7 @@ def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
 
 
 def _rules(drawings: Sequence[Box]) -> list[Box]:
-    """Horizontal rules, those of neighbouring cells joined; the edges of a cell are rules as well."""
+    """The horizontal rules, joined across neighbouring cells; the edges of a cell count as rules."""
     edges: list[Box] = []
     for left, bottom, right, top in drawings:
         edges += [(left, bottom, right, top)] if top - bottom <= _RULE else [(left, y, right, y) for y in (bottom, top)]
@@ -180,6 +180,6 @@ def _clipped(box: Box, area: Box) -> Box:
 
 
 def enclosing_box(boxes: Sequence[Box]) -> Box:
-    """The smallest box that holds all of these."""
+    """The smallest box that contains all boxes."""
     lefts, bottoms, rights, tops = zip(*boxes, strict=True)
     return min(lefts), min(bottoms), max(rights), max(tops)

@@ -1,6 +1,6 @@
-"""Reads the abstract, the authors and the year from the first pages of a PDF, where their typography says nothing.
+"""Reads abstract, authors and year from the first pages of a PDF if typography does not reveal them.
 
-Each is left empty unless the words leave no doubt: a wrong author is worse than none.
+A field stays empty unless the words are unambiguous: a wrong author is worse than none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOTICE = re.compile(
 )
 
 _MOST_AUTHORS = 60
-_FIRST_LINES = 4  # below the title: names farther down are not those of the authors
+_FIRST_LINES = 4  # below the title: names farther down are not authors
 _WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\d_a-z]\.)*)"
 _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"
 _NAME = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_PARTICLE})){{0,3}} {_WORD}(?:,? (?:Jr|Sr|I{{2,3}})\.?)?")
@@ -40,7 +40,7 @@ _NO_NAME = re.compile(
     r"|imagineering|content|updated)\b",
     re.IGNORECASE,
 )
-_LONE_FAMILY = re.compile(r"[^\W\d_a-z](?:\.|[^\W\d_a-z]?)")  # "J." or "JB" is no family name
+_LONE_FAMILY = re.compile(r"[^\W\d_a-z](?:\.|[^\W\d_a-z]?)")  # "J." or "JB" is not a family name
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _YEAR = r"((?:19|20)\d\d)\b"
@@ -59,7 +59,7 @@ _YEAR_STATEMENTS = tuple(
 
 
 def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
-    """Mark the headings of the abstract and contents, also those in the type of the text or before its first sentence.
+    """Mark the headings of abstract and contents, even in body type or directly before the first sentence.
 
     An abstract without any heading is given one if an introduction follows. Nothing is marked if no heading follows,
     since the whole paper would be its abstract.
@@ -115,7 +115,7 @@ def _can_be_abstract(piece: Piece, body: float) -> bool:
 
 
 def read_authors(pieces: Sequence[Piece], title: Piece | None, opens: Piece | None) -> tuple[str, ...]:
-    """The names between title and abstract, in order; empty if there are none or one cannot be told from others."""
+    """The names between title and abstract, in order; empty if there are none or some are ambiguous."""
     if title is None or opens is None:
         return ()
     lead = _between(pieces, title, opens)
@@ -125,14 +125,14 @@ def read_authors(pieces: Sequence[Piece], title: Piece | None, opens: Piece | No
         parts = _names(statement, text)
         known = sum(map(_is_name, parts))
         if 2 < known < len(parts) or (place >= _FIRST_LINES and not found):
-            return ()  # a list that cannot be read as a whole, or names elsewhere than below the title
+            return ()  # a list that cannot be read completely, or names elsewhere than below the title
         if known == len(parts):
             found.update(dict.fromkeys(parts))
     return tuple(found) if len(found) <= _MOST_AUTHORS else ()
 
 
 def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
-    """The authors that the metadata of a PDF state, if all are names whose family names are on its first page."""
+    """The authors from a PDF's metadata, if all are names whose family names occur on its first page."""
     names = _names(stated, "")
     words = set(re.findall(r"[\w'\u2019-]+", first_page))
     confirmed = all(_is_name(name) and name.split()[-1] in words for name in names)
@@ -154,7 +154,7 @@ def _between(pieces: Sequence[Piece], title: Piece, opens: Piece) -> list[Piece]
 
 
 def _statements(lead: Sequence[Piece]) -> Iterator[str]:
-    """The paragraphs that are lists of names, and the lines of the others."""
+    """The paragraphs that are lists of names, and the lines of all other paragraphs."""
     for piece in lead:
         lines = [line.text for line in piece.lines]
         read = [_names(line, "") for line in (*lines, " ".join(lines))]
@@ -173,7 +173,7 @@ def _names(text: str, around: str) -> list[str]:
 
 
 def _pairs(text: str, around: str) -> list[str]:
-    """The names of authors side by side ("Ada Smith Jo Doe") if their e-mail addresses on the page have them all."""
+    """Split authors' names side by side ("Ada Smith Jo Doe") if e-mail addresses on the page confirm all of them."""
     words = text.split()
     if len(words) < 4 or len(words) % 2:
         return []

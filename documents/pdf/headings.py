@@ -36,7 +36,7 @@ ENDS = re.compile(r"[.!?:;\"”')\]]$")
 class Piece:
     """A paragraph, heading or table of one or more lines; `level` is 0 unless it is a heading.
 
-    A `part` is the heading of the abstract or contents, whatever its type.
+    `part` marks the heading of the abstract or contents, whatever its font.
     """
 
     page: int
@@ -150,7 +150,7 @@ def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piec
 
 
 def is_heading(piece: Piece, body: float) -> bool:
-    """Whether the piece is a heading by its type, or was marked as one."""
+    """Whether the piece is a heading by its font, or was marked as one."""
     if piece.part:
         return True
     if piece.table or not all(looks_like_heading(line, body) for line in piece.lines):

@@ -17,9 +17,9 @@ from .headings import NUMBERED
 from .pages import Page, TextRun
 
 _LINES: Final = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})
-_LEAST_SURE: Final = 30  # tesseract's confidence, of 100: what it guesses at less is a spot or a line of a figure
+_LEAST_SURE: Final = 30  # tesseract's confidence, of 100: anything below is a spot or a line of a figure
 _STRAIGHT: Final = 0.5  # degrees: a page this straight is read as it is
-_WORDS_ENOUGH: Final = 3  # of a line that tells how much the page is skewed
+_WORDS_ENOUGH: Final = 3  # minimum words of a line used to measure skew
 _SAME_SIZE: Final = 0.1  # letters that differ by less have the same size
 _LETTER: Final = 0.8  # times the height of a line: the size of its letters
 _MOST_CHARACTERS: Final = 20_000_000
@@ -40,14 +40,14 @@ class HocrError(FileRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class OcrPage:
-    """A page as OCR read it; `turn` is by how many degrees counter-clockwise it has to be turned to be upright."""
+    """A page as read by OCR; `turn` is the counter-clockwise rotation in degrees that makes it upright."""
 
     page: Page
     turn: float
 
     @property
     def words(self) -> int:
-        """How many words were read."""
+        """The number of words read."""
         return len(self.page.runs)
 
 
@@ -104,9 +104,9 @@ def _box(node: ElementTree.Element) -> Box:
 
 
 def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
-    """The pages with letters of the same size where tesseract measured them a little differently in each line.
+    """Unify letter sizes that tesseract measured slightly differently in each line.
 
-    The headings that name a part of the paper all get the size of the largest, so that they are on one level.
+    Headings that name a part of the paper all get the size of the largest, so that they share one level.
     """
     words = Counter(round(run.size, 1) for page in pages.values() for run in page.runs)
     common: dict[float, float] = {}
@@ -126,7 +126,7 @@ def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
 def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
     """The words of a line on one baseline."""
     low = max(box[3] for _, box in line.words)
-    # Where no font tells a heading from a line, only the name of a part of a paper does.
+    # Without fonts, only the name of a part of a paper identifies a heading.
     title = NUMBERED.sub("", " ".join(word for word, _ in line.words))
     bold = line.opens and title[:1].isupper() and is_standard_heading(title)
     for word, (left, _, right, _) in line.words:
@@ -143,7 +143,7 @@ def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
 
 
 def _turn(lines: Sequence[_Line]) -> float:
-    """By how many degrees the page has to be turned to be upright: quarters first, else what makes its lines level."""
+    """The degrees by which to rotate the page: quarter turns to make it upright, else whatever levels its lines."""
     quarters = [line.turned for line in lines for _ in line.words]
     if quarters and (quarter := median(quarters) % 360):
         return -quarter

@@ -14,7 +14,7 @@ from .dehyphenation import find_damaged_words, join_runs, repair_words
 from .pages import Page, Table, TextRun, read_grid
 from .table_detection import take_tables, take_wide_tables
 
-_COLUMN_GAP = 0.7  # times the letter size: less does not separate columns
+_COLUMN_GAP = 0.7  # times the letter size: smaller gaps do not separate columns
 _COLUMN = 0.25  # of the page width: the minimum length of a column's line
 _SMALL = 0.85  # times the letter size: smaller runs may be superscript or subscript
 _MARGIN = 0.1  # of the page height: the margins with running heads and page numbers

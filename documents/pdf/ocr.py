@@ -1,4 +1,4 @@
-"""Reads pages without text by tesseract, each in a process of its own within limits."""
+"""Reads pages without text with tesseract, each in a separate process within limits."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .pages import Page
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PAGE_SECONDS: Final = 60.0  # usual pages take two to five
-PAGE_READINGS: Final = 3  # of one page: as it lies, upright, and with level lines
+PAGE_SECONDS: Final = 60.0  # typical pages take two to five
+PAGE_READINGS: Final = 3  # per page: as scanned, upright, and with level lines
 _AT_ONCE: Final = 4
 _ENOUGH: Final = 0.8  # of the words of the best reading
 _RESOLUTION: Final = 300  # dots per inch, as tesseract is trained
-_LEAST_RESOLUTION: Final = 70  # tesseract takes anything lower for a mistake
+_LEAST_RESOLUTION: Final = 70  # tesseract treats anything lower as a mistake
 _MAX_PIXELS: Final = 16_000_000  # an A3 page in full resolution
 _MEMORY: Final = 2 << 30  # bytes of address space, and as much for tesseract
 _SHADES: Final = 24  # of 255: a page with less contrast is blank
 _SIGNALLED: Final = 128
 _SECONDS: Final = 20.0
 _PACKAGES: Final = ("pypdfium2", "PIL")
-_ORIENTATION: Final = "osd"  # the model that finds out how a page lies
+_ORIENTATION: Final = "osd"  # the model that detects a page's orientation
 _UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
 _OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
 
@@ -55,14 +55,14 @@ class Ocr:
 
 @dataclass(frozen=True, slots=True)
 class ScannedPages:
-    """What OCR made of pages, by their number from 1: `failed` are the reasons why pages were not read."""
+    """The results of OCR by page number from 1; `failed` are the reasons why pages could not be read."""
 
     read: Mapping[int, Page]
     failed: Mapping[int, str]
 
 
 def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS) -> ScannedPages:
-    """Read these pages, counted from 1, several at once; a page that fails does not keep the others from being read."""
+    """Read these pages (from 1) concurrently; a page that fails does not affect the others."""
     limits = CallLimits(seconds, _MEMORY)
     with ThreadPoolExecutor(pages_at_once()) as pool:
         results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
@@ -88,15 +88,15 @@ def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | st
             degrees += readings[-1].turn
     except (FileRefusedError, SandboxError) as error:
         return str(error)
-    # An upright page is laid out better, even if a word or two more were read as it lay.
+    # Layout is better on an upright page, even if a word or two more were read before rotation.
     most = max(read.words for read in readings)
     return next(read.page for read in reversed(readings) if read.words >= _ENOUGH * most)
 
 
 def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:
-    """What tesseract prints of a page, as hOCR; None for a blank page. To be called in a sandbox.
+    """Tesseract's hOCR output for a page; None for a blank page. Call it in a sandbox.
 
-    The drawn page is a file without a name, so whatever kills this process leaves nothing behind. Raises
+    The drawn page is an unnamed file, so nothing is left behind if this process is killed. Raises
     `FileRefusedError`.
     """
     image, resolution = grey_page(Path(path), number, degrees)
@@ -106,7 +106,7 @@ def scan_page(path: str, number: int, degrees: float, program: str, languages: s
     with tempfile.TemporaryFile() as drawn:
         image.save(drawn, "PPM")
         drawn.seek(0)
-        # Pages are read side by side, so each needs one core only.
+        # Pages are read in parallel, so each needs only one core.
         environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
         done = subprocess.run(
             [program, "stdin", "stdout", *options], stdin=drawn, stdout=subprocess.PIPE, env=environment, check=False
@@ -118,7 +118,7 @@ def scan_page(path: str, number: int, degrees: float, program: str, languages: s
 
 
 def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | None, int]:
-    """The page with this number, from 1, turned counter-clockwise, and its resolution; no image of a blank page.
+    """Draw a page (from 1), rotated counter-clockwise, with its resolution; no image for a blank page.
 
     Raises `FileRefusedError`.
     """
@@ -142,7 +142,7 @@ def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | No
 
 
 def choose_ocr(settings: Settings, *, required: bool = False) -> Ocr | None:
-    """The tesseract that the settings ask for; None if OCR is off, or automatic and not installed.
+    """The tesseract to use by the settings; None if OCR is off, or automatic and not installed.
 
     Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
     """
@@ -174,7 +174,7 @@ def find_ocr(languages: str) -> Ocr:
 
 
 def tesseract_version(program: str) -> str:
-    """What the program says of itself, such as "tesseract 5.3.0"; raises `InputError` if it does not start."""
+    """The program's version line, such as "tesseract 5.3.0"; raises `InputError` if it does not start."""
     return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
 
 

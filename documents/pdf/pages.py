@@ -65,7 +65,7 @@ class Table:
         return self.x - 1 <= center <= self.x + self.width + 1 and self.y - 1 <= run.middle <= self.y + self.height + 1
 
     def overlaps(self, other: Table) -> bool:
-        """Whether the two share a part of the page."""
+        """Whether the two tables overlap on the page."""
         across = self.x < other.x + other.width and other.x < self.x + self.width
         return across and self.y < other.y + other.height and other.y < self.y + self.height
 
@@ -107,14 +107,14 @@ def table_markdown(rows: Sequence[Sequence[str]]) -> str:
 _MAX_CELLS: Final = 5_000  # on a page
 _LEAST_WIDTH: Final = 12.0
 _LEAST_HEIGHT: Final = 7.0
-_LARGEST: Final = 0.6  # of the page: more is its background
-_CLOSE: Final = 2.5  # points between edges that are the same
+_LARGEST: Final = 0.6  # share of the page: larger rectangles are its background
+_CLOSE: Final = 2.5  # points: edges closer than this are the same
 _LEAST_FILLED: Final = 0.5
 _LONGEST_CELL: Final = 2_000  # characters
 
 
 def find_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], page: float) -> list[Grid]:
-    """The grids with words in them among the rectangles of a page, whose area is `page`."""
+    """Find the grids that contain words among the rectangles of a page with area `page`."""
     filled: list[Grid] = []
     for grid in _grids(_rows(_cells(rectangles, page))):
         inside = [run for run in runs if grid_box(grid).holds(run)]

@@ -61,7 +61,7 @@ def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:
     except Exception as error:
         raise PdfRefusedError(f"cannot be read as PDF ({_one_line(error)})") from error
     refusal = _refusal(document, data, pages)
-    # Those that OCR may read, from 1: all of them if their text means nothing.
+    # Pages for OCR, from 1: all pages if their text is meaningless.
     unread = tuple(
         number
         for number, page in enumerate(pages, 1)

@@ -107,7 +107,7 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 
 def _reminder(state: RunState, session: Session, used: int) -> str:
-    """The reminder, given once, for a planner that stops before each need is met or was searched for twice."""
+    """The one-time reminder for a planner that stops before every need is met or has been searched for twice."""
     reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
     left = [item for item in own_coverage(state) if item.status == "open"]
     if reminded or not left or "agent" in session.extractive or used >= session.settings.max_search_iterations:
@@ -117,7 +117,7 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
 
 
 def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
-    """To the tools when a call was allowed, back to a planner that made only mistakes, otherwise to the writer."""
+    """Go to the tools if a call was allowed, back to the planner if it made only mistakes, otherwise to the writer."""
     if state.get("pending_calls"):
         return "tools"
     return "agent" if state.get("searching") else "generate"
@@ -227,7 +227,7 @@ async def _search(
 
 
 async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, ToolAnswer]:
-    """What the other requests read, by index of the request."""
+    """The answers to requests other than evidence searches, by request index."""
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     return dict(zip(reading, await gather_all(_read(item, session) for item in reading.values()), strict=True))
 
@@ -244,7 +244,7 @@ async def _read(request: Reading, session: Session) -> ToolAnswer:
 
 
 def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
-    """Repeated searches of a paper's earlier sections, as this section's own; their passages were counted there."""
+    """Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again."""
     nothing = passages_of(SearchResult((), ()))
     taken = {
         record["query"]: cast(QueryRecord, {**record, **nothing})
@@ -262,7 +262,7 @@ def _with_coverage(
     session: Session,
     made: int,
 ) -> ToolMessage:
-    """Append to the last answer of a turn the coverage of each need, and what is left of the budget."""
+    """Append the coverage of each need and the remaining budget to the last answer of a turn."""
     ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
     evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
     now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])

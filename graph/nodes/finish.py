@@ -24,7 +24,7 @@ from ..state import PaperInput, ResearchState, RunState, SectionState, Update, W
 
 
 async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """The finished section or answer: no markers are left, and nothing that the library does not hold."""
+    """The finished section or answer, with no markers left and no citation of anything outside the library."""
     result = await render_record(state, session)
     runtime.stream_writer(progress("rendered", f"{counted(len(result['citations']), 'citation')} rendered"))
     answered = {"answered": result["answered"]} if "answered" in result else {}
@@ -45,7 +45,7 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
 
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
-    """The latest draft without what must not reach the reader; `earlier` are a paper's previous sections by name."""
+    """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
     written = await written_draft(state, session)
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     strict, extractive = session.settings.strict, "writer" in session.extractive
@@ -53,7 +53,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
 
 
 def page_options(session: Session, kind: str) -> PageOptions:
-    """How a text of this kind is rendered with the settings of the session."""
+    """Rendering options for a text of this kind under the session's settings."""
     settings, answer = session.settings, kind == "answer"
     return PageOptions(
         session.answer_style if answer else settings.cite_style,
@@ -65,7 +65,7 @@ def page_options(session: Session, kind: str) -> PageOptions:
 
 
 async def begin(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input for all six sections and reset the state: a thread that is given another paper forgets the first.
+    """Check the input for all six sections and reset the state, so that a thread given another paper forgets the first.
 
     Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
     """
@@ -83,7 +83,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
 
 
 async def store_section(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Store the finished section, and turn to the next."""
+    """Store the finished section and move on to the next."""
     kind = state["section"]
     written: WrittenSection = {
         "section": kind,
@@ -102,7 +102,7 @@ async def store_section(state: SectionState, runtime: Runtime[Any], session: Ses
 
 
 def to_next_or_assemble(state: SectionState) -> Literal["default_queries", "assemble"]:
-    """To the next section while one is left, otherwise to `assemble`."""
+    """Go to the next section if there is one, otherwise to `assemble`."""
     return "default_queries" if len(state["written"]) < len(WRITING_ORDER) else "assemble"
 
 
@@ -139,7 +139,7 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
 
 
 def _state_when_finished(state: SectionState, written: WrittenSection) -> SectionState:
-    """The state at the end of a section, as far as its record is built from it."""
+    """The parts of the state at the end of a section from which its record is built."""
     return {
         "experiment": state["experiment"],
         "queries": state["queries"],

@@ -89,7 +89,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
 async def condense_follow_up(
     asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
 ) -> str:
-    """The question completed from the turns before it; emits how it is understood when that differs."""
+    """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
     earlier = [Turn(turn["question"], turn["answer"], str(turn.get("asked", ""))) for turn in past]
     question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
@@ -99,7 +99,7 @@ async def condense_follow_up(
 
 
 def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
-    """To the one paper that the question is about, or to the library."""
+    """Go to `one_paper` if the question is about a single paper, otherwise to `survey`."""
     return state["route"]["track"]
 
 
@@ -185,7 +185,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
 
 
 def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """True when the agent continues: it is allowed to, and a need is not met, or a survey meets it only thinly.
+    """True if the agent may continue and a need is unmet, or met only thinly by a survey.
 
     Without a chat model it has nothing to add.
     """
@@ -198,9 +198,9 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:
-    """How much is read and kept: more for a broad question; without a chat model slightly more than for a section.
+    """How much to read and keep: more for a broad question; without a chat model, slightly more than for a section.
 
-    A question about one paper has no limit on the share of that paper.
+    For a question about one paper, the share of a single paper is not limited.
     """
     if "reader" not in session.extractive:
         return limits.for_breadth() if _is_broad(state) else limits

@@ -40,7 +40,7 @@ OFFERED: Final = 12
 
 
 async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
-    """Check the input and reset the state: a thread that is given another section forgets the previous one.
+    """Check the input and reset the state, so that a thread given another section forgets the previous one.
 
     Raises `ExperimentError` for a field of the wrong type or a missing field that the section requires, and
     `EmptyLibraryError` when there is nothing to search.
@@ -69,7 +69,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
 
 
 async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Plan what has to be known for the section or the question, before anything is searched."""
+    """Plan the needs of the section or question before any search."""
     roles = await session.roles(runtime)
     brief, _ = await brief_of(state, session)
     purpose = await asyncio.to_thread(purpose_of, state)
@@ -85,7 +85,7 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
 
 
 def _searchable_needs(needs: tuple[Need, ...], brief: Brief) -> tuple[Need, ...]:
-    """The needs without the user's own results; those of the default queries when nothing is left."""
+    """The needs without the user's own results; if none are left, the needs of the default queries."""
     if isinstance(brief, AnswerBrief):
         return needs
     return without_own_results(needs, brief.experiment) or section_needs(brief.queries)
@@ -113,7 +113,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
 
 
 async def _offered(state: SectionState, found: Update, purpose: Purpose, session: Session) -> list[str]:
-    """The evidence of earlier sections that fits this section's needs best, excluding what it found itself."""
+    """The evidence from earlier sections that best fits this section's needs, without what this section found."""
     own = {identifier for record in found["queries"] for identifier in record["evidence_ids"]}
     ids: dict[str, list[str]] = {}
     for record in state.get("evidence", []):
@@ -136,5 +136,5 @@ def _kind_of(state: SectionState) -> SectionKind:
 
 
 def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:
-    """To the planner while it may search, otherwise to the writer."""
+    """Go to the planner while it may search, otherwise to the writer."""
     return "agent" if state.get("searching") else "generate"

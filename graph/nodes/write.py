@@ -46,7 +46,7 @@ from .finish import page_options
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Write the section or the answer from the evidence, streaming it as events.
 
-    A question without enough evidence is not given to a writer.
+    The writer is not called for a question without enough evidence.
     """
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
@@ -67,7 +67,7 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
 async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Check the draft, and have the judge compare each cited sentence with its sources.
 
-    A replacement stays only when it is better: sentence by sentence, or as a whole when the whole draft was rewritten.
+    A repair is kept only if it is better, judged by sentence, or as a whole if the whole draft was rewritten.
     A repair that changed nothing is not requested again: the same request has the same answer.
     """
     if "writer" in session.extractive:  # the author's own words and verbatim quotes: nothing is claimed of a source
@@ -111,7 +111,7 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 
 def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
-    """Findings of the checks; an answer may be empty, which says that the sources give none."""
+    """Findings of the checks; an answer may be empty, which means that the sources contain no answer."""
     if not draft.text and brief.kind == "answer":
         return ()
     earlier: dict[str, str] | None = None
@@ -121,12 +121,12 @@ def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
 
 
 def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
-    """To `repair` while something needs repair and repairs are left, otherwise to `render`."""
+    """Go to `repair` while something needs it and repairs are left, otherwise to `render`."""
     return "repair" if state.get("repairing") else "render"
 
 
 async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Have the writer repair the failing sentences, or rewrite the draft when a problem concerns all of it."""
+    """Have the writer repair the failing sentences, or rewrite the draft if a problem concerns all of it."""
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
     before: Attempt = {"draft": state["draft"], "findings": state["findings"]}
@@ -167,7 +167,7 @@ def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
 async def _judged(
     state: RunState, draft: Draft, brief: Brief, keys: Sequence[str], runtime: Runtime[Any], session: Session
 ) -> list[VerdictRecord]:
-    """The verdicts that the draft still lacked."""
+    """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
     sources = with_chosen_quotes(brief.citable, draft)
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
@@ -212,7 +212,7 @@ def _whole_repair_findings(attempt: Attempt) -> list[FindingRecord]:
 
 
 def _severity(attempt: Attempt) -> tuple[bool, int, int]:
-    """How bad a draft is: an empty one is worst, then the number of errors counts, then that of warnings."""
+    """Sort key for how bad a draft is: an empty draft is worst, then by number of errors, then of warnings."""
     severities = Counter(finding["severity"] for finding in attempt["findings"])
     empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
     return empty, severities["error"], severities["warning"]
@@ -232,7 +232,7 @@ def _counted(findings: Sequence[Finding]) -> str:
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
-    """The draft with its markers in one form; words of the user or of a quote are not markers of the model."""
+    """The draft with normalised markers; bracketed text from the user or a quote does not become a marker."""
     return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, session)))
 
 
