@@ -189,9 +189,8 @@ _LEAST = 8  # characters
 def document_title(data: bytes) -> str:
     """The title in a PDF's metadata; empty if there is none, or only a file name."""
     xmp = _XMP.search(data)
-    described = (
-        re.sub(r"<[^>]*>", " ", xmp.group(1).decode("utf-8", "ignore")) if xmp else ""
-    )  # bounded: 2,000 characters
+    words = xmp.group(1).decode("utf-8", "ignore") if xmp else ""
+    described = re.sub(r"<[^>]*>", " ", words)  # bounded: 2,000 characters
     for found in (_from_information(data, b"/Title"), unescape_html(described)):
         title = " ".join(plain(found).split())
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
