@@ -128,7 +128,8 @@ async def get_file(
     run_id: str, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
     """One file as an attachment."""
-    record = _finished(await state.runs.find_run(run_id))
+    run = await state.runs.find_run(run_id)
+    record = _finished(run)
     stem = stem_of(record)
     if name.startswith(f"{stem}.edited."):
         with conflicts(run_deleted(run_id)):
@@ -136,8 +137,12 @@ async def get_file(
         if text.edits:
             record = await edited_record(text, state.session)
             stem = f"{stem}.edited"
-        elif await state.orders.ended_by_another(withdrawn := edit_withdrawn(record["thread_id"])):
-            raise ServerError(409, f"{withdrawn} by another request.")
+        else:
+            async with state.runs.order_on(run):
+                pass  # a deletion or withdrawal that has begun is recorded once it is complete
+            for ending in (edit_withdrawn(run.thread_id), run_deleted(run.thread_id)):
+                if await state.orders.ended_by_another(ending):
+                    raise ServerError(409, f"{ending} by another request.")
     return await _file(record, stem, name, state, page_images, inline)
 
 
