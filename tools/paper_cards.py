@@ -39,7 +39,7 @@ _KINDS: Final = tuple(
     )
 )
 _SAMPLE: Final = re.compile(
-    r"\bn\s?=\s?\d[\d,]*|\b(?:\d{1,3}(?:,\d{3})+|\d+)\s(?:[a-z-]+\s){0,3}"
+    r"\bn\s?=\s?\d[\d,]{0,12}|\b(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,9})\s(?:[a-z-]{1,30}\s){0,3}"
     r"(?:patients|participants|children|adults|women|men|subjects|individuals|people|students|families|households"
     r"|samples|tumou?rs|genomes|genes|strains|isolates|mice|rats|species|cells|sites|images|papers|articles|studies"
     r"|trials|preprints|manuscripts|novels|stocks|countries|hospitals|datasets|data sets|sequences|networks)\b"
