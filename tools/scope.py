@@ -81,7 +81,10 @@ class Scope:
         return in_time and wanted in paper.venue.casefold() and (not self.papers or paper.key in self.papers)
 
     def narrowed(self, limits: Scope) -> Scope:
-        """Intersect this scope with `limits`; a field entirely outside of them is replaced by theirs."""
+        """This scope within `limits`: papers and years are intersected, and theirs are taken where nothing is left.
+
+        Categories and venue stay as they are, and are those of `limits` where this scope has none.
+        """
         inside = tuple(key for key in self.papers if key in limits.papers) if limits.papers else self.papers
         years = self.years or limits.years
         if self.years and limits.years:
