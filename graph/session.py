@@ -304,6 +304,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         notice=session.notice,
         comparer=judge.comparer,
         screener=reader.screener,
+        cells=reader.cells,
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+    from .cell_protocols import CellReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,8 +493,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are the roles for questions. `comparer` judges contradictions and `screener` reads cards; both are None
-    without a chat model.
+    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards and `cells` fills
+    evidence tables; they are None without a chat model.
     """
 
     needs: NeedsPlanner
@@ -506,6 +507,7 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
     screener: PaperScreener | None = None
+    cells: CellReader | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""

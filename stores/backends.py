@@ -13,6 +13,7 @@ from ..models.journal.journal import Journal
 from ..models.journal.journal_database import JournalDatabase
 from ..models.journal.single_flight import CallLocks
 from .conversation_register import ConversationRegister
+from .evidence_table_register import EvidenceTableRegister
 from .home import Home
 from .home_tables import HomeRecords
 from .run_register import EditedSentences, RunRegister, WrittenFiles
@@ -83,6 +84,10 @@ class Backend(Protocol):
 
     def conversations(self) -> ConversationRegister:
         """The register of conversations."""
+        ...
+
+    def evidence_tables(self) -> EvidenceTableRegister:
+        """The register of evidence tables."""
         ...
 
     def written_files(self) -> WrittenFiles:
@@ -307,6 +312,9 @@ class RegisterBackend(ABC):
 
     def conversations(self) -> ConversationRegister:
         return ConversationRegister(self._run_tables())
+
+    def evidence_tables(self) -> EvidenceTableRegister:
+        return EvidenceTableRegister(self._run_tables())
 
     def written_files(self) -> WrittenFiles:
         return WrittenFiles(self._run_tables())

@@ -1,0 +1,247 @@
+"""Evidence tables: `table`, which screens all papers of a scope and fills a row for each that belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from ..citations.html_escaping import inert
+from ..evidence_tables.cells import Cell
+from ..evidence_tables.column_specs import parse_columns
+from ..evidence_tables.extraction import Decision, TableFiller, paper_version
+from ..graph.prompt_fitting import fitted
+from ..graph.session import Session
+from ..roles.cell_protocols import TableColumn
+from ..stores.backends import backend_of
+from ..stores.evidence_table_register import (
+    CellChangedError,
+    EvidenceTableRegister,
+    StoredCell,
+    StoredTable,
+    UnknownTableError,
+)
+from ..tools.scope import Scope, plain_question
+from .arguments import one_or_more, require_writable, requires_open
+from .blocking import blocking
+
+__all__ = [
+    "CellChangedError",
+    "StoredTable",
+    "UnknownTableError",
+    "adelete_table",
+    "aedit_cell",
+    "alist_tables",
+    "aload_table",
+    "amake_table",
+    "make_table",
+]
+
+_NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
+_COLUMNS_WITHOUT_MODEL: Final = ("design", "number of subjects", "main outcome")
+
+
+@requires_open
+async def amake_table(
+    session: Session,
+    question: str,
+    *,
+    columns: Sequence[str] | str = (),
+    papers: Sequence[str] | str = (),
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Make or complete the table that answers a question; returns the JSON of `table --json`.
+
+    Every paper in scope is screened by its card; those that may belong are read, and every cell holds the words it
+    rests on. The same question continues its table: only rows of new or changed papers, and cells of new or changed
+    columns, are read.
+
+    Args:
+        session: an open library.
+        question: what the rows are ("trials of aspirin for migraine") or a question over papers.
+        columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
+            them if omitted.
+        papers: keys of the papers in scope, all if omitted.
+        on_progress: called with one line about each step.
+
+    Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
+    """
+    require_writable(session)
+    asked = plain_question(question)
+    keys: tuple[str, ...] = one_or_more(papers)
+    scope = await asyncio.to_thread(Scope.within, session.library, keys)
+    await session.require_papers()
+    register = await asyncio.to_thread(_register, session)
+    table_id = f"table-{hashlib.sha256(json.dumps([asked, sorted(keys)]).encode()).hexdigest()[:12]}"
+    wanted = parse_columns(one_or_more(columns))
+    run = table_id
+    with session.run(run):
+        roles = await session.roles_of(run)
+        described = await fitted(session, run, lambda: _describe(session, register, table_id, asked, wanted))
+        await asyncio.to_thread(
+            register.save, table_id, asked, {"columns": [item.as_dict() for item in described], "papers": list(keys)}
+        )
+        filler = TableFiller(
+            session.library,
+            register,
+            table_id,
+            asked,
+            described,
+            roles.answering.reader,
+            roles.cells,
+            roles.screener,
+            session.settings.screened_papers,
+            on_progress,
+        )
+        await fitted(session, run, lambda: _fill(session, run, filler, scope))
+    return {**await aload_table(session, table_id), "usage": await session.usage(run)}
+
+
+make_table = requires_open(blocking(amake_table))
+
+
+async def _fill(session: Session, run: str, filler: TableFiller, scope: Scope) -> None:
+    roles = await session.roles_of(run)  # made anew once the context size is known
+    await replace(filler, cells=roles.cells, screener=roles.screener, reader=roles.answering.reader).fill(scope)
+
+
+async def _describe(
+    session: Session, register: EvidenceTableRegister, table_id: str, question: str, wanted: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
+    """The wanted columns with what they ask for; those of the stored table if none is wanted."""
+    known: dict[str, TableColumn] = {}
+    for table in await asyncio.to_thread(register.all):
+        if table.table_id == table_id:
+            known = {item["name"].casefold(): TableColumn.from_dict(item) for item in table.plan["columns"]}
+    if not wanted and known:
+        return tuple(known.values())
+    new = [column for column in wanted if column.name.casefold() not in known]
+    if not wanted or new:
+        roles = await session.roles_of(table_id)
+        names = [column.name for column in new]
+        if roles.cells is None:
+            planned = tuple(map(TableColumn, names or _COLUMNS_WITHOUT_MODEL))
+        else:
+            titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
+            planned = await roles.cells.propose_columns(question, names, titles)
+        known |= {column.name.casefold(): column for column in planned}
+        if not wanted:
+            return planned
+    return tuple(_merge(column, known[column.name.casefold()]) for column in wanted)
+
+
+def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
+    """The planned column with what the user fixed: kind, unit and options win."""
+    return replace(
+        planned,
+        name=wanted.name,
+        kind=planned.kind if wanted.kind == "text" else wanted.kind,
+        unit=wanted.unit or planned.unit,
+        options=wanted.options or planned.options,
+    )
+
+
+@requires_open
+async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
+    """The JSON of a stored table; raises `UnknownTableError`."""
+    return await asyncio.to_thread(_load, session, table_id)
+
+
+def _register(session: Session) -> EvidenceTableRegister:
+    return backend_of(session.home).evidence_tables()
+
+
+def _load(session: Session, table_id: str) -> dict[str, Any]:
+    register = _register(session)
+    table = register.get(table_id)
+    columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
+    library = {paper.key: paper for paper in session.library.papers()}
+    by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
+    for cell in register.cells(table.table_id):
+        by_row[cell.key, cell.study][cell.column_name] = cell
+    rows, left_out, counts = [], [], Counter[str]()
+    for key, stored in register.papers(table.table_id).items():
+        if key not in library:
+            continue
+        decision, paper = Decision.from_dict(stored.decision), library[key]
+        counts[decision.status] += 1
+        named = {"key": key, "title": inert(paper.title), "year": paper.year}
+        if decision.status == "near":
+            left_out.append({**named, "reason": inert(decision.reason)})
+        if decision.status == "included":
+            changed = stored.version != paper_version(paper)
+            rows += [
+                {
+                    **named,
+                    "study": inert(study),
+                    "reason": inert(decision.reason),
+                    "changed": changed,
+                    "cells": {column.name: _cell(by_row[key, study].get(column.name)) for column in columns},
+                }
+                for study in decision.studies
+            ]
+    return {
+        "table_id": table.table_id,
+        "question": inert(table.question),
+        "columns": [item.as_dict() for item in columns],
+        "screened": sum(counts.values()),
+        "included": counts["included"],
+        "rows": rows,
+        "left_out": left_out,
+        "notice": _NOT_JUDGED if any(_is_unjudged(row) for row in rows) else "",
+    }
+
+
+def _cell(stored: StoredCell | None) -> dict[str, Any]:
+    cell = Cell(status="unread").as_dict() if stored is None else stored.cell
+    return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
+
+
+def _is_unjudged(row: dict[str, Any]) -> bool:
+    return any(cell["status"] == "not_judged" for cell in row["cells"].values())
+
+
+@requires_open
+async def aedit_cell(
+    session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int = 0
+) -> dict[str, Any]:
+    """Replace the value of a cell by a person's own; returns the cell.
+
+    `revision` is the one shown; raises `CellChangedError` if somebody else changed the cell since, and `InputError`.
+    """
+    require_writable(session)
+
+    def edit() -> dict[str, Any]:
+        register = _register(session)
+        table = register.get(table_id)
+        kept = next(
+            (
+                item
+                for item in register.cells(table.table_id)
+                if (item.key, item.study, item.column_name) == (key, study, column)
+            ),
+            None,
+        )
+        before = kept.cell if kept else Cell().as_dict()
+        cell = {**before, "value": value, "status": "edited", "formula": "", "converted": ""}
+        version = kept.column_version if kept else ""
+        return _cell(register.edit_cell(table.table_id, StoredCell(key, study, column, version, cell, True, revision)))
+
+    return await asyncio.to_thread(edit)
+
+
+@requires_open
+async def alist_tables(session: Session) -> list[StoredTable]:
+    """All stored tables, the latest first."""
+    return await asyncio.to_thread(lambda: _register(session).all())
+
+
+@requires_open
+async def adelete_table(session: Session, table_id: str) -> None:
+    """Delete a table; raises `UnknownTableError`."""
+    require_writable(session)
+    await asyncio.to_thread(lambda: _register(session).delete(_register(session).get(table_id).table_id))
