@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
+from ..documents.plain_text import plain_text
 from ..plurals import counted
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _word_rows(table: Mapping[str, Any]) -> Iterator[list[str]]:
     for row in table["rows"]:
         for name, cell in row["cells"].items():
             page = "" if cell["page"] is None else str(cell["page"])
-            yield [study_name(row), name, cell_text(cell), cell["quote"], page, cell["status"]]
+            yield [study_name(row), name, cell_text(cell), _plain_quote(cell["quote"]), page, cell["status"]]
 
 
 def _grid(table: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -137,6 +138,10 @@ def _by_pandoc(html: str, target: Literal["md", "tex", "docx"]) -> bytes:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
 
 
+def _plain_quote(quote: str) -> str:
+    return " ".join(plain_text(quote).split())
+
+
 def _packaged(name: str) -> str:
     return files("citeloom.evidence_tables").joinpath("templates", name).read_text(encoding="utf-8")
 
@@ -152,5 +157,5 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(value=cell_text, study=study_name, line=lambda text: " ".join(text.split()))
+    environment.filters.update(value=cell_text, study=study_name, quote=_plain_quote)
     return environment.get_template("table.html")
