@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from functools import cache
@@ -105,13 +105,37 @@ def _accept(reading: CellReading, column: TableColumn) -> Cell | None:
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
     cell = Cell(reading.value, unit, reading.condition, "", converted, "reported", spans)
-    wanted = [] if column.kind in ("choice", "yes/no") else given_numbers(reading.value)
-    if all(number.value in printed for number in wanted):
+    if column.kind in ("choice", "yes/no") or _stand_in(reading.value, printed):
         return cell
-    used = {number.value for number in given_numbers(reading.formula)}
-    if used and used <= printed | _FACTORS and len(wanted) == 1 and _yields(reading.formula, wanted[0]):
+    wanted = _outermost(given_numbers(reading.value))
+    by_formula = len(wanted) == 1 and _stand_in(reading.formula, printed | _FACTORS)
+    if by_formula and _yields(reading.formula, wanted[0]):
         return replace(cell, formula=reading.formula, status="computed")
     return None
+
+
+def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
+    """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
+    numbers = given_numbers(text)
+    parts = {
+        whole: [item for item in numbers if item != whole and whole.start <= item.start and item.end <= whole.end]
+        for whole in _outermost(numbers)
+    }
+    return all(
+        whole.value in printed or bool(inside) and all(item.value in printed for item in inside)
+        for whole, inside in parts.items()
+    )
+
+
+def _outermost(numbers: Sequence[Number]) -> list[Number]:
+    return [
+        item
+        for item in numbers
+        if not any(
+            other.start <= item.start and item.end <= other.end and (other.start, other.end) != (item.start, item.end)
+            for other in numbers
+        )
+    ]
 
 
 def _yields(formula: str, number: Number) -> bool:
@@ -145,7 +169,7 @@ def _evaluate(node: ast.expr) -> Decimal:
 
 def convert_value(value: str, unit: str, wanted: str) -> str:
     """The value in another unit, exactly; empty if it needs or allows no conversion, or has several numbers."""
-    numbers = given_numbers(value)
+    numbers = _outermost(given_numbers(value))
     if not wanted or not unit or unit.casefold() == wanted.casefold() or len(numbers) != 1:
         return ""
     import pint  # half a second, for tables with units only
