@@ -122,7 +122,7 @@ def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
         for whole in _outermost(numbers)
     }
     return all(
-        whole.value in printed or bool(inside) and all(item.value in printed for item in inside)
+        whole.value in printed or (bool(inside) and all(item.value in printed for item in inside))
         for whole, inside in parts.items()
     )
 
