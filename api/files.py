@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
+from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
 from ..runs.edited_text import export_edited
 from ..stores.backends import backend_of
 from ..stores.library import Library
+from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
 
@@ -80,13 +82,24 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
     exported = read_exported(_existing(file)) if file.suffix in SUFFIXES else None
     record = _read(file.with_suffix(".json") if exported else file)
     shelf = _LibraryReader(session.library)
-    found = verify_record(record, shelf, exported.text, exported.labels) if exported else verify_record(record, shelf)
+    text, labels = (exported.text, exported.labels) if exported else (None, ())
+    found = verify_record(record, shelf, text, labels, _experiment_of(session, record))
     return {
         "file": str(file),
         "checked": {"quotes": found.quotes, "keys": found.keys, "numbers": found.numbers},
         "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
         "lacks": found.lacks,
     }
+
+
+def _experiment_of(session: Session, record: Mapping[str, Any]) -> Experiment | None:
+    """The experiment that the run was given, if the library still has the run."""
+    try:
+        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+    except UnknownRunError:
+        return None
+    given = run.request.get("experiment")
+    return parse_experiment(given) if isinstance(given, dict) else None
 
 
 def _read_thread_id(file: Path) -> str:

@@ -78,10 +78,13 @@ def verify_file(
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
-    for what, count in verified["lacks"].items():
+    wrong, unchecked = len(mismatches), verified["lacks"]
+    outcome = (
+        f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"
+    )
+    notice(f"{counts}; {outcome}.")
+    for what, count in unchecked.items():
         notice(f"Not checked: {count} {what}.")
-    wrong = len(mismatches)
-    notice(f"{counts}; {wrong} {'does' if wrong == 1 else 'do'} not hold." if wrong else f"{counts}; all hold.")
     if as_json:
         result_json(verified)
     else:
