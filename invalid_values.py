@@ -23,31 +23,36 @@ _EXPECTED: Final = {
     "float": "a number",
     "bool": "true or false",
 }
-_KINDS: Final[tuple[tuple[type, str], ...]] = ((str, "text"), (dict, "an object"), (list, "a list"), (tuple, "a list"))
+_KINDS: Final[tuple[tuple[type, str], ...]] = (
+    (int, "a number"),
+    (float, "a number"),
+    (str, "text"),
+    (dict, "an object"),
+    (list, "a list"),
+    (tuple, "a list"),
+)
 _SUBJECT = re.compile(r"(?:Input|String|List|Dictionary|Tuple|Set|Value) should ")
 _LONGEST_VALUE: Final = 80  # characters
 
 
 def kind_of_value(value: Any) -> str:
-    """What a value is in JSON: "text", "the number 3", "null"."""
+    """What a value is in JSON: "text", "a number", "null"; not the value itself, which may be secret."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    if isinstance(value, int | float):
-        return f"the number {value!r:.20}"
     return next((name for kind, name in _KINDS if isinstance(value, kind)), type(value).__name__)
 
 
 def describe_invalid(item: ErrorDetails, *, show: bool = False) -> str:
-    """The problem with a value: "must be text, but is a list"; `show` adds the value if it is not named yet."""
+    """The problem with a value: "must be text, but is a list"; `show` adds the value where its kind says too little."""
     kind, value = item["type"], item["input"]
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
         return "is unknown"
     name, _, wrong = kind.partition("_")
-    if name in _EXPECTED and (wrong in ("type", "attributes_type") or kind == "int_from_float"):
+    if name in _EXPECTED and wrong in ("type", "attributes_type"):
         return f"must be {_EXPECTED[name]}, but is {kind_of_value(value)}"
-    if name in _EXPECTED and wrong == "parsing":
+    if name in _EXPECTED and wrong in ("parsing", "from_float"):
         problem = f"must be {_EXPECTED[name]}"
     else:
         problem = _SUBJECT.sub("must ", item["msg"].removeprefix("Value error, ")).replace(" after validation", "")
