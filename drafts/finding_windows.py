@@ -19,7 +19,10 @@ _Placed = tuple[int, PassageSentence]  # with where it begins in the paper
 
 def near_chunks(name: str) -> tuple[str, ...]:
     """The id of a chunk, and those of its neighbours in the paper."""
-    key, index = split_chunk_id(name)
+    try:
+        key, index = split_chunk_id(name)
+    except ValueError:  # a record from a file that was edited
+        return (name,)
     return (name, *(chunk_id(key, near) for near in (index - 1, index + 1) if near >= 0))
 
 

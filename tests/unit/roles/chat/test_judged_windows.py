@@ -22,7 +22,9 @@ CASES = json.loads((Path(__file__).parents[2] / "cases" / "window_cases.json").r
 
 def chunk_of(text: str, index: int = 0, heading: str = "Results", start: int = 0) -> Chunk:
     whole = start + len(text)
-    return Chunk(f"p#{index}", "p", index, text, heading, "", Category.RESULTS, 2, None, start, whole, len(text) // 4)
+    return Chunk(
+        f"p:{index:05d}", "p", index, text, heading, "", Category.EVALUATION, 2, None, start, whole, len(text) // 4
+    )
 
 
 def source_in(paper: Paper, name: str, chunk: Chunk, spans: list[str], *near: Chunk) -> Source:
@@ -48,9 +50,9 @@ def claim_of(case: dict[str, Any]) -> CitedClaim:
     return CitedClaim(case["sentence"], tuple(sources))
 
 
-async def prompted(claim: CitedClaim, scripted: Any, prompts: PromptLibrary) -> str:
+async def prompted(claim: CitedClaim, scripted: Any) -> str:
     caller = scripted(*["no answer"] * 4)
-    await ChatJudge(caller, prompts, max_tokens=900).judge([claim])
+    await ChatJudge(caller, PromptLibrary(), max_tokens=900).judge([claim])
     return str(caller.asked[0][-1].content)
 
 
@@ -61,10 +63,8 @@ def lost(case: dict[str, Any], shown: str) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['id']}")
-async def test_the_judge_is_shown_what_decides_a_labelled_case(
-    case: dict[str, Any], scripted: Any, prompts: PromptLibrary
-) -> None:
-    asked = await prompted(claim_of(case), scripted, prompts)
+async def test_the_judge_is_shown_what_decides_a_labelled_case(case: dict[str, Any], scripted: Any) -> None:
+    asked = await prompted(claim_of(case), scripted)
     passages, sentences = asked.split("The sentences to be judged", 1)
     assert not lost(case, passages)
     if case["kind"] == "dropped":  # the words that bound the result
@@ -98,6 +98,6 @@ def test_the_window_reaches_into_the_next_chunk_of_the_same_section_only() -> No
     after = chunk_of("They were measured in Ghana.", 1, start=len(WORDS) + 1)
     other = replace(after, section="Discussion")
     paper = Paper("p", "School meals")
-    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], after).window] == ["p#0", "p#1"]
-    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], other).window] == ["p#0"]
+    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], after).window] == ["p:00000", "p:00001"]
+    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], other).window] == ["p:00000"]
     assert "Ghana" in source_in(paper, "E1", first, [WORDS], after).shown
