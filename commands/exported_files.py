@@ -24,7 +24,10 @@ def register(app: typer.Typer) -> None:
 @takes_options(settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
-    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write beside it; can be repeated.")],
+    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write; can be repeated.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the files.", show_default="the folder of the .md")
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -47,7 +50,9 @@ def export(
     current, found = resolve(home, **settings.changes())
     found.require_library()
     with command_session(current, found, create=False) as session:
-        exported = export_file(session, file, parse_formats(wanted, file.parent), csl=settings.csl, force=force)
+        exported = export_file(
+            session, file, parse_formats(wanted, file.parent), out=out, csl=settings.csl, force=force
+        )
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     result_json(exported) if as_json else result("\n".join(exported["files"].values()))

@@ -144,6 +144,16 @@ def test_what_is_no_result_is_wrong_input(citeloom: Citeloom, home: Path, tmp_pa
     assert citeloom("verify", tmp_path / "none.json", "--home", home).code == 2
 
 
+@pytest.mark.parametrize("command", [("verify",), ("export", "--format", "docx")])
+def test_a_file_that_citeloom_did_not_write_is_named_itself(
+    citeloom: Citeloom, home: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("# Mine\n", "utf-8")
+    done = citeloom(*command, file, "--home", home)
+    assert done.code == 2 and f"Error: {file}: is not a result" in done.err
+
+
 @pytest.fixture(scope="module")
 def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a discussion in all formats; to be copied, never written to."""
