@@ -174,7 +174,8 @@ def present_findings(
 ) -> PresentedSources:
     """The findings for a writer by need, each with its marker and supporting quotes.
 
-    Keys and authors are omitted: a writer that never sees them cites by marker. If the findings do not fit, those with
+    Keys are omitted: a writer that never sees them cites by marker. Each paper has the name by which a sentence may
+    call it; the checks accept it beside a marker of this paper only. If the findings do not fit, those with
     the lowest scores (ties: the last of their needs) are reduced to their statements, then left out. Needs that were
     searched for in vain come last, with their searches.
     """
@@ -238,10 +239,13 @@ def letter_at(place: int) -> str:
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
     papers = {source.paper.key: source.paper for source in sources}
-    return "\n".join(
-        f"{letter}: {one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
-        for key, letter in letters.items()
-    )
+    return "\n".join(f"{letter}: {_named_title(papers[key])}" for key, letter in letters.items())
+
+
+def _named_title(paper: Paper) -> str:
+    """The name by which a sentence may call the paper, if its authors are known, its title and its year."""
+    by = one_line(in_text_name(paper)) + ", " if paper.authors or paper.family_names else ""
+    return f"{by}{one_line(paper.title)}{f' ({paper.year})' if paper.year else ''}"
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
