@@ -17,7 +17,7 @@ from ..settings.config import CitationStyle
 from ..text.words import STOP_WORDS
 from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
-from .markers import marker_groups, normalise_markers
+from .markers import marker_groups, marker_ids, normalise_markers
 from .marking import MARKS
 
 _MOST: Final = 3  # passages of a newly cited paper that the sentence is compared with
@@ -26,6 +26,7 @@ _GROUP = re.compile(
     r"|\[(?P<square>[^\[\]]{1,400})\]|\((?P<round>[^()]{1,400})\)"
 )
 _NUMBERS = re.compile(r"\s*\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*\s*")
+_LOCATED = re.compile(r"\s*(\d{1,4}),\s*pp?\.\s*\d[\d\s,\u2013-]{0,80}")
 _LOCATOR = re.compile(
     r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section)\b.*|\d[\d\s,\u2013-]*|[\"\u201c].*", re.IGNORECASE
 )
@@ -42,8 +43,11 @@ class CitableEvidence:
     style: CitationStyle
     numbering: Sequence[str] = ()
 
-    def marked(self, words: str, original: str) -> str:
-        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers."""
+    def marked(self, words: str, original: str, *, covered: bool = False) -> str:
+        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers.
+
+        If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
+        """
         words = " ".join(_without_marks(words).split())
         known = self._groups_of(original)
         pieces: list[str] = []
@@ -51,7 +55,8 @@ class CitableEvidence:
         for start, end, ids in self._citations(words, known, as_written(original)):
             pieces += [as_text(words[done:start]), "".join(f"[{identifier}]" for identifier in ids)]
             done = end
-        return normalise_markers("".join([*pieces, as_text(words[done:])]))
+        kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not pieces else ""
+        return normalise_markers("".join([*pieces, as_text(words[done:]), kept]))
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
@@ -95,10 +100,9 @@ class CitableEvidence:
             keys = [key.strip() for key in match["keys"].split(",")]
             return [(key, pages) for key in keys] if self._has(keys) else []
         inside = match["square"] or match["round"]
-        if match["square"] and self.style == "numeric" and _NUMBERS.fullmatch(inside):
-            numbers = list(_numbers(inside))
-            valid = all(1 <= number <= len(self.numbering) for number in numbers)
-            return [(self.numbering[number - 1], frozenset()) for number in numbers] if valid else []
+        if match["square"] and self.style == "numeric" and (cited := _numbered(inside)):
+            valid = all(1 <= number <= len(self.numbering) for number, _ in cited)
+            return [(self.numbering[number - 1], pages) for number, pages in cited] if valid else []
         found: list[tuple[str, frozenset[int]]] = []
         for part in re.split(r";", inside):
             first, *more = (item.strip() for item in part.split(","))
@@ -136,6 +140,20 @@ def _without_marks(words: str) -> str:
     for mark in MARKS.values():
         words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
     return words
+
+
+def _numbered(inside: str) -> list[tuple[int, frozenset[int]]]:
+    """The numbers in "1, p. 4; 3", each with its pages; empty if these are not numbers of references."""
+    cited: list[tuple[int, frozenset[int]]] = []
+    for part in inside.split(";"):
+        located = _LOCATED.fullmatch(part)
+        if located:
+            cited.append((int(located[1]), _pages(part)))
+        elif _NUMBERS.fullmatch(part):
+            cited += [(number, frozenset()) for number in _numbers(part)]
+        else:
+            return []
+    return cited
 
 
 def _numbers(inside: str) -> Iterator[int]:
