@@ -19,11 +19,11 @@ from ..documents import Paper
 from ..experiment import Experiment
 from ..roles.extractive.passage_details import blank_details, find_details
 from ..roles.protocols import Source
-from .checks.author_year_patterns import NamedSource
-from .checks.fabricated_citations import NamesAt, find_fabricated
+from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
+from .citation_patterns import NamedSource, NamesAt
 from .edited_citations import CitableEvidence
 from .markers import MARKER, CitedSentence, sentences
 from .quotations import is_quotation, is_verbatim, quoted_spans
