@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -239,13 +240,26 @@ def letter_at(place: int) -> str:
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
     papers = {source.paper.key: source.paper for source in sources}
-    return "\n".join(f"{letter}: {_named_title(papers[key])}" for key, letter in letters.items())
+    names = _names_in_sentences([papers[key] for key in letters])
+    return "\n".join(
+        f"{letter}: {names[key]}{one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
+        for key, letter in letters.items()
+    )
 
 
-def _named_title(paper: Paper) -> str:
-    """The name by which a sentence may call the paper, if its authors are known, its title and its year."""
-    by = one_line(in_text_name(paper)) + ", " if paper.authors or paper.family_names else ""
-    return f"{by}{one_line(paper.title)}{f' ({paper.year})' if paper.year else ''}"
+def _names_in_sentences(papers: Sequence[Paper]) -> dict[str, str]:
+    """The name by which a sentence may call each paper, with a comma, by key; with its year if others share the name.
+
+    Empty for a paper without known authors.
+    """
+    names = {paper.key: one_line(in_text_name(paper)) for paper in papers if paper.authors or paper.family_names}
+    shared = Counter(names.values())
+    shown: dict[str, str] = {}
+    for paper in papers:
+        name = names.get(paper.key, "")
+        year = f" ({paper.year})" if shared[name] > 1 and paper.year else ""
+        shown[paper.key] = f"{name}{year}, " if name else ""
+    return shown
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
