@@ -199,7 +199,7 @@ class ExperimentError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class FieldProblem:
+class UnusableField:
     """A field that cannot be used, with the problem and, where it is not obvious, the remedy."""
 
     field: str
@@ -306,7 +306,7 @@ def parse_experiment(data: object, *kinds: SectionKind, source: str = "experimen
     return limit_sizes(_without_outcome_of_failed_run(experiment))
 
 
-def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[FieldProblem]]:
+def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableField]]:
     """The experiment without its unusable fields, and the problems of those."""
     problems = list(islice(_unstorable_values(data), _MOST_ISSUES))
     unusable = {problem.root for problem in problems}
@@ -315,7 +315,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[FieldProb
     try:
         return Experiment.model_validate(form), problems
     except ValidationError as error:
-        wrong = [FieldProblem(field, why) for field, why in field_problems(error)]
+        wrong = [UnusableField(field, why) for field, why in field_problems(error)]
         names = {str(item["loc"][0]) for item in error.errors()}
         usable = {name: value for name, value in form.items() if str(name) not in names}
         return Experiment.model_validate(usable), [*problems, *wrong]
@@ -330,7 +330,7 @@ def require_fields(experiment: Experiment, *kinds: SectionKind, source: str = "e
 
 
 def _raise_problems(
-    experiment: Experiment, problems: Sequence[FieldProblem], kinds: Sequence[SectionKind], source: str
+    experiment: Experiment, problems: Sequence[UnusableField], kinds: Sequence[SectionKind], source: str
 ) -> None:
     """Raise one `ExperimentError` for wrong fields and for missing ones, if there are any."""
     lacks: dict[tuple[str, ...], list[str]] = {}
@@ -523,17 +523,17 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
-def _unstorable_values(data: dict[Any, Any]) -> Iterator[FieldProblem]:
+def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
     """The values that cannot be stored, searched or written unchanged."""
     waiting: list[tuple[Any, str, int]] = [(data, "", 0)]
     while waiting:
         value, path, depth = waiting.pop()
         if wrong := _problem_of(value, depth):
-            yield FieldProblem(path, *wrong)
+            yield UnusableField(path, *wrong)
             continue
         if isinstance(value, dict):
             inner = [(item, f"{path}.{name}" if path else str(name)) for name, item in value.items()]
-            yield from (FieldProblem(place, *_LONE_SURROGATE) for _, place in inner if _SURROGATE.search(place))
+            yield from (UnusableField(place, *_LONE_SURROGATE) for _, place in inner if _SURROGATE.search(place))
             waiting += [(item, place, depth + 1) for item, place in reversed(inner) if not _SURROGATE.search(place)]
         elif isinstance(value, list | tuple):
             waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
@@ -559,7 +559,7 @@ def _named(path: str) -> str:
 
 
 def missing_fields(
-    experiment: Experiment, kind: SectionKind, problems: Sequence[FieldProblem] = ()
+    experiment: Experiment, kind: SectionKind, problems: Sequence[UnusableField] = ()
 ) -> list[tuple[str, ...]]:
     """The groups of fields of which a section of `kind` needs one and has none, not even one with a problem."""
     unusable = {problem.root for problem in problems}
