@@ -22,12 +22,14 @@ from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest
+from ..settings.config import Depth
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, PLOTS_KEPT
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .events import stream_events
+from .run_options import TextOptions
 from .running import OutputOptions, RunOptions, output_to, run
 
 __all__ = [
@@ -66,6 +68,7 @@ async def awrite_section(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    depth: Depth | None = None,
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
@@ -80,13 +83,16 @@ async def awrite_section(
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(session, section_kind(kind), experiment, on_event, fresh, strict, **output)
+    return await _write(
+        session, section_kind(kind), experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
+    )
 
 
 @requires_open
@@ -99,6 +105,7 @@ async def awrite_paper(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    depth: Depth | None = None,
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
@@ -112,13 +119,16 @@ async def awrite_paper(
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(session, "paper", experiment, on_event, fresh, strict, **output)
+    return await _write(
+        session, "paper", experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
+    )
 
 
 @requires_open
@@ -171,12 +181,12 @@ async def _write(
     experiment: Experiment | dict[str, Any] | Path | str,
     on_event: OnEvent | None,
     fresh: bool,
-    strict: bool | None,
+    text: TextOptions,
     **output: Unpack[OutputOptions],
 ) -> ResultRecord:
     require_writable(session)
     given, source = _experiment(experiment)
-    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), strict, on_event)
+    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), text, on_event)
 
 
 write_section = requires_open(blocking(awrite_section))

@@ -32,6 +32,7 @@ from ..api.library_search import CategoryName, afind_papers, apassage_window, as
 from ..api.library_upkeep import alibrary_status
 from ..api.serving import Session
 from ..errors import CiteloomError
+from ..settings.config import Depth
 from .job import Job
 from .problems import ServerError
 from .request_models import PaperKey, ResearchBody, Text
@@ -131,6 +132,7 @@ class LibraryTools:
         ] = None,
         venue: Annotated[str, _QUESTION["venue"]] = "",
         papers: Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")] = [],  # noqa: B006
+        depth: Annotated[Depth | None, _QUESTION["depth"]] = None,
         single_shot: Annotated[bool, _QUESTION["single_shot"]] = False,
         fresh: Annotated[bool, _QUESTION["fresh"]] = False,
         strict: Annotated[bool | None, _QUESTION["strict"]] = None,
@@ -152,6 +154,7 @@ class LibraryTools:
             to_year=to_year,
             venue=venue,
             papers=papers,
+            depth=depth,
             single_shot=single_shot,
             fresh=fresh,
             strict=strict,
