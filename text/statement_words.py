@@ -56,11 +56,11 @@ _NONE: Final = re.compile(
     re.IGNORECASE,
 )
 _UP: Final = re.compile(
-    r"\b(?:increas\w*|higher|rose|rises?|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b",
+    r"\b(?:increas\w*|higher|rose|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b",
     re.IGNORECASE,
 )
 _DOWN: Final = re.compile(
-    r"\b(?:decreas\w*|lower\w*|fell|falls?|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b",
+    r"\b(?:decreas\w*|lower\w*|fell|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b",
     re.IGNORECASE,
 )
 
