@@ -193,7 +193,7 @@ def test_links_into_the_users_network_are_not_followed(
 ) -> None:
     services.works[QUAILS.doi] = replace(QUAILS, pdf="https://192.168.1.1/admin.pdf")
     done = citeloom("add", QUAILS.doi, "--download", "--home", home, "--json", **services.settings())
-    assert "is no public https address" in done.json["papers"][0]["why"]
+    assert "is not a public https address" in done.json["papers"][0]["why"]
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [("y", "added with its PDF"), ("n", "only its abstract is indexed")])
