@@ -159,7 +159,7 @@ BAD_FILES = {
         Fault(302, headers={"Location": "http://127.0.0.2/x.pdf"}),
         "redirects to 127.0.0.2",
     ),
-    "a page instead of a PDF": (Fault(200, b"<html>Please log in</html>"), "what it gave is no PDF"),
+    "a page instead of a PDF": (Fault(200, b"<html>Please log in</html>"), "is not a PDF"),
     "a refusal": (Fault(403), "gave no file"),
     "a length beyond the limit": (Fault(200, b"%PDF-1.4", {"Content-Length": "900000000000"}), "more than 100 MB"),
 }

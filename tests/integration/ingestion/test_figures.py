@@ -201,7 +201,7 @@ def test_a_library_made_before_figures_were_read_reads_them_without_embedding(
         catalog.execute("DROP TABLE figures")
     catalog.close()
     library = open_library()
-    assert "were never read of: p" in next(item.message for item in examine(library) if item.topic == "figures")
+    assert "were never read for: p" in next(item.message for item in examine(library) if item.topic == "figures")
     report = taken_in(library, folder)
     assert (report.updated, report.chunks_embedded) == (("p",), 0)
     assert library.figures("p")[0].width == 300

@@ -183,7 +183,7 @@ ROWS = [
         {"library.bib": "duplicate key x"},
     ),
     Row("an entry whose author is half a character", bib("@misc{x, title={A}, author={A \\ud800}}\n", "x"), ("x",)),
-    Row("several .bib files", several(put("a.bib", ""), put("b.bib", "")), warned="None of several .bib"),
+    Row("several .bib files", several(put("a.bib", ""), put("b.bib", "")), warned="several .bib files (a.bib, b.bib)"),
 ]
 
 
