@@ -9,19 +9,17 @@ from typing import Any, Unpack
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..experiment import (
-    SECTION_KINDS,
     Experiment,
     ExperimentError,
     SectionKind,
     load_experiment,
     parse_experiment,
-    require_fields,
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import RunKind, SectionRequest
+from ..runs.run_requests import RunKind, SectionRequest, required_kinds
 from ..settings.config import Depth
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
@@ -49,6 +47,7 @@ __all__ = [
     "named_plot_sets",
     "parse_experiment",
     "plot_files",
+    "required_kinds",
     "shorten_body",
     "with_plot_files",
     "without_plot_files",
@@ -160,8 +159,7 @@ def astream_paper(
 
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
     """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
-    experiment = with_plot_files(load_experiment(file), file.parent)
-    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(file))
+    experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
     return SectionRequest(kind, experiment, str(file), fresh)
 
 
@@ -185,7 +183,7 @@ async def _write(
     **output: Unpack[OutputOptions],
 ) -> ResultRecord:
     require_writable(session)
-    given, source = _experiment(experiment)
+    given, source = _experiment(kind, experiment)
     return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), text, on_event)
 
 
@@ -193,13 +191,13 @@ write_section = requires_open(blocking(awrite_section))
 write_paper = requires_open(blocking(awrite_paper))
 
 
-def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
+def _experiment(kind: RunKind, given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):
-        return with_plot_files(parse_experiment(given), Path()), "experiment"
+        return with_plot_files(parse_experiment(given, *required_kinds(kind)), Path()), "experiment"
     if not isinstance(given, Path | str):
         raise ArgumentError(
             f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
         )
-    return with_plot_files(load_experiment(given), Path(given).parent), str(given)
+    return with_plot_files(load_experiment(given, *required_kinds(kind)), Path(given).parent), str(given)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -45,6 +45,15 @@ from ..state_conversion import (
 
 _MOST_CHUNKS = 12
 _CHUNKS_OF_A_NEED = 8
+_SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
+    Category.ABSTRACT: "abstracts",
+    Category.INTRODUCTION: "introductions",
+    Category.METHOD: "methods sections",
+    Category.EVALUATION: "results sections",
+    Category.CONCLUSION: "conclusions",
+    Category.RELATED_WORK: "related work",
+    Category.OTHER: "other sections",
+}
 
 
 async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -64,8 +73,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
-    kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
-    runtime.stream_writer(progress("routed", f"{target}{f'; looking first in: {kinds}' if kinds else ''}"))
+    kinds = ", ".join(_SECTION_NAMES[category] for category in found.categories)
+    runtime.stream_writer(progress("routed", f"{target}{f'; searching {kinds} first' if kinds else ''}"))
     return {
         "question": question,
         "route": {

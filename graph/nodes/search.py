@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...drafts.written_draft import QueryRecord
-from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
+from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment
 from ...plurals import counted
 from ...roles.extractive.statement_needs import section_needs
 from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
@@ -47,8 +47,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     """
     kind = _kind_of(state)
     require_given(state, "experiment", SectionInput)
-    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
-    require_fields(experiment, kind)
+    experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
     begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
