@@ -146,13 +146,23 @@ async def test_nothing_in_the_library_is_said_so_and_costs_no_writer(session: Op
     assert record["answered"] is False
     assert record["citations"] == record["references"] == [] and model.writing == []
     assert "does not answer" in record["text"] and "Searched:" in record["text"]
-    assert "How do perovskite cells degrade?" in record["text"]
+    assert "perovskite" not in record["text"], "a query reads like a claim"
 
 
 async def test_passages_that_only_share_the_field_are_no_answer(session: Opened, server: FakeOpenAI) -> None:
     server.behaviour = model = Librarian(score=0.4)
     record = await answered(session(), "How is the weather on Mars?")
-    assert record["answered"] is False and model.writing == []
+    assert record["answered"] is False and record["outcome"] == "nothing" and len(model.writing) == 1
+
+
+async def test_a_writer_that_declines_names_what_comes_nearest(session: Opened, server: FakeOpenAI) -> None:
+    wanted = "A trial in other looms would answer this."
+    server.behaviour = Librarian(f"NOT ANSWERED\n\nIt is known [E1]. {wanted}")
+    record = await answered(session())
+    assert record["answered"] is False and record["outcome"] == "nothing" and record["citations"]
+    assert record["text"].startswith("The library does not answer this question.\n\n")
+    assert "NOT ANSWERED" not in record["text"] and "would answer this." in record["text"]
+    assert not [item for item in record["findings"] if item["rule"] in ("citation-missing", "absence-unsearched")]
 
 
 async def test_a_writer_that_declines_is_believed(session: Opened, server: FakeOpenAI) -> None:
