@@ -189,7 +189,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         4,
         ge=1,
         le=1000,
-        description="Findings per need of a question over several papers from which on the agent is skipped.",
+        description="Findings per need of a question over several papers from which on no further search is made.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
