@@ -138,7 +138,7 @@ class SearchResult:
     """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
     `proposed` counts the passages found, `shown` the ones shown to the reader, and `unreadable` the shown ones for
-    which it gave no valid answer.
+    which it gave no valid answer. `again` are the ids of the needs for which a further search was read.
     """
 
     found: tuple[FoundEvidence, ...]
@@ -146,6 +146,7 @@ class SearchResult:
     proposed: int = 0
     shown: int = 0
     unreadable: int = 0
+    again: tuple[str, ...] = ()
 
 
 def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
@@ -284,6 +285,11 @@ def coverage(
     return [_cover_need(need, planned, evidence, queries) for need in needs]
 
 
+def meets(scores: Sequence[float]) -> bool:
+    """Whether findings with these scores meet their need: one alone, or two that help."""
+    return sum(score >= STRONG for score in scores) >= _SEVERAL or any(score >= _WHOLE for score in scores)
+
+
 def _cover_need(
     need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> NeedCoverage:
@@ -300,7 +306,7 @@ def _cover_need(
         key=lambda record: -record["llm_score"],
     )
     strong = [record for record in serving if record["llm_score"] >= STRONG]
-    met = len(strong) >= _SEVERAL or any(record["llm_score"] >= _WHOLE for record in strong)
+    met = meets([record["llm_score"] for record in strong])
     status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
     return NeedCoverage(
         need=need,
