@@ -189,7 +189,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         4,
         ge=1,
         le=1000,
-        description="No further search is made once each need of a question about several papers has this many findings.",
+        description="No further search is made once each need of a question about several papers has so many findings.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Maximum number of repairs of a draft that fails a check.")
