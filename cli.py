@@ -23,6 +23,7 @@ try:
         adding_papers,
         chat,
         contradictions,
+        evidence_table,
         exported_files,
         papers,
         research,
@@ -72,6 +73,7 @@ contradictions.register(app)
 sections.register(app)
 exported_files.register(app)
 research.register(app)
+evidence_table.register(app)
 chat.register(app)
 runs.register(app)
 usage.register(app)

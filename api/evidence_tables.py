@@ -8,16 +8,21 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
+from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
+from ..documents.sandbox import in_thread
 from ..evidence_tables.cells import Cell
-from ..evidence_tables.column_specs import parse_columns
+from ..evidence_tables.column_specs import describe_column, parse_columns
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
-from ..stores.backends import backend_of
+from ..runs.output_files import free_file_name
+from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
     CellChangedError,
     EvidenceTableRegister,
@@ -26,23 +31,29 @@ from ..stores.evidence_table_register import (
     UnknownTableError,
 )
 from ..tools.scope import Scope, plain_question
-from .arguments import one_or_more, require_writable, requires_open
+from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
 
 __all__ = [
+    "TABLE_FORMATS",
     "CellChangedError",
     "StoredTable",
+    "TableFormat",
     "UnknownTableError",
     "adelete_table",
     "aedit_cell",
     "alist_tables",
     "aload_table",
     "amake_table",
+    "asave_table",
+    "cell_text",
+    "count_line",
     "make_table",
+    "study_name",
 ]
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
-_COLUMNS_WITHOUT_MODEL: Final = ("design", "number of subjects", "main outcome")
+_COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
 
 @requires_open
@@ -78,35 +89,22 @@ async def amake_table(
     register = await asyncio.to_thread(_register, session)
     table_id = f"table-{hashlib.sha256(json.dumps([asked, sorted(keys)]).encode()).hexdigest()[:12]}"
     wanted = parse_columns(one_or_more(columns))
-    run = table_id
-    with session.run(run):
-        roles = await session.roles_of(run)
-        described = await fitted(session, run, lambda: _describe(session, register, table_id, asked, wanted))
-        await asyncio.to_thread(
-            register.save, table_id, asked, {"columns": [item.as_dict() for item in described], "papers": list(keys)}
-        )
-        filler = TableFiller(
-            session.library,
-            register,
-            table_id,
-            asked,
-            described,
-            roles.answering.reader,
-            roles.cells,
-            roles.screener,
-            session.settings.screened_papers,
-            on_progress,
-        )
-        await fitted(session, run, lambda: _fill(session, run, filler, scope))
-    return {**await aload_table(session, table_id), "usage": await session.usage(run)}
+    with session.run(table_id):
+        described = await fitted(session, table_id, lambda: _describe(session, register, table_id, asked, wanted))
+        plan = {"columns": [item.as_dict() for item in described], "papers": list(keys)}
+        await asyncio.to_thread(register.save, table_id, asked, plan)
+
+        async def fill() -> None:  # again, with new roles, once the context size is known
+            roles = await session.roles_of(table_id)
+            most = session.settings.screened_papers
+            own = (table_id, asked, described, roles.answering.reader, roles.cells, roles.screener, most, on_progress)
+            await TableFiller(session.library, register, *own).fill(scope)
+
+        await fitted(session, table_id, fill)
+    return {**await aload_table(session, table_id), "usage": await session.usage(table_id)}
 
 
 make_table = requires_open(blocking(amake_table))
-
-
-async def _fill(session: Session, run: str, filler: TableFiller, scope: Scope) -> None:
-    roles = await session.roles_of(run)  # made anew once the context size is known
-    await replace(filler, cells=roles.cells, screener=roles.screener, reader=roles.answering.reader).fill(scope)
 
 
 async def _describe(
@@ -124,7 +122,7 @@ async def _describe(
         roles = await session.roles_of(table_id)
         names = [column.name for column in new]
         if roles.cells is None:
-            planned = tuple(map(TableColumn, names or _COLUMNS_WITHOUT_MODEL))
+            planned = tuple(describe_column(TableColumn(name)) for name in names or _COLUMNS_WITHOUT_MODEL)
         else:
             titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
             planned = await roles.cells.propose_columns(question, names, titles)
@@ -146,6 +144,35 @@ def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
 
 
 @requires_open
+async def asave_table(
+    session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
+) -> dict[str, Any]:
+    """Write a stored table as `.md`, `.json` and the given formats into a folder; returns its JSON with `files`.
+
+    A file that a person edited is kept, unless `force`. Raises `InputError`, and `ExportError` if pandoc fails.
+    """
+    for name in one_or_more(formats):
+        require_choice("format", name, TableFormat)
+    table = await aload_table(session, table_id)
+    wanted: list[Any] = list(dict.fromkeys(["md", *one_or_more(formats)]))
+
+    def save() -> dict[str, Any]:
+        written = written_files(session.home)
+        contents = {target: render_table(table, target) for target in wanted}
+        free = free_file_name(Path(out), slug(table["question"]), (*wanted, "json"), written, force=force)
+        files = write_texts(
+            Path(out),
+            free.stem,
+            contents,
+            lambda paths: json.dumps({**table, "files": dict(paths)}, ensure_ascii=False, indent=2),
+            written.note,
+        )
+        return {**table, "files": files, "warnings": free.notices()}
+
+    return await in_thread(save)
+
+
+@requires_open
 async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
     return await asyncio.to_thread(_load, session, table_id)
@@ -163,9 +190,10 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
     by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
     for cell in register.cells(table.table_id):
         by_row[cell.key, cell.study][cell.column_name] = cell
-    rows, left_out, counts = [], [], Counter[str]()
+    rows, left_out, removed, counts = [], [], list[str](), Counter[str]()
     for key, stored in register.papers(table.table_id).items():
         if key not in library:
+            removed.append(key)
             continue
         decision, paper = Decision.from_dict(stored.decision), library[key]
         counts[decision.status] += 1
@@ -173,7 +201,7 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
         if decision.status == "near":
             left_out.append({**named, "reason": inert(decision.reason)})
         if decision.status == "included":
-            changed = stored.version != paper_version(paper)
+            changed = not stored.version.startswith(paper_version(paper))
             rows += [
                 {
                     **named,
@@ -184,14 +212,17 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
                 }
                 for study in decision.studies
             ]
+    scope = Scope(tuple(table.plan["papers"]))
     return {
         "table_id": table.table_id,
         "question": inert(table.question),
+        "papers": sum(scope.holds(paper) for paper in library.values()),
         "columns": [item.as_dict() for item in columns],
         "screened": sum(counts.values()),
         "included": counts["included"],
         "rows": rows,
         "left_out": left_out,
+        "removed": removed,
         "notice": _NOT_JUDGED if any(_is_unjudged(row) for row in rows) else "",
     }
 

@@ -46,7 +46,7 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
 
 def cell_text(cell: Mapping[str, Any]) -> str:
     """The text of a cell: its value in the column's unit where it was converted, the condition, further values."""
-    if cell["status"] in ("not_reported", "unread"):
+    if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
     printed = f"{cell['value']} {cell['unit']}".strip()
@@ -61,12 +61,15 @@ def study_name(row: Mapping[str, Any]) -> str:
 
 
 def count_line(table: Mapping[str, Any]) -> str:
-    """How many papers were screened, included, and left out after reading."""
-    near = len(table["left_out"])
-    return (
-        f"{counted(table['screened'], 'paper')} screened, {table['included']} included, {near} read and left out, "
-        f"{table['screened'] - table['included'] - near} screened out by their cards."
-    )
+    """How many papers were screened, included and left out, and how many were not screened or are gone."""
+    screened, included, near = table["screened"], table["included"], len(table["left_out"])
+    line = f"{counted(screened, 'paper')} screened, {included} included, {near} near and left out, "
+    line += f"{screened - included - near} others left out."
+    if unscreened := table["papers"] - screened:
+        line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
+    if table["removed"]:
+        line += f" No longer in the library: {', '.join(table['removed'])}."
+    return line
 
 
 def _word_rows(table: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -403,12 +403,14 @@ class PaperCard:
 class ScreenedPapers:
     """What a screener made of `cards` cards: the keys of the papers that may bear on each need, the best first.
 
-    `near` are papers that come near but do not meet any need, with one line on why.
+    `near` are papers that come near but do not meet any need, with one line on why; `unread` those whose card got no
+    valid answer.
     """
 
     named: Mapping[str, tuple[str, ...]]
     near: Mapping[str, str] = field(default_factory=dict)
     cards: int = 0
+    unread: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from citeloom.evidence_tables.cells import Cell
 from citeloom.evidence_tables.extraction import Decision, TableFiller, column_version
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.cell_protocols import CellReading, RowReading, StudyReading, TableColumn
-from citeloom.roles.protocols import PaperCard, Purpose
+from citeloom.roles.protocols import PaperCard, Purpose, ScreenedPapers
 from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell
 from citeloom.stores.library import Library
@@ -35,9 +35,9 @@ class Screener:
     outside: frozenset[str] = frozenset()
     shown: list[str] = field(default_factory=list)
 
-    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
         self.shown += [card.key for card in cards]
-        return {"N1": tuple(card.key for card in cards if card.key not in self.outside)}
+        return ScreenedPapers({"N1": tuple(card.key for card in cards if card.key not in self.outside)}, {}, len(cards))
 
 
 @dataclass
