@@ -79,7 +79,7 @@ class Nearness:
         if not quotes or not self._relevance.can_judge(question):
             return [source.evidence.llm_score for source in sources]
         cosines = await self._vectors.of(quotes) @ await self._vectors.of_query(question)
-        return (await self._relevance.odds(question, quotes, cosines)).tolist()
+        return [float(odds) for odds in await self._relevance.odds(question, quotes, cosines)]
 
 
 class StatementReader:

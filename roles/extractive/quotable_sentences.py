@@ -102,6 +102,7 @@ _ANNOUNCES: Final = re.compile(
           [^.]{0,60}?\b(?:is|are|was|were|reveals|highlights|paves)\b
     | ^[\w-]+(?:\ [\w-]+){0,4}\ (?:is|are)\ (?:an?|the|one\ of)\ (?:[\w-]+\ ){0,4}(?:task|type|kind|form|technique|process|suite|class|field|branch|
           package|library|matrix|graph|repository|database|language)s?\b
+    | \b(?:is|are)\ the\ (?:[\w-]+\ ){0,2}(?:task|problem|process|study|set|number)s?\ of\b
     | \b(?:refers?\ to|(?:is|are)\ (?:defined\ as|known\ as|called|concerned\ with)|stands?\ for|[Ww]e\ (?:want|need|wish|would\ like|are\ trying)\ to)\b
     """,
     re.VERBOSE,

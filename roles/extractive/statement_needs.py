@@ -100,7 +100,7 @@ def queries_for(text: str, title: str = "", described: str = "") -> tuple[str, .
     for start, end in [*sentence_spans(text), (0, len(text))]:
         part = strip_own_results(text[start:end])
         words = list(map(stem, _telling(part)))
-        if title and words and (len(words) < _FEWEST_WORDS or len(topic.intersection(words)) < _NAMED):
+        if title and part and (len(words) < _FEWEST_WORDS or len(topic.intersection(words)) < _NAMED):
             part = f"{part} {title}"
         if len(_telling(part)) >= _FEWEST_WORDS:
             fit.append(part)
