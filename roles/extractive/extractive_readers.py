@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents import Chunk
+from ...documents import Category, Chunk
 from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
@@ -29,46 +29,48 @@ _COMPARED: Final = 4  # sentences per chunk: those that share most words with th
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
 _UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
 _BESIDE: Final = 3.0  # log-odds that the second sentence of a chunk may be below the first to be listed too
-# Weights of cosine to the need, cosine to the subject and log-odds of the cross-encoder, each centred on its point of
-# even odds; and what the genre of a sentence adds.
-_NEED: Final = (30.0, 0.70)
-_SUBJECT: Final = (20.0, 0.68)
-_CROSS: Final = 0.3
+# Weights of cosine to the need, cosine to the subject, log-odds of the cross-encoder and words shared with the need,
+# the cosines centred on their point of even odds; and what the genre of a sentence adds.
+_NEED: Final = (25.0, 0.70)
+_SUBJECT: Final = (10.0, 0.68)
+_CROSS: Final = 0.25
+_SHARED: Final = 0.5
+_MOST_SHARED: Final = 4
 _OF_GENRE: Final[Mapping[Genre, float]] = {"outcome": 0.5, "other": 0.0, "procedure": -3.0, "announcement": -9.0}
-_EVEN: Final = -1.0
+_EVEN: Final = 0.0
 _SPREAD: Final = 2.0
 
 
 class Nearness:
     """Says how near sentences are to what an author states, in log-odds.
 
-    A cross-encoder was trained on questions, so it is combined with two cosines: to the statement, and to the subject
-    of the experiment, so that a word with two meanings does not match across fields. What a sentence reports weighs
-    more than what its authors did, unless the statement is on methods; what they announce or define is no evidence.
+    A cross-encoder was trained on questions, so it is combined with two cosines, to the statement and to the subject
+    of the experiment, and with the words that are shared: a word with two meanings must not match across fields. What
+    a sentence reports weighs more than what its authors did, unless the statement is on methods; what they announce or
+    define is no evidence.
     """
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
         self._vectors = vectors
         self._relevance = relevance
 
-    async def of_words(self, need: Need, subject: str, texts: Sequence[str]) -> tuple[NDArray[np.float64], list[str]]:
-        """The nearness by words and genre alone, [n], and the query of the need that each text is nearest to."""
+    async def of_words(
+        self, need: Need, subject: str, texts: Sequence[str], category: Category
+    ) -> tuple[NDArray[np.float64], list[str]]:
+        """The nearness by words and genre alone, [n], and the nearest queries; `category` is that of the section."""
         rows = await self._vectors.of(texts)
         near = rows @ np.array([await self._vectors.of_query(query) for query in need.queries]).T
         about = rows @ await self._vectors.of_query(subject)
         odds = _NEED[0] * (near.max(axis=1) - _NEED[1]) + _SUBJECT[0] * (about - _SUBJECT[1])
-        genres = [genre_of(" ".join(text.split())) for text in texts]
-        method = need.asks == "method"
-        added = [0.0 if method and genre == "procedure" else _OF_GENRE[genre] for genre in genres]
-        return odds.astype(np.float64) + np.array(added), [need.queries[place] for place in near.argmax(axis=1)]
+        queries = [need.queries[place] for place in near.argmax(axis=1)]
+        said = [_said(need, query, text, category) for query, text in zip(queries, texts, strict=True)]
+        return odds.astype(np.float64) + np.array(said), queries
 
     async def of_sources(self, need: Need, subject: str, sources: Sequence[Source]) -> list[float]:
         """The nearness of quoted sentences, read by the cross-encoder with the titles of their papers, [n]."""
-        if not sources:
-            return []
-        odds, queries = await self.of_words(need, subject, [source.evidence.quote for source in sources])
         found: list[float] = []
-        for source, words, query in zip(sources, odds, queries, strict=True):
+        for source in sources:
+            (words,), (query,) = await self.of_words(need, subject, [source.evidence.quote], source.category)
             said = f"{source.paper.title}. {' '.join(source.evidence.quote.split())}"
             found.append(float(words + _CROSS * (await self._relevance.cross_odds(query, [said]))[0]))
         return found
@@ -80,6 +82,16 @@ class Nearness:
             return [source.evidence.llm_score for source in sources]
         cosines = await self._vectors.of(quotes) @ await self._vectors.of_query(question)
         return [float(odds) for odds in await self._relevance.odds(question, quotes, cosines)]
+
+
+def _said(need: Need, query: str, text: str, category: Category) -> float:
+    """What the words that a sentence shares with a query and its genre add to its nearness."""
+    line = " ".join(text.split())
+    genre = genre_of(line)
+    if category is Category.METHOD and genre != "announcement" and any(map(str.isdigit, line)):
+        genre = "procedure"  # numbers in a section on methods are settings, not results
+    shared = min(_MOST_SHARED, len(_stems(query) & _stems(line)))
+    return _SHARED * shared + (0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre])
 
 
 class StatementReader:
@@ -103,7 +115,9 @@ class StatementReader:
         passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
-        odds, _ = await self._nearness.of_words(need, purpose.text, [passage.text for passage in passages])
+        odds, _ = await self._nearness.of_words(
+            need, purpose.text, [passage.text for passage in passages], chunk.category
+        )
         best = int(odds.argmax())
         return _finding(window, chunk, passages[best], as_score(float(odds[best]), _EVEN, _SPREAD), need)
 

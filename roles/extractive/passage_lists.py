@@ -28,8 +28,8 @@ _USED_BEFORE: Final = 0.15  # score penalty per earlier passage of the same pape
 _USED_IN_SECTION: Final = 0.5  # log-odds taken off per earlier passage of the same paper in a section
 _USED_IN_PAPER: Final = 3.0  # and for a passage that an earlier section of the same paper lists
 _LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = 0.0  # log-odds from which a passage is listed under a statement
-_FAINT: Final = -2.0  # and from which it may add a paper to a section that has few
+_NEAR: Final = 1.2  # log-odds from which a passage is listed under a statement
+_FAINT: Final = -1.0  # and from which it may add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
@@ -75,6 +75,7 @@ class ExtractiveWriter(_Repairless):
         needs = {item.need.text: item for item in brief.needs}
         stated = {needs[item.about].need.id for item in paragraphs if item.about in needs}
         placed = place_passages(await self._near(brief), stated, " ".join(item.text for item in brief.earlier or ()))
+        papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
         far: list[str] = []
         for paragraph in paragraphs:
@@ -93,7 +94,6 @@ class ExtractiveWriter(_Repairless):
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
         notes = used_and_left_out(brief.kind, brief.experiment)
-        papers = {item.source.paper.key for items in placed.values() for item in items}
         if len(papers) < _PAPERS:
             near = counted(len(papers), "paper") if papers else "no paper"
             notes.append(f"Passages near to the {brief.kind} were found in {near} of your library.")

@@ -23,6 +23,7 @@ _PARTS: Final = re.compile(
     r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
     r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
 )
+_JOINED: Final = re.compile(r"\s(?:\+|->|\u2192|x|\u00d7)\s|;\s")  # parts of a combination of methods
 _WORD: Final = re.compile(r"[^\W\d_]{2}")
 _OWN: Final = re.compile(
     r"\b(?:partly |partially |not |in part )?(?:supported|refuted|rejected|confirmed)\b|\b(?:here|our|we|this study)\b",
@@ -82,7 +83,11 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
     subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
     needs: dict[str, tuple[str, ...]] = {}
     for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
-        if queries := queries_for(about, concept.title, concept.description):
+        queries = queries_for(about, concept.title, concept.description)
+        if about == experiment.hypothesis.method_combination:
+            parts = (queries_for(part) for part in _JOINED.split(about))  # a method is the same in another field
+            queries = tuple(dict.fromkeys([*queries, *(query for part in parts for query in part)]))[:_MOST_QUERIES]
+        if queries:
             needs[about] = queries
     return tuple(
         Need(f"N{number}", text, queries, "method" if text in methods else "finding")

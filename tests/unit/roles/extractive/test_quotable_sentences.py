@@ -55,6 +55,13 @@ GENRES: list[tuple[Genre, str]] = [
     ("announcement", "For an image-level task, we want to predict the class of the object that is shown"),
     ("announcement", "Overfitting refers to models that learn the noise of their training data as well"),
     ("announcement", "We need a way to collect information from neighbours and give it to the nodes"),
+    ("announcement", "Points of such a map typically represent stations and lines connections between them"),
+    ("announcement", "We thus present a quantitative rule, a new hallmark of the growth of cities in dry regions"),
+    (
+        "procedure",
+        "We trained a model on sites and then sampled to measure how well more sites improved over our baseline",
+    ),
+    ("procedure", "The map allows us to compare both towns to determine if the level of traffic relates to income"),
     ("procedure", "We trained a baseline model on the labels of the experts and then sampled from the rest"),
     ("procedure", "Temperatures were fitted on wrist windows of the calibration persons of each rotation"),
     ("outcome", "We trained two models and found that the larger one was less accurate on unseen sites"),
