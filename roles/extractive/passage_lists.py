@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...documents.marker_escaping import as_text
@@ -74,7 +74,9 @@ class ExtractiveWriter(_Repairless):
         paragraphs = outline(brief.kind, brief.experiment)
         needs = {item.need.text: item for item in brief.needs}
         stated = {needs[item.about].need.id for item in paragraphs if item.about in needs}
-        placed = place_passages(await self._near(brief), stated, " ".join(item.text for item in brief.earlier or ()))
+        placed = place_passages(
+            await self._near(brief, stated), stated, " ".join(item.text for item in brief.earlier or ())
+        )
         papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
         far: list[str] = []
@@ -99,13 +101,14 @@ class ExtractiveWriter(_Repairless):
             notes.append(f"Passages near to the {brief.kind} were found in {near} of your library.")
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
-    async def _near(self, brief: SectionBrief) -> list[NearPassage]:
-        """Each passage with each need that it was found for."""
+    async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
+        """Each passage with each need that it was found for; procedures only count under a statement on methods."""
         concept = brief.experiment.paper_concept
         found: list[NearPassage] = []
         for item in brief.needs:
             sources = _sources_of(item, brief.sources)
-            odds = await self._nearness.of_sources(item.need, f"{concept.title}. {concept.description}", sources)
+            need = item.need if item.need.id in stated else replace(item.need, asks="finding")
+            odds = await self._nearness.of_sources(need, f"{concept.title}. {concept.description}", sources)
             found += [NearPassage(item.need.id, source, each) for source, each in zip(sources, odds, strict=True)]
         return found
 

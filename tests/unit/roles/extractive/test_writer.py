@@ -49,7 +49,7 @@ class AsRead(Nearness):
     """As near as the reader said, so that no cross-encoder is loaded."""
 
     async def of_sources(self, need: Need, subject: str, sources: Sequence[Source]) -> list[float]:
-        return [item.evidence.llm_score for item in sources]
+        return [10 * item.evidence.llm_score for item in sources]
 
     async def of_answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         return [item.evidence.llm_score for item in sources]
@@ -130,7 +130,7 @@ def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> No
 
 def test_a_passage_that_an_earlier_section_of_the_paper_lists_comes_after_others() -> None:
     before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="varga2021")
-    near = [NearPassage("N1", before, 2.0), NearPassage("N1", fresh, 1.0)]
+    near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
     assert [item.source for item in place_passages(near, {"N1"}, "")["N1"]] == [before, fresh]
     assert [item.source for item in place_passages(near, {"N1"}, "It was so [E1].")["N1"]] == [fresh]
 
@@ -139,7 +139,7 @@ def test_what_is_less_near_only_adds_papers_to_a_section_that_has_few() -> None:
     keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0)]
-    near += [NearPassage("N2", item, -0.2 - 0.1 * place) for place, item in enumerate(given)]
+    near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
     placed = place_passages([*near, NearPassage("N2", source(9, OFF_TOPIC, key="soil2017"), -9.0)], {"N1"}, "")
     assert [item.source.paper.key for item in placed["N2"]] == keys[1:4]
 
