@@ -28,7 +28,7 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         help="Folder, or postgresql:// address, that holds library, journal and runs. Default: CITELOOM_HOME, else the "
-        "nearest .citeloom upwards from here, else a new one here.",
+        "nearest .citeloom in this folder or its parents, else a new one here.",
         show_default=False,
     ),
 ]
@@ -61,6 +61,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
+    found.require_place()
     announce_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found

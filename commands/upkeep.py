@@ -14,6 +14,7 @@ from .terminal_text import one_line
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
 
+_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lines about the library and its settings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
 
 
@@ -70,6 +71,8 @@ def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
     library = record.get("library")
     findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
     for finding in findings:
+        if finding["level"] == "fine" and finding["topic"] in _SHOWN_ANYWAY:
+            continue
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
         result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
     if library is None:
@@ -120,7 +123,8 @@ def copy_library(
         str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
     ],
     papers_only: Annotated[
-        bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
+        bool,
+        typer.Option("--papers-only", help="Copy only the papers, not runs, conversations, the journal or metadata."),
     ] = False,
     to_vectors: Annotated[
         str | None,
@@ -151,9 +155,9 @@ def copy_library(
     if as_json:
         result_json(record)
         return
-    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} there already"
+    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     result(f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}.")
     if records := record["records"]:
         kinds = (("runs", "run"), ("conversations", "conversation"), ("answers", "cached answer"))
         counts = ", ".join(counted(records[name], word) for name, word in kinds)
-        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} there and compared.")
+        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} were compared.")

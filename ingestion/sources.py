@@ -169,10 +169,11 @@ def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of an ingest: papers with distinct keys, refusals and warnings.
+    """The sources of an ingest: papers with distinct keys, refused files and warnings.
 
     `folders` are the folders that were walked, needed to detect papers whose file is gone; `notes` are the user's notes
-    found on the way, which may be links out of their folders if `follow_links`.
+    found on the way, which may be links out of their folders if `follow_links`; `refused_entries` are those of the
+    `.bib`.
     """
 
     found: tuple[SourcePaper, ...]
@@ -181,6 +182,7 @@ class Sources:
     folders: tuple[Path, ...]
     notes: tuple[Path, ...] = ()
     follow_links: bool = False
+    refused_entries: tuple[Refusal, ...] = ()
 
 
 def read_sources(
@@ -215,7 +217,7 @@ def read_sources(
         if not _is_pdf(twin)
     ]
     bibliography = _bibliography(walked.bibliographies, bib, warnings)
-    refused = [*walked.refused, *bibliography.refused]
+    refused = [*walked.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = grouped(documents)
     refused.extend(nameless)
@@ -246,8 +248,16 @@ def read_sources(
     if passed_over:  # images beside papers may be those of their figures
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
         skipped = counted(sum(passed_over.values()), "file")
-        warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
-    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
+        warnings.append(f"Skipped {skipped} of other types ({kinds}).")
+    return Sources(
+        tuple(found.values()),
+        tuple(refused),
+        tuple(warnings),
+        folders,
+        notes,
+        follow_links,
+        refused_entries=bibliography.refused,
+    )
 
 
 def require_paths(paths: Sequence[Path]) -> None:
@@ -265,7 +275,7 @@ def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str])
         return read_bibliography(inside[0])
     if inside:
         names = ", ".join(printable(file.name) for file in inside)
-        warnings.append(f"None of several .bib files was used ({names}); name one with --bib.")
+        warnings.append(f"There are several .bib files ({names}), so none was used; name one with --bib.")
     return Bibliography()
 
 
@@ -300,7 +310,7 @@ def _take_pages(
         return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
     paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
     if paged is None:
-        why = pdf.reason if isinstance(pdf, Refusal) else "has another text"
+        why = pdf.reason if isinstance(pdf, Refusal) else "has a different text"
         warnings.append(
             f"{file.with_suffix(PDF)}: skipped, {file.name} next to it is used without its pages: it {why}."
         )
@@ -330,8 +340,7 @@ def _describe(
     if isinstance(parsed, Refusal):
         return parsed
     try:
-        entry = bibliography.match(file, doi=parsed.front_matter.doi, title=parsed.title)
-        paper, notices = describe(file, parsed, entry)
+        paper, notices = describe(file, parsed, bibliography)
     except UNPARSABLE as error:
         return refuse_unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent), notices

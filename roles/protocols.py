@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment, SectionKind
 from ..models.journal.streaming import TextListener
+from ..settings.config import Depth
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -37,8 +38,9 @@ class PassageSentence:
 class Source:
     """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
-    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: sentences that carry
-    the finding, and one sentence of context before each run of them.
+    `passage` holds the sentences that every role is shown, in the order of the paper: sentences that carry the finding,
+    and one sentence of context before each run of them. `window` holds these and all others near them in their section,
+    whose enclosing section is `parent`: a judge and a repair are shown more of it where a sentence takes more from it.
     """
 
     evidence: Evidence
@@ -46,6 +48,8 @@ class Source:
     text: str
     category: Category = Category.OTHER
     passage: tuple[PassageSentence, ...] = ()
+    parent: str = ""
+    window: tuple[PassageSentence, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -54,8 +58,13 @@ class Source:
 
     @property
     def passages(self) -> list[str]:
-        """The chunk's text, and the shown sentences of other chunks."""
-        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
+        """The chunk's text, and the sentences of other chunks."""
+        return [self.text, *(item.text for item in self.beyond)]
+
+    @property
+    def beyond(self) -> tuple[PassageSentence, ...]:
+        """The sentences that any role may be shown from other chunks than the finding's own."""
+        return tuple(item for item in self.window or self.passage if item.chunk_id != self.evidence.chunk_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +80,9 @@ class SectionBrief:
     """The input of a planner or writer for a section.
 
     `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
-    still allows, `words` the requested length. `earlier` are the sections of the same paper that are already written,
-    in the order of writing; None for a section written separately. `needs` are the planned needs with what was found
-    for each; `library` is a line on the size of the library.
+    still allows, `words` the requested length, `depth` how much is said. `earlier` are the sections of the same paper
+    that are already written, in the order of writing; None for a section written separately. `needs` are the planned
+    needs with what was found for each; `library` is a line on the size of the library.
     """
 
     kind: SectionKind
@@ -82,6 +91,7 @@ class SectionBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    depth: Depth = "standard"
     earlier: tuple[EarlierSection, ...] | None = None
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
@@ -129,6 +139,7 @@ class AnswerBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    depth: Depth = "standard"
     survey: bool = True
     most_papers: int = 8
     answerable: bool = True
@@ -293,7 +304,8 @@ class QuoteSpan:
 class Draft:
     """A section with markers such as `[E3]`.
 
-    `truncated` if the model was cut off at its output limit. `quotes` are spans of a source's chunk that a citation
+    `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
+    a question that the sources do not answer. `quotes` are spans of a source's chunk that a citation
     rests on, where the writer chose other words than the reader. `notes` are for the user.
     """
 
@@ -301,6 +313,7 @@ class Draft:
     truncated: bool = False
     quotes: tuple[QuoteSpan, ...] = ()
     notes: tuple[str, ...] = ()
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +403,23 @@ class PaperCard:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ScreenedPapers:
+    """What a screener made of `cards` cards: the keys of the papers that may bear on each need, the best first.
+
+    `near` are papers that come near but do not meet any need, with one line on why.
+    """
+
+    named: Mapping[str, tuple[str, ...]]
+    near: Mapping[str, str] = field(default_factory=dict)
+    cards: int = 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all named papers, each once."""
+        return tuple(dict.fromkeys(key for keys in self.named.values() for key in keys))
+
+
 class NeedsPlanner(Protocol):
     """Plans the needs before anything is searched."""
 
@@ -400,9 +430,7 @@ class NeedsPlanner(Protocol):
 class PaperScreener(Protocol):
     """Reads the cards of papers, and names the papers that may meet the needs."""
 
-    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
-        """The keys of the papers that may bear on each need, by its id, most promising first."""
-        ...
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers: ...
 
 
 class Findings(list[PassageFinding]):

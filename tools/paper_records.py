@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ..documents import Category, Chunk, Paper, Section
+from ..documents import Category, Chunk, Paper, Section, same_section
 from ..documents.figures import PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
@@ -119,11 +119,6 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         yield run
 
 
-def same_section(one: Chunk, other: Chunk) -> bool:
-    """Whether two chunks of a paper are from one section."""
-    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
-
-
 def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
     first = run[0]
     text, end = first.text, first.end
@@ -208,7 +203,7 @@ def _explain_missing_image(figure: PaperFigure) -> str:
     """Why a figure has no readable image, depending on its source."""
     if figure.page is not None and figure.start is None:
         return "has no caption by which it could be found on its page"
-    return "is kept as the rows in the text" if figure.body else "names no image file"
+    return "is kept as rows of the text" if figure.body else "names no image file"
 
 
 def count_kinds(kinds: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ..documents import Category, Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
+from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted
 from ..stores.library import Library
 from .paper_search import publication_statuses, search_papers
@@ -78,7 +79,7 @@ class ContextWindow(_ToolArguments):
     """Read the passages before and after one, to understand it; it adds no evidence."""
 
     chunk_id: str = Field(min_length=1, max_length=500, description="Id of the passage, as search_evidence gave it.")
-    window: int = Field(1, ge=1, le=3, description="ToolAnswer on either side.")
+    window: int = Field(1, ge=1, le=3, description="Passages on either side.")
 
 
 class SearchSummaries(_ToolArguments):
@@ -145,7 +146,7 @@ def parse_request(name: str, arguments: Any) -> ToolRequest:
         return kind.model_validate(arguments)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}" for item in error.errors()
+            f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}" for item in error.errors()
         )
         raise ToolRequestError(f"{name} was not carried out: {problems}.") from error
 
@@ -196,7 +197,7 @@ async def read_summaries(library: Library, query: str) -> ToolAnswer:
         named = _name_paper(item.paper, statuses[item.paper.key])
         lines.append(f"- {named}: {' '.join(item.summary.split())}")
         if item.note:
-            lines.append(f"  The user's own note on it, which is no words of the paper: {' '.join(item.note.split())}")
+            lines.append(f"  The user's own note on it, not the paper's words: {' '.join(item.note.split())}")
     return ToolAnswer("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
 
 

@@ -166,6 +166,12 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
+# What kind of study is wanting: "A trial in children would answer this."
+_WANTED = re.compile(
+    r"\b(?:trial|stud(?:y|ies)|survey|experiment|cohort|review|meta-analysis|comparison|analysis|data)\b[^.;]{0,200}"
+    r"\bwould\s(?:be\s(?:needed|required)|answer|settle|decide|show|tell|have\sto)\b",
+    re.IGNORECASE,
+)
 # Statements that sources lack something, and text that introduces a list.
 _LEFT_OPEN = re.compile(
     r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
@@ -206,7 +212,7 @@ def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
     return [
         Finding(
             "citation-missing",
-            f'"{shown(sentence.text)}" speaks of others\' work and cites nothing.',
+            f'"{shown(sentence.text)}" reports others\' work but cites nothing.',
             (sentence.start, sentence.end),
         )
         for sentence in uncited_sentences(text, experiment.words())
@@ -242,7 +248,9 @@ def _states(text: str, sentence: CitedSentence, following: CitedSentence | None)
     words = sentence.text.strip(" *_-")
     if NEEDED in words:
         return False
-    return bool(_LETTER.search(words)) and not _LEFT_OPEN.search(words) and not words.endswith(("?", ":"))
+    if _LEFT_OPEN.search(words) or _WANTED.search(words):
+        return False
+    return bool(_LETTER.search(words)) and not words.endswith(("?", ":"))
 
 
 def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
@@ -259,7 +267,7 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     return [
         Finding(
             "one-sided",
-            f"{most} of {total} citations are of one paper, {key}, though the evidence is of {len(offered)} papers.",
+            f"{most} of {total} citations are to one paper, {key}, though the evidence is of {len(offered)} papers.",
         )
     ]
 

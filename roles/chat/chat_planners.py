@@ -100,7 +100,7 @@ async def next_turn(
     total = room.left(WHOLE, json.dumps(specs))
     shown = _within(messages, total)
     if sum(map(_tokens, shown)) > total:
-        return AIMessage("The conversation has reached what the server holds.")
+        return AIMessage("The conversation fills the server's context.")
     answer = await caller.call(shown, tools=specs, max_tokens=max_tokens)
     return _answerable(answer.message, messages)
 
@@ -216,7 +216,7 @@ class ChatNeedsPlanner(ChatRole):
     fallback: NeedsPlanner
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """Three to seven needs; the fallback's if the model gave no valid plan."""
+        """Two to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
         titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the library's size
