@@ -26,9 +26,8 @@ _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.15  # score penalty per earlier passage of the same paper in an answer
 _USED_IN_SECTION: Final = 0.5  # log-odds taken off per earlier passage of the same paper in a section
-_USED_IN_PAPER: Final = 3.0  # and for a passage that an earlier section of the same paper lists
 _LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = 1.2  # log-odds from which a passage is listed under a statement
+_NEAR: Final = 1.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -1.0  # and from which it may add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
 EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
@@ -128,15 +127,18 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
     """The passages to list by need, nearest first; each stands once, where it is nearest.
 
     `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections of the same paper.
-    Other needs, and passages that are less near, only add papers to a section that has few.
+    Other needs, passages that an earlier section lists, and those that are less near only add papers to a section that
+    has few.
     """
     placed: dict[str, list[NearPassage]] = {}
     papers: Counter[str] = Counter()
     listed: set[str] = set()
 
+    def used(item: NearPassage) -> bool:
+        return f"[{item.source.evidence.id}]" in earlier
+
     def worth(item: NearPassage) -> float:
-        again = _USED_IN_PAPER if f"[{item.source.evidence.id}]" in earlier else 0.0
-        return item.odds - _USED_IN_SECTION * papers[item.source.paper.key] - again
+        return item.odds - _USED_IN_SECTION * papers[item.source.paper.key]
 
     def take(item: NearPassage) -> None:
         key = item.source.paper.key
@@ -147,15 +149,19 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
             papers[key] += 1
             listed.add(item.words)
 
-    left = [item for item in near if item.need in stated and item.odds >= _NEAR]
+    left = [item for item in near if item.need in stated and item.odds >= _NEAR and not used(item)]
     while left:
         best = max(left, key=worth)
         left.remove(best)
-        if worth(best) >= _NEAR:
-            take(best)
-    for item in sorted(near, key=lambda item: (item.odds < _NEAR, item.need not in stated, -worth(item))):
-        if item.odds >= _FAINT and len(papers) < _PAPERS and item.source.paper.key not in papers:
+        take(best)
+    faint = [item for item in near if item.odds >= _FAINT]
+    for item in sorted(faint, key=lambda item: (item.odds < _NEAR, used(item), item.need not in stated, -item.odds)):
+        if len(papers) < _PAPERS and item.source.paper.key not in papers:
             take(item)
+    if len(papers) < _PAPERS:  # a library with few papers on the subject: what is nearest is better than nothing
+        for item in sorted(faint, key=lambda item: -item.odds):
+            if item.need in stated and not placed.get(item.need):
+                take(item)
     return {need: sorted(items, key=lambda item: -item.odds) for need, items in placed.items() if items}
 
 

@@ -128,7 +128,7 @@ def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> No
     assert list(placed) == ["N1"]
 
 
-def test_a_passage_that_an_earlier_section_of_the_paper_lists_comes_after_others() -> None:
+def test_a_passage_that_an_earlier_section_of_the_paper_lists_is_not_repeated_beside_others() -> None:
     before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="varga2021")
     near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
     assert [item.source for item in place_passages(near, {"N1"}, "")["N1"]] == [before, fresh]
