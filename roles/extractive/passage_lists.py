@@ -140,6 +140,11 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
     def worth(item: NearPassage) -> float:
         return item.odds - _USED_IN_SECTION * papers[item.source.paper.key]
 
+    def order(item: NearPassage) -> tuple[bool, bool, bool, float]:
+        """What is near comes under statements of the section first, what is faint under others: a subject is wider."""
+        faint = item.odds < _NEAR
+        return faint, used(item), faint == (item.need in stated), -item.odds
+
     def take(item: NearPassage) -> None:
         key = item.source.paper.key
         here = placed.setdefault(item.need, [])
@@ -155,7 +160,7 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
         left.remove(best)
         take(best)
     faint = [item for item in near if item.odds >= _FAINT]
-    for item in sorted(faint, key=lambda item: (item.odds < _NEAR, used(item), item.need not in stated, -item.odds)):
+    for item in sorted(faint, key=order):
         if len(papers) < _PAPERS and item.source.paper.key not in papers:
             take(item)
     if len(papers) < _PAPERS:  # a library with few papers on the subject: what is nearest is better than nothing

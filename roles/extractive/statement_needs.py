@@ -80,7 +80,8 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
     methods = {item.about for item in outline("methods", experiment)}
-    subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
+    # A title is too short to tell what is near to it from what shares its words.
+    subject = (concept.description or concept.title, experiment.hypothesis.description, *concept.open_questions)
     needs: dict[str, tuple[str, ...]] = {}
     for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
         queries = queries_for(about, concept.title, concept.description)
