@@ -106,9 +106,12 @@ class ExtractiveWriter(_Repairless):
         found: list[NearPassage] = []
         for item in brief.needs:
             sources = _sources_of(item, brief.sources)
-            need = item.need if item.need.id in stated else replace(item.need, asks="finding")
+            own = item.need.id in stated
+            need = item.need if own else replace(item.need, asks="finding")
+            least = _FAINT if own or item.need.asks == "finding" else _NEAR
             odds = await self._nearness.of_sources(need, f"{concept.title}. {concept.description}", sources)
-            found += [NearPassage(item.need.id, source, each) for source, each in zip(sources, odds, strict=True)]
+            ranked = zip(sources, odds, strict=True)
+            found += [NearPassage(item.need.id, source, each) for source, each in ranked if each >= least]
         return found
 
     async def _listed(self, passages: Sequence[NearPassage], statement: str) -> str:
@@ -119,7 +122,7 @@ class ExtractiveWriter(_Repairless):
         for row, item in zip(rows, passages, strict=True):
             cosines = [float(row @ vector) for vector in asked]
             near = sentences[cosines.index(max(cosines))] if len(sentences) > 1 else ""
-            lines.append(_item(item.source, near))
+            lines.append(_item(item.source, near, "less near" if item.odds < _NEAR else "near"))
         return "\n".join(lines)
 
 
@@ -141,9 +144,8 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
         return item.odds - _USED_IN_SECTION * papers[item.source.paper.key]
 
     def order(item: NearPassage) -> tuple[bool, bool, bool, float]:
-        """What is near comes under statements of the section first, what is faint under others: a subject is wider."""
         faint = item.odds < _NEAR
-        return faint, used(item), faint == (item.need in stated), -item.odds
+        return faint, used(item), not faint and item.need not in stated, -item.odds
 
     def take(item: NearPassage) -> None:
         key = item.source.paper.key
@@ -159,12 +161,11 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
         best = max(left, key=worth)
         left.remove(best)
         take(best)
-    faint = [item for item in near if item.odds >= _FAINT]
-    for item in sorted(faint, key=order):
+    for item in sorted(near, key=order):
         if len(papers) < _PAPERS and item.source.paper.key not in papers:
             take(item)
     if len(papers) < _PAPERS:  # a library with few papers on the subject: what is nearest is better than nothing
-        for item in sorted(faint, key=lambda item: -item.odds):
+        for item in sorted(near, key=lambda item: -item.odds):
             if item.need in stated and not placed.get(item.need):
                 take(item)
     return {need: sorted(items, key=lambda item: -item.odds) for need, items in placed.items() if items}
@@ -239,12 +240,12 @@ def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
     return [known[name] for name in need.evidence if name in known]
 
 
-def _item(source: Source, near: str = "") -> str:
-    """A passage as a list item: quote, marker, place, and the sentence that it is near to."""
+def _item(source: Source, near: str = "", how: str = "near") -> str:
+    """A passage as a list item: quote, marker, place, the sentence that it is near to, and whether it is less near."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    near_to = f"; near to {_quoted(near)}" if near else ""
+    near_to = f"; {how} to {_quoted(near)}" if near else f"; {how}" if how != "near" else ""
     return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
 
 

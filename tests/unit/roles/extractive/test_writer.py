@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,14 @@ def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
     assert "[E" not in draft.text
 
 
+def test_a_passage_that_only_adds_a_paper_is_called_less_near() -> None:
+    given = source(1, FITTING, key="varga2021")
+    faint = replace(given, evidence=replace(given.evidence, llm_score=0.1))
+    draft = write("discussion", near(EXPERIMENT.reasoning, faint), sources=(faint,))
+    assert "[E1], in “Results”; less near\n" in f"{draft.text}\n"
+    assert "less near" not in blank_details(draft.text)
+
+
 def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() -> None:
     given = tuple(
         source(number, f"{FITTING} {number}", key="varga2021" if number < 4 else "lind2022") for number in range(1, 7)
@@ -140,7 +149,7 @@ def test_what_is_less_near_only_adds_papers_to_a_section_that_has_few() -> None:
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0)]
     near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
-    placed = place_passages([*near, NearPassage("N2", source(9, OFF_TOPIC, key="soil2017"), -9.0)], {"N1"}, "")
+    placed = place_passages(near, {"N1"}, "")
     assert [item.source.paper.key for item in placed["N2"]] == keys[1:4]
 
 
