@@ -94,8 +94,8 @@ def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Rebuild the index from the files of the indexed papers.
 
-    Keys and metadata stay as they are, and vectors that are there are used again; to embed everything again, delete the
-    folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
+    Keys and metadata stay as they are, and the vectors of unchanged texts are used again; to embed everything again,
+    ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
     from ..api.library_upkeep import rebuild_index as rebuild
