@@ -122,7 +122,7 @@ class TextCheck:
         for place in range(len(found) - 2, -1, -1):
             item, following = found[place], found[place + 1]
             apart = item.ids or "\n" in marked[item.end : following.start]
-            if not apart and len(self._keys(following)) == 1 and self._is_covered(item, following):
+            if not apart and self._keys(following) and self._is_covered(item, following):
                 found[place] = replace(item, ids=following.ids)
         return found
 
