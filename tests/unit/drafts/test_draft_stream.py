@@ -162,8 +162,7 @@ def test_each_citation_is_emitted_once_before_the_text_that_shows_it() -> None:
         " ",
         (1, "E1", 4),
         (2, "E12", 1),
-        "[1, p. 4; 2, p. 1]. ",
-        "Three [1, p. 7]. ",
+        "[1, p. 4; 2, p. 1]. Three [1, p. 7]. ",
     ]
 
 
