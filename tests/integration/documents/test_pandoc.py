@@ -109,7 +109,8 @@ ARTICLE = """\
 <body><sec><title>Introduction</title><p>See <xref ref-type="fig" rid="f1">Figure 1</xref> and
 <ext-link ext-link-type="uri" xmlns:xlink="http://www.w3.org/1999/xlink" xlink:href="http://a.example/">there</ext-link>.
 </p></sec></body>
-<back><ref-list><title>References</title><ref id="r1"><mixed-citation>Someone: else 2001.</mixed-citation></ref></ref-list>
+<back><ref-list><title>References</title>
+<ref id="r1"><mixed-citation>Someone: else 2001.</mixed-citation></ref></ref-list>
 </back><floats-group><table-wrap id="t1"><label>Table 1</label><caption><p>Weavers that tired</p></caption>
 <table><thead><tr><th>loom</th><th>tired</th></tr></thead><tbody><tr><td>A</td><td>12</td></tr></tbody></table>
 </table-wrap></floats-group></article>
