@@ -58,8 +58,8 @@ class Source:
 
     @property
     def passages(self) -> list[str]:
-        """The chunk's text, and the sentences of other chunks."""
-        return [self.text, *(item.text for item in self.beyond)]
+        """The chunk's text, and the sentences of other chunks that carry the finding or are shown with it."""
+        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
 
     @property
     def beyond(self) -> tuple[PassageSentence, ...]:
