@@ -49,7 +49,7 @@ class Writer:
         if body.get("response_format"):
             return completion(body, tool_turns=0)
         shown = re.findall(r"^\[(E\d+)\] [^\[]*?words: (.+?)$", request, re.DOTALL | re.MULTILINE)
-        self.marker, longest = max(shown, key=lambda item: len(item[1]))
+        self.marker, longest = max(shown, key=lambda item: (not re.search(r"\d", item[1]), len(item[1])))
         self.copied = " ".join(re.findall(r"[\w'-]+", longest)[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [{self.marker}]. {UNCITED}")
 
