@@ -84,7 +84,6 @@ _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
 _BIBITEM: Final = re.compile(r"\\bibitem\s*(?:\[[^\[\]]{0,200}\])?\s*\{([^{}]{1,200})\}")
 _LABEL: Final = re.compile(r"\\label\s*\{([^{}]{1,200})\}")
-_UNRESOLVED: Final = "A1"  # what a pointer is shown as; a number would be traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +386,7 @@ class _Scan:
     def _pointer(self, start: int, stop: int) -> int:
         content, _, behind = self._argument(stop)
         for name in filter(None, (one.strip() for one in content.split(","))):
-            self._reading.prose.point("label", name, _UNRESOLVED, self._unit, *self._place(start, behind))
+            self._reading.prose.point("label", name, name, self._unit, *self._place(start, behind))
         return behind
 
     def _label(self, stop: int) -> int:

@@ -164,14 +164,12 @@ class Manuscript:
     def from_record(cls, record: Mapping[str, Any]) -> Manuscript:
         """Restore a manuscript from `as_record`."""
         plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        papers: list[dict[str, Any]] = record["papers"]
         made: dict[str, Any] = {
             "segments": tuple(Segment(*item) for item in record["segments"]),
             "pointers": tuple(Pointer(**item) for item in record["pointers"]),
             "listed": tuple(ListedReference(**item) for item in record["listed"]),
-            "papers": tuple(
-                Paper(**{name: tuple(value) if isinstance(value, list) else value for name, value in item.items()})
-                for item in record["papers"]
-            ),
+            "papers": tuple(map(_paper_from, papers)),
         }
         return cls(**{**plain, **made})
 
@@ -228,7 +226,9 @@ class Manuscript:
         return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
 
     def _shown(self, start: int, end: int, marks: Sequence[CitationMark], papers: Mapping[str, Paper]) -> str:
-        return as_written(self._rendered(start, end, marks, [_written(self.text, mark, papers) for mark in marks]))
+        return as_written(
+            self._rendered(start, end, marks, [written_citation(self.text, mark, papers) for mark in marks])
+        )
 
     def _rendered(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
         pieces: list[str] = []
@@ -260,7 +260,14 @@ class Manuscript:
         return [[0, *(match.end() for match in re.finditer("\n", source))] for source in self.sources]
 
 
-def _written(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
+def _paper_from(record: Mapping[str, Any]) -> Paper:
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    return Paper(**fields)
+
+
+def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
     """A citation as a reader may write it: keys in brackets, names where it is a part of the sentence."""
     if mark.form != "pandoc":
         return text[mark.start : mark.end]

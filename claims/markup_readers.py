@@ -226,7 +226,7 @@ class _TypstScan:
 
     def _reference(self, name: str, start: int, token: re.Match[str]) -> None:
         if name in self.labels or _CROSS.fullmatch(f"@{name}"):
-            self.prose.point("label", name, "A1", 0, start, token.end())
+            self.prose.point("label", name, name, 0, start, token.end())
         else:
             self.prose.add(f"[@{{{name}}}]", 0, start, token.end())
 

@@ -23,7 +23,9 @@ from .claim_records import FaultRecord, FaultSeverity
 from .manuscript import ListedReference, Manuscript, TextSentence
 
 _YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
-_AUTHOR: Final = re.compile(r"^[^\W\d_][\w'\u2019-]{0,40}(?:\s[^\W\d_][\w'\u2019-]{0,40}){0,4}", re.UNICODE)
+_AUTHOR: Final = re.compile(r"[^\W\d_][\w'\u2019-]{0,40}(?:\s[^\W\d_][\w'\u2019-]{0,40}){0,4}", re.UNICODE)
+_INITIALS: Final = re.compile(r"[A-Z]{1,3}\.?(?:-[A-Z]\.?)?")
+_LONGEST_NAME: Final = 4  # words
 _QUOTED: Final = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d]{10,400}?)[.,]?[\"\u201d]")
 _WORDS: Final = re.compile(r"[^\W_]+")
 _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the library
@@ -150,21 +152,18 @@ def parse_listed(item: ListedReference, place: int) -> Paper:
 def _listed_authors(text: str) -> list[str]:
     """The family names before the year of an entry: "Smith, A., Lee, B. C., & Wu D." """
     names: list[str] = []
-    for part in re.split(r",|;|&|\band\b", text.partition("(")[0].partition(". \u201c")[0]):
-        words = [
-            word for word in part.replace(".", ". ").split() if not re.fullmatch(r"[A-Z]{1,3}\.?(?:-[A-Z]\.?)?", word)
-        ]
+    for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", text.partition("(")[0].partition(". \u201c")[0]):
+        words = [word for word in part.replace(".", ". ").split() if not _INITIALS.fullmatch(word)]
         name = " ".join(words).strip(" .")
-        if re.match(r"et al", name):
-            names.append("others")
+        if name.startswith("et al"):
+            return [*names, "others"]
+        found = _AUTHOR.fullmatch(name)
+        if found is not None and len(words) <= _LONGEST_NAME:
+            names.append(name)
+        elif name and names:
             break
-        found = _AUTHOR.match(name)
-        if found is None or found[0] != name or len(words) > 4:
-            if name and names:
-                break
-            continue
-        names.append(name)
-    return names
+    organisation = text.partition(". ")[0].strip()
+    return names or ([organisation] if 0 < len(organisation) <= _SHOWN else [])
 
 
 class LibraryMatcher:
