@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..claims.check_files import CheckFormat, check_formats, write_check
-from ..claims.claim_passages import FoundPassage, choose_sentences, given_passages
+from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import CheckResult, ClaimInput, ClaimLabel, ClaimRecord, ClaimsResult, SourceRecord
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import load_references
-from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, TextCheck, elsewhere_records
+from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
 from ..documents.sandbox import in_thread
 from ..experiment import load_experiment
 from ..graph.prompt_fitting import fitted
@@ -127,7 +127,7 @@ async def acheck_text(
 
     async def work() -> CheckResult:
         checker = await _checker(session, run, progress, MOST_PASSAGES, fresh=fresh)
-        check = TextCheck(manuscript, references, checker, parts, given, session.metadata)
+        check = ManuscriptCheck(manuscript, references, checker, parts, given, session.metadata)
         sentences, entries = await check.run()
         model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
         return {
@@ -173,7 +173,7 @@ async def _checker(
 async def _prepared(checker: ClaimChecker, item: ClaimInput) -> JudgedClaim:
     text, before = item["claim"].strip(), (item.get("context") or "").strip()
     if "passages" in item:
-        found: list[FoundPassage] = given_passages(item["passages"])
+        found: list[ClaimPassage] = given_passages(item["passages"])
     elif item.get("papers"):
         of_papers = await checker.find(text, before, item["papers"], checker.most)
         found = [passage for passages in of_papers.values() for passage in passages]

@@ -33,7 +33,7 @@ _MOST_CITED: Final = 3  # works named behind a sentence that cites others
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
+class ClaimPassage:
     """A passage with its cosine to the claim, the sentences shown to a judge, and the span nearest to the claim."""
 
     chunk: Chunk
@@ -84,13 +84,13 @@ def claim_query(text: str, before: str) -> str:
 
 async def passages_of(
     library: Library, query: str, keys: Sequence[str], most: int, options: Retrieval = DEFAULT_OPTIONS
-) -> dict[str, list[FoundPassage]]:
+) -> dict[str, list[ClaimPassage]]:
     """The passages of each paper that are nearest to a claim, best first, by key."""
     found = await gather_all(
         retrieve(library, query, most, Scope(papers=(key,)), options) for key in dict.fromkeys(keys)
     )
     return {
-        key: [FoundPassage(hit.candidate.chunk, hit.candidate.paper, hit.candidate.vector_score) for hit in hits]
+        key: [ClaimPassage(hit.candidate.chunk, hit.candidate.paper, hit.candidate.vector_score) for hit in hits]
         for key, hits in zip(dict.fromkeys(keys), found, strict=True)
     }
 
@@ -101,7 +101,7 @@ async def passages_elsewhere(
     without: Collection[str],
     options: Retrieval = DEFAULT_OPTIONS,
     papers: int = _ELSEWHERE_PAPERS,
-) -> list[FoundPassage]:
+) -> list[ClaimPassage]:
     """The nearest passage of each of the nearest papers of the library, apart from some."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
     if len({hit.candidate.chunk.key for hit in hits} - set(without)) < papers:
@@ -110,17 +110,17 @@ async def passages_elsewhere(
         near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
         keys = tuple(item.paper.key for item in near if item.paper.key not in without)
         hits = [*hits, *(await retrieve(library, query, _ELSEWHERE_HITS, Scope(papers=keys), options) if keys else ())]
-    best: dict[str, FoundPassage] = {}
+    best: dict[str, ClaimPassage] = {}
     for hit in hits:
         item = hit.candidate
         if item.chunk.key not in without and item.chunk.category is not Category.RELATED_WORK:
-            best.setdefault(item.chunk.key, FoundPassage(item.chunk, item.paper, item.vector_score))
+            best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
     return sorted(best.values(), key=lambda item: -item.cosine)[:papers]
 
 
-def given_passages(given: Sequence[GivenPassage]) -> list[FoundPassage]:
+def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
     """Passages from texts that are given instead of papers, in parts that a judge can be shown."""
-    found: list[FoundPassage] = []
+    found: list[ClaimPassage] = []
     for number, item in enumerate(given, 1):
         paper = Paper(item.get("key") or f"given{number}", item.get("title") or "", year=item.get("year"))
         for index, (start, end) in enumerate(_parts(item["text"])):
@@ -128,7 +128,7 @@ def given_passages(given: Sequence[GivenPassage]) -> list[FoundPassage]:
             identifier = f"{paper.key}:{index:05d}"
             tokens = estimate_tokens(text)
             chunk = Chunk(identifier, paper.key, index, text, "", "", Category.OTHER, 1, None, start, end, tokens)
-            found.append(FoundPassage(chunk, paper, 0.0))
+            found.append(ClaimPassage(chunk, paper, 0.0))
     return found
 
 
@@ -144,7 +144,7 @@ def _parts(text: str) -> list[tuple[int, int]]:
     return spans or [(0, len(text))]
 
 
-def choose_sentences(claim: str, passages: Sequence[FoundPassage], tokens: int = CLAIM_TOKENS) -> list[FoundPassage]:
+def choose_sentences(claim: str, passages: Sequence[ClaimPassage], tokens: int = CLAIM_TOKENS) -> list[ClaimPassage]:
     """The passages, nearest first, with the sentences that share most words with the claim, within `tokens`."""
     wanted = _words(claim)
     units = [[_marked(passage, unit) for unit in _units(passage.chunk.text)] for passage in passages]
@@ -166,11 +166,11 @@ def _best_share(units: Sequence[tuple[PassageSentence, frozenset[str]]], weights
 
 
 def _with_sentences(
-    passage: FoundPassage,
+    passage: ClaimPassage,
     units: Sequence[tuple[PassageSentence, frozenset[str]]],
     weights: Mapping[str, float],
     tokens: int,
-) -> FoundPassage:
+) -> ClaimPassage:
     if not units:
         return replace(passage, nearest=(0, len(passage.chunk.text)))
     scores = [sum(weights.get(word, 0.0) for word in words) for _, words in units]
@@ -189,7 +189,7 @@ def _with_sentences(
 
 
 def _marked(
-    passage: FoundPassage, unit: tuple[int, int, str, tuple[str, ...]]
+    passage: ClaimPassage, unit: tuple[int, int, str, tuple[str, ...]]
 ) -> tuple[PassageSentence, frozenset[str]]:
     start, end, text, cited = unit
     shown = f"{text} [cites {', '.join(cited)}]" if cited else text

@@ -19,7 +19,7 @@ from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import CitedClaim, ClaimJudge, DecidingSpan, UncitedKind, UncitedSentence, Verdict
-from .claim_passages import FoundPassage
+from .claim_passages import ClaimPassage
 from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
 _BATCH_TOKENS: Final = 6_000  # of one call's passages
@@ -38,7 +38,7 @@ class JudgedClaim:
     """A claim with its passages, in the order of `cited.sources`; `verdicts` are None until it is judged."""
 
     cited: CitedClaim
-    passages: tuple[FoundPassage, ...]
+    passages: tuple[ClaimPassage, ...]
     verdicts: tuple[Verdict, ...] | None = None
 
     @property

@@ -19,7 +19,7 @@ from ..experiment import Experiment
 from ..roles.protocols import Source
 from ..text.words import stem
 from .claim_records import FaultRecord
-from .manuscript import TextSentence
+from .manuscript import ManuscriptSentence
 from .reference_entries import fault
 
 # Units of one dimension, each with the ways to write it; units that only differ in spelling are the same.
@@ -183,7 +183,9 @@ def _given(text: str) -> tuple[Number, ...]:
     return tuple(given_numbers(text))
 
 
-def name_faults(sentence: TextSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]) -> list[FaultRecord]:
+def name_faults(
+    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
+) -> list[FaultRecord]:
     """Authors and years that a sentence names beside a citation, which are not those of the cited work.
 
     `text` is the prose of the whole text, `known` are all entries of its list.
@@ -194,7 +196,7 @@ def name_faults(sentence: TextSentence, text: str, cited: Sequence[Paper], known
 
 
 def _name_faults(
-    sentence: TextSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
+    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
     words = text[sentence.start : sentence.end]
     sources = [NamedSource.of(paper) for paper in cited]
@@ -215,7 +217,7 @@ def _name_faults(
         yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
 
 
-def _next_mark(sentence: TextSentence, end: int) -> bool:
+def _next_mark(sentence: ManuscriptSentence, end: int) -> bool:
     """Whether a citation follows a name closely enough to be that of its work."""
     return any(0 <= mark.start - end <= _BESIDE for mark in sentence.marks)
 

@@ -93,7 +93,7 @@ class _Macro:
 
 
 @dataclass
-class _Reading:
+class _LatexReading:
     """What was read so far of all files."""
 
     folder: Path
@@ -118,7 +118,7 @@ class _Reading:
 def read_latex(path: str) -> dict[str, object]:
     """Read a LaTeX file with its inputs; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
     file = Path(path)
-    reading = _Reading(file.parent.resolve())
+    reading = _LatexReading(file.parent.resolve())
     source = _load(reading, file)
     if source is None:
         raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
@@ -150,7 +150,7 @@ def read_latex(path: str) -> dict[str, object]:
     return manuscript.as_record()
 
 
-def _load(reading: _Reading, file: Path) -> str | None:
+def _load(reading: _LatexReading, file: Path) -> str | None:
     """The text of a file within the folder and the limits; None, with a notice, if it was not read."""
     name = file.name
     try:
@@ -184,7 +184,7 @@ class _Scan:
     """Scans one file, or the body of a macro, whose characters all stand at the place where it is used."""
 
     def __init__(
-        self, reading: _Reading, unit: int, text: str, depth: int = 0, at: tuple[int, int] | None = None
+        self, reading: _LatexReading, unit: int, text: str, depth: int = 0, at: tuple[int, int] | None = None
     ) -> None:
         self._reading = reading
         self._unit = unit
@@ -491,7 +491,7 @@ class _Scan:
     def _list_references(self, start: int, end: int) -> None:
         items = list(_BIBITEM.finditer(self._text, start, end))
         for item, following in zip(items, [*items[1:], None], strict=True):
-            inner = _Scan(_Reading(self._reading.folder, files=["list"]), 0, self._text)
+            inner = _Scan(_LatexReading(self._reading.folder, files=["list"]), 0, self._text)
             inner.read(item.end(), following.start() if following else end)
             self._reading.listed.append(ListedReference(item[1].strip(), " ".join(inner._reading.prose.text.split())))
 

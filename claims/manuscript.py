@@ -114,7 +114,7 @@ class ProseBuilder:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSentence:
+class ManuscriptSentence:
     """A sentence of the prose, `text[start:end]`: its citations, and what its paragraph says before it.
 
     `shown` is it without markup, with its citations as a reader may write them.
@@ -196,12 +196,12 @@ class Manuscript:
         text_place = {"file": self.files[unit], "line": line, "column": first - lines[line - 1] + 1}
         return {**place, **text_place, "start": first, "end": max(first, last)}  # type: ignore[typeddict-item]
 
-    def sentences(self, papers: Sequence[Paper] = ()) -> list[TextSentence]:
+    def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
         names = {paper.key: paper for paper in papers}
         marks = find_marks(self.text, names)
         headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
-        found: list[TextSentence] = []
+        found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
         for start, end in self._spans():
             line = self.text.rfind("\n", 0, start) + 1
@@ -216,11 +216,11 @@ class Manuscript:
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
             before = found[-1].shown if joined else section
-            found.append(TextSentence(len(found), start, end, section, shown, here, before))
+            found.append(ManuscriptSentence(len(found), start, end, section, shown, here, before))
             last = end
         return found
 
-    def marked(self, sentence: TextSentence, markers: Sequence[str]) -> str:
+    def marked(self, sentence: ManuscriptSentence, markers: Sequence[str]) -> str:
         """The sentence without markup, with `markers` in place of its citations, in order."""
         held = [*markers, *[""] * (len(sentence.marks) - len(markers))]
         return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])

@@ -20,7 +20,7 @@ from ..metadata.enriching import differing_fields
 from ..metadata.matching import SURE, fold_name, title_similarity
 from ..stores.metadata_store import MetadataStore
 from .claim_records import FaultRecord, FaultSeverity
-from .manuscript import ListedReference, Manuscript, TextSentence
+from .manuscript import ListedReference, Manuscript, ManuscriptSentence
 
 _YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
 _AUTHOR: Final = re.compile(r"[^\W\d_][\w'\u2019-]{0,40}(?:\s[^\W\d_][\w'\u2019-]{0,40}){0,4}", re.UNICODE)
@@ -311,7 +311,7 @@ def _cut(words: str) -> str:
 
 
 def citation_faults(
-    sentence: TextSentence, references: ReferenceList, library: Mapping[str, Paper]
+    sentence: ManuscriptSentence, references: ReferenceList, library: Mapping[str, Paper]
 ) -> list[FaultRecord]:
     """Citations of a sentence that name no entry, or several."""
     found: list[FaultRecord] = []
@@ -331,7 +331,7 @@ def citation_faults(
     return found
 
 
-def pointer_faults(manuscript: Manuscript, sentences: Sequence[TextSentence]) -> dict[int, list[FaultRecord]]:
+def pointer_faults(manuscript: Manuscript, sentences: Sequence[ManuscriptSentence]) -> dict[int, list[FaultRecord]]:
     """References to figures, tables, sections and labels that the text does not have, by the sentence's position."""
     found: dict[int, list[FaultRecord]] = {}
     targets = {kind: set(names) for kind, names in manuscript.targets.items()}

@@ -21,7 +21,7 @@ from ..stores.metadata_store import MetadataStore
 from ..text.sentences import is_context_dependent
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
 from .claim_passages import (
-    FoundPassage,
+    ClaimPassage,
     choose_sentences,
     claim_query,
     paper_text,
@@ -31,7 +31,7 @@ from .claim_passages import (
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
 from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
-from .manuscript import Manuscript, TextSentence, written_citation
+from .manuscript import Manuscript, ManuscriptSentence, written_citation
 from .reference_entries import ReferenceList, citation_faults, entry_faults, fault, pointer_faults
 from .sentence_kinds import is_plainly_own, uncited_kind
 
@@ -61,17 +61,17 @@ class ClaimChecker:
     most: int = MOST_PASSAGES
     ids: count[int] = field(default_factory=lambda: count(1))
 
-    async def find(self, text: str, before: str, keys: Sequence[str], most: int) -> dict[str, list[FoundPassage]]:
+    async def find(self, text: str, before: str, keys: Sequence[str], most: int) -> dict[str, list[ClaimPassage]]:
         """The passages of cited papers that are nearest to a claim."""
         return await passages_of(self.library, claim_query(text, before), keys, most, self.options)
 
-    async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[FoundPassage]:
+    async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[ClaimPassage]:
         """The nearest passages of other papers, with the sentences to show."""
         query = claim_query(text, before)
         found = await passages_elsewhere(self.library, query, without, self.options)
         return choose_sentences(text, found, _ELSEWHERE_TOKENS)
 
-    def claim(self, marked: str, before: str, passages: Sequence[FoundPassage]) -> JudgedClaim:
+    def claim(self, marked: str, before: str, passages: Sequence[ClaimPassage]) -> JudgedClaim:
         """A claim about passages; without markers in it, they are put at its end."""
         sources = tuple(passage.source(f"E{next(self.ids)}") for passage in passages)
         markers = "".join(f"[{source.evidence.id}]" for source in sources)
@@ -102,9 +102,9 @@ class _CitedWorkAt:
 class _SentenceCheck:
     """What was found for one sentence so far."""
 
-    sentence: TextSentence
+    sentence: ManuscriptSentence
     works: list[_CitedWorkAt]
-    passages: dict[str, list[FoundPassage]] = field(default_factory=dict)
+    passages: dict[str, list[ClaimPassage]] = field(default_factory=dict)
     claim: JudgedClaim | None = None
     elsewhere: list[PassageRecord] = field(default_factory=list)
     kind: UncitedKind | None = None
@@ -135,7 +135,7 @@ class _SentenceCheck:
 
 
 @dataclass(frozen=True)
-class TextCheck:
+class ManuscriptCheck:
     """The check of one text; `parts` are what is checked, `store` holds what services said of papers."""
 
     manuscript: Manuscript
@@ -165,7 +165,7 @@ class TextCheck:
             references = await asyncio.to_thread(self._check_references, checks, papers)
         return [self._record(check, papers) for check in checks], references
 
-    def _works(self, sentence: TextSentence) -> list[_CitedWorkAt]:
+    def _works(self, sentence: ManuscriptSentence) -> list[_CitedWorkAt]:
         return [
             _CitedWorkAt(work.shown, key, self.references.in_library.get(key, ""), number)
             for number, mark in enumerate(sentence.marks)

@@ -60,7 +60,7 @@ class _Field:
 
 
 @dataclass
-class _Paragraph:
+class _WordParagraph:
     """The paragraph that is read."""
 
     style: str = ""
@@ -156,7 +156,7 @@ class WordText:
         self.changes += note.changes
 
     def _reset(self) -> None:
-        self._paragraph = _Paragraph()
+        self._paragraph = _WordParagraph()
         self._fields: list[_Field] = []
         self._skip = 0
         self._table = 0
@@ -190,7 +190,7 @@ class WordText:
         elif local == "tbl":
             self._table += 1
         elif local == "p" and name.startswith("w:"):
-            self._paragraph, self._length = _Paragraph(), 0
+            self._paragraph, self._length = _WordParagraph(), 0
         elif local == "pStyle":
             self._paragraph.style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
         elif local == "r":
