@@ -212,7 +212,7 @@ def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
     return [
         Finding(
             "citation-missing",
-            f'"{shown(sentence.text)}" speaks of others\' work and cites nothing.',
+            f'"{shown(sentence.text)}" reports others\' work but cites nothing.',
             (sentence.start, sentence.end),
         )
         for sentence in uncited_sentences(text, experiment.words())
@@ -267,7 +267,7 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     return [
         Finding(
             "one-sided",
-            f"{most} of {total} citations are of one paper, {key}, though the evidence is of {len(offered)} papers.",
+            f"{most} of {total} citations are to one paper, {key}, though the evidence is of {len(offered)} papers.",
         )
     ]
 

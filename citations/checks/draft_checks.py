@@ -289,7 +289,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
     return [
         Finding(
             "bare-marker",
-            f'"{match[0]}" stands in the sentence as a name.',
+            f'"{match[0]}" is used as a word of the sentence.',
             match.span(),
             (match[0],),
         )
@@ -306,9 +306,9 @@ def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
 def _finding(text: str, fault: _Fault) -> Finding:
     words = shown(text[fault.start : fault.end])
     if fault.rule == "unknown-marker":
-        message = f"{words} names no evidence that was found."
+        message = f"{words} refers to no evidence that was found."
     elif fault.of_user:
-        message = f'"{words}" is cited by the experiment in a sentence of its own, which does not stand here.'
+        message = f'"{words}" is cited by the experiment, but in a sentence that is not in this text.'
     else:
         message = f'"{words}" is a citation that was not made from evidence.'
     return Finding(fault.rule, message, (fault.start, fault.end))

@@ -123,7 +123,7 @@ _REMEDIES: Final[dict[str, str]] = {
     "bare-marker": "Cite it by its marker in square brackets, and reword.",
     "citation-missing": "Cite the source that says so by its marker, or leave it out.",
     "no-citation": "Cite the evidence by its markers.",
-    "number-not-found": "Use a number of theirs, cite the source that has it, or leave it out.",
+    "number-not-found": "Use one of their numbers, cite the source that has it, or leave it out.",
     "copied-run": "Say it in your own words.",
     "repeated-sentence": "Say it in other words, or leave it out where nothing new is said.",
 }
