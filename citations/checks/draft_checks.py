@@ -20,7 +20,7 @@ from ...section_kinds import SECTIONS
 from ..citation_patterns import NamedSource, NamesAt
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
 from ..quotations import verbatim_spans
-from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
+from .citation_coverage import balance_findings, other_side_findings, uncited_findings, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
 from .number_tracing import number_findings
@@ -95,6 +95,7 @@ def check_draft(
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
+    placed += other_side_findings(text, sources)
     if kind == "answer":
         placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:
