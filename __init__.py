@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
+    from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
     from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
@@ -37,6 +38,10 @@ _HOMES = {
     "aingest": "citeloom.api.ingesting",
     "aopen_library": "citeloom.api.homes",
     "aresearch": "citeloom.api.questions",
+    "amake_table": "citeloom.api.evidence_tables",
+    "asave_table": "citeloom.api.evidence_tables",
+    "make_table": "citeloom.api.evidence_tables",
+    "save_table": "citeloom.api.evidence_tables",
     "asearch": "citeloom.api.library_search",
     "async_zotero": "citeloom.api.zotero_sync",
     "astream_paper": "citeloom.api.writing",
@@ -76,8 +81,10 @@ __all__ = [
     "aexport",
     "afigures",
     "aingest",
+    "amake_table",
     "aopen_library",
     "aresearch",
+    "asave_table",
     "asearch",
     "astream_paper",
     "astream_research",
@@ -96,8 +103,10 @@ __all__ = [
     "figures",
     "ingest",
     "load_experiment",
+    "make_table",
     "open_library",
     "research",
+    "save_table",
     "search",
     "sync_zotero",
     "verify",

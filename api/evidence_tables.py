@@ -14,6 +14,7 @@ from typing import Any, Final
 from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
+from ..errors import InputError
 from ..evidence_tables.cells import Cell
 from ..evidence_tables.column_specs import describe_column, parse_columns
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
@@ -48,7 +49,11 @@ __all__ = [
     "asave_table",
     "cell_text",
     "count_line",
+    "edit_cell",
+    "list_tables",
+    "load_table",
     "make_table",
+    "save_table",
     "study_name",
 ]
 
@@ -238,29 +243,27 @@ def _is_unjudged(row: dict[str, Any]) -> bool:
 
 @requires_open
 async def aedit_cell(
-    session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int = 0
+    session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
     """Replace the value of a cell by a person's own; returns the cell.
 
-    `revision` is the one shown; raises `CellChangedError` if somebody else changed the cell since, and `InputError`.
+    `revision` is the one shown: with it, raises `CellChangedError` if somebody else changed the cell since. Raises
+    `InputError` for a cell that the table does not have.
     """
     require_writable(session)
 
     def edit() -> dict[str, Any]:
         register = _register(session)
         table = register.get(table_id)
-        kept = next(
-            (
-                item
-                for item in register.cells(table.table_id)
-                if (item.key, item.study, item.column_name) == (key, study, column)
-            ),
-            None,
-        )
-        before = kept.cell if kept else Cell().as_dict()
-        cell = {**before, "value": value, "status": "edited", "formula": "", "converted": ""}
-        version = kept.column_version if kept else ""
-        return _cell(register.edit_cell(table.table_id, StoredCell(key, study, column, version, cell, True, revision)))
+        paper = register.papers(table.table_id).get(key)
+        studies = Decision.from_dict(paper.decision).studies if paper else ()
+        if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
+            raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
+        kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
+        shown = kept.get((key, study, column), StoredCell(key, study, column, "", Cell().as_dict()))
+        cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
+        at = shown.revision if revision is None else revision
+        return _cell(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
 
     return await asyncio.to_thread(edit)
 
@@ -271,8 +274,15 @@ async def alist_tables(session: Session) -> list[StoredTable]:
     return await asyncio.to_thread(lambda: _register(session).all())
 
 
+edit_cell = requires_open(blocking(aedit_cell))
+list_tables = requires_open(blocking(alist_tables))
+load_table = requires_open(blocking(aload_table))
+save_table = requires_open(blocking(asave_table))
+
+
 @requires_open
 async def adelete_table(session: Session, table_id: str) -> None:
     """Delete a table; raises `UnknownTableError`."""
     require_writable(session)
-    await asyncio.to_thread(lambda: _register(session).delete(_register(session).get(table_id).table_id))
+    register = _register(session)
+    await asyncio.to_thread(lambda: register.delete(register.get(table_id).table_id))

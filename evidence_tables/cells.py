@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
@@ -14,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
+from ..documents import Chunk
 from ..documents.evidence import EvidenceSpan
 from ..roles.cell_protocols import CellReading, TableColumn
 
@@ -26,6 +28,8 @@ STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
+_LINE: Final = re.compile(r"[^\n]+")
+_RULE_ROW: Final = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
 _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -100,7 +104,7 @@ def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> Cell |
 
 
 def _accept(reading: CellReading, column: TableColumn) -> Cell | None:
-    spans = tuple(EvidenceSpan.of(*span) for span in reading.spans)
+    spans = tuple(EvidenceSpan.of(*part) for span in reading.spans for part in _narrowed(*span, reading.value))
     printed = {number.value for span in spans for number in given_numbers(span.quote)}
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
@@ -112,6 +116,19 @@ def _accept(reading: CellReading, column: TableColumn) -> Cell | None:
     if by_formula and _yields(reading.formula, wanted[0]):
         return replace(cell, formula=reading.formula, status="computed")
     return None
+
+
+def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
+    """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
+    lines = list(_LINE.finditer(chunk.text, start, end))
+    rule = next((place for place, line in enumerate(lines) if place and _RULE_ROW.fullmatch(line[0])), None)
+    wanted = {number.value for number in _outermost(given_numbers(value))}
+    if rule is None or not wanted:
+        return [(chunk, start, end)]
+    rows = [row for row in lines[rule + 1 :] if wanted <= {number.value for number in given_numbers(row[0])}]
+    if not rows:
+        return [(chunk, start, end)]
+    return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
 def _stand_in(text: str, printed: Collection[Decimal]) -> bool:

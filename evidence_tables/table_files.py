@@ -28,6 +28,7 @@ TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
 STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
 
+_MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
@@ -45,13 +46,16 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
-    """The text of a cell: its value in the column's unit where it was converted, the condition, further values."""
+    """The text of a cell: its value in the column's unit where it was converted, the condition, how it was
+    got if it is not simply reported, and further values."""
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
     printed = f"{cell['value']} {cell['unit']}".strip()
     parts = [f"{value} [{printed}]" if cell["converted"] else printed]
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
+    marks = {**_MARKS, "computed": f"[= {cell['formula']}]"}
+    parts += [marks[cell["status"]]] * (cell["status"] in marks)
     return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
 
 

@@ -11,20 +11,75 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
 from ..errors import InputError
-from ..table_columns import FLAG, MOMENT, NAME, OBJECT, TEXT, TypedTable, dump_json, integer
+from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
 from .tables import TableConnection, Tables, read_rows
+
+
+class _Column(TypedDict):
+    name: str
+    asks: str
+    kind: str
+    unit: str
+    options: list[str]
+    queries: list[str]
+
+
+class _Plan(TypedDict):
+    columns: list[_Column]
+    papers: list[str]
+
+
+class _Decision(TypedDict):
+    status: str
+    reason: str
+    studies: list[str]
+
+
+class _Span(TypedDict):
+    chunk_id: str
+    start: int
+    end: int
+    quote: str
+    page: int | None
+    chunk_hash: str
+
+
+class _Cell(TypedDict):
+    value: str
+    unit: str
+    condition: str
+    formula: str
+    converted: str
+    status: str
+    spans: list[_Span]
+    alternatives: list[_Cell]
+    searched: list[str]
+
 
 EVIDENCE_TABLES: Final = TypedTable(
     "evidence_tables",
     ("table_id",),
-    {"table_id": NAME, "question": NAME, "plan": OBJECT, "begun_at": MOMENT, "updated_at": MOMENT},
+    {
+        "table_id": NAME,
+        "question": NAME,
+        "plan": shaped("columns and papers", _Plan, as_record=False),
+        "begun_at": MOMENT,
+        "updated_at": MOMENT,
+    },
 )
 # Whether a paper belongs into a table, for one version of its text.
 TABLE_PAPERS: Final = TypedTable(
     "evidence_table_papers",
     ("table_id", "key"),
-    {"table_id": NAME, "key": NAME, "version": TEXT, "decision": OBJECT},
+    {
+        "table_id": NAME,
+        "key": NAME,
+        "version": TEXT,
+        "decision": shaped("a decision on a paper", _Decision, as_record=False),
+    },
 )
 TABLE_CELLS: Final = TypedTable(
     "evidence_table_cells",
@@ -37,7 +92,7 @@ TABLE_CELLS: Final = TypedTable(
         "column_version": TEXT,
         "edited": FLAG,
         "revision": integer(),
-        "cell": OBJECT,
+        "cell": shaped("a cell", _Cell, as_record=False),
     },
 )
 
@@ -45,7 +100,7 @@ TABLE_CELLS: Final = TypedTable(
 class UnknownTableError(InputError):
     """No evidence table has the requested id."""
 
-    default_help = "See '{citeloom} table --list' for the ids."
+    default_help = "See '{citeloom} tables list' for the ids."
 
 
 class CellChangedError(InputError):
@@ -132,8 +187,7 @@ class EvidenceTableRegister:
         """All cells, by paper, study and column."""
         query = "SELECT * FROM evidence_table_cells WHERE table_id = ? ORDER BY key, study, column_name"
         rows = read_rows(self._tables, TABLE_CELLS, query, (table_id,))
-        names = ("key", "study", "column_name", "column_version", "cell", "edited", "revision")
-        return [StoredCell(**{name: row[name] for name in names}) for row in rows]
+        return [_stored_cell(row) for row in rows]
 
     def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
         """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""
@@ -172,12 +226,15 @@ class EvidenceTableRegister:
                 place,
             )
         )
-        names = ("key", "study", "column_name", "column_version", "cell", "edited", "revision")
-        return StoredCell(**{name: rows[0][name] for name in names}) if rows else None
+        return _stored_cell(rows[0]) if rows else None
 
     def _read(self, condition: str, values: Sequence[Any] = ()) -> list[StoredTable]:
         query = f"SELECT table_id, question, plan, begun_at, updated_at FROM evidence_tables {condition}"
         return [StoredTable(**row) for row in read_rows(self._tables, EVIDENCE_TABLES, query, values)]
+
+
+def _stored_cell(row: Mapping[str, Any]) -> StoredCell:
+    return StoredCell(**{name: value for name, value in row.items() if name != "table_id"})
 
 
 def _write(connection: TableConnection, table_id: str, cell: StoredCell) -> None:
