@@ -54,8 +54,8 @@ def cell_text(cell: Mapping[str, Any]) -> str:
     printed = f"{cell['value']} {cell['unit']}".strip()
     parts = [f"{value} [{printed}]" if cell["converted"] else printed]
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
-    marks = {**_MARKS, "computed": f"[= {cell['formula']}]"}
-    parts += [marks[cell["status"]]] * (cell["status"] in marks)
+    mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
+    parts += [mark] if mark else []
     return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
 
 
