@@ -46,11 +46,9 @@ class HomeRecords(Protocol):
 
     def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         """All rows of a table, runs in the order in which they began."""
-        ...
 
     def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows, or replace those with the same keys, in one transaction."""
-        ...
 
 
 def _table(name: str, columns: str, key: str, *, numbered: bool = False) -> HomeTable:

@@ -68,19 +68,15 @@ class PaperRecords(Protocol):
 
     def __call__(self) -> Mapping[str, PaperRecord]:
         """The current records."""
-        ...
 
     def last(self) -> Mapping[str, PaperRecord]:
         """The records as they were last read; read now if they never were."""
-        ...
 
     def searched(self) -> Mapping[str, PaperRecord]:
         """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
-        ...
 
     def chunk_total(self) -> int:
         """The number of chunks of all papers."""
-        ...
 
 
 def keys_within(

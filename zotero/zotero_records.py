@@ -159,12 +159,9 @@ class ZoteroSource(Protocol):
     @property
     def name(self) -> str:
         """The address or file, as messages name it."""
-        ...
 
     async def groups(self) -> list[ZoteroLibrary]:
         """The libraries of the user's groups; raises `ZoteroError`."""
-        ...
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
         """The content of a library; None if it is unchanged since version `known`. Raises `ZoteroError`."""
-        ...

@@ -169,11 +169,9 @@ class SearchScope(Protocol):
 
     def ids(self) -> Sequence[str]:
         """The ids of all records in scope."""
-        ...
 
     def holds(self, identifier: str) -> bool:
         """Whether a record is in scope; the store may hold records that belong to no ready paper."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
