@@ -30,7 +30,7 @@ from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change, PaperRecord, removal
+from citeloom.stores.paper_change import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
 from citeloom.stores.postgres.database import revise
 from citeloom.stores.text_analysis import analyze
@@ -228,7 +228,7 @@ def _write(made: _Made) -> Pair:
             revise(bare)
             cursor.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
             cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
-            cursor.executemany(postgres_catalog.SECTION_ROW, postgres_catalog.section_rows(change))
+            cursor.executemany(postgres_catalog.SECTION_ROW, section_rows(change))
             postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
             bm25.copy_postings(cursor, [bm25.build_rows(change.key, change.chunks)])
             cursor.execute("SELECT sum(chunk_count) FROM papers").fetchone()

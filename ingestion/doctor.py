@@ -124,7 +124,7 @@ def fulltext_finding(library: Library) -> DoctorFinding:
     unfinished = set(library.catalog.unfinished())
     listed = {row.id: row.text_hash for row in library.catalog.chunk_rows()}
     try:
-        stored = library.store.chunk_ids()
+        stored = library.store.stored_ids()
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
@@ -199,7 +199,11 @@ def differences(library: Library) -> Differences:
         if record.note
         for place in range(len(record.note.spans))
     }
-    stored, passages, summaries = library.store.chunk_ids(), library.store.passage_ids(), library.store.summary_keys()
+    stored, passages, summaries = (
+        library.store.stored_ids(),
+        library.store.stored_ids("notes"),
+        library.store.stored_ids("summaries"),
+    )
     missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     miscounted = library.catalog.miscounted()
     # Not orphans: records already written by a staged change, or of papers with an incomplete catalog entry.
@@ -255,9 +259,9 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
         done.append(DoctorFinding("fine", "restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)
     if found.orphans:
-        library.store.delete_chunks(sorted(found.orphan_chunks))
-        library.store.delete_summaries(sorted(found.orphan_summaries))
-        library.store.delete_passages(sorted(found.orphan_passages))
+        library.store.delete(sorted(found.orphan_chunks))
+        library.store.delete(sorted(found.orphan_summaries), "summaries")
+        library.store.delete(sorted(found.orphan_passages), "notes")
         library.catalog.drop_strays()
         done.append(
             DoctorFinding("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper")

@@ -89,9 +89,9 @@ def build_change(library: Library, key: str) -> Change:
     record = library.records()[key]
     ids = [chunk_id(key, index) for index in range(record.chunk_count)]
     stored = library.store.get_chunks(ids, vectors=True)
-    summaries = library.store.summary_vectors([key])
+    summaries = library.store.get_vectors([key], "summaries")
     places = [chunk_id(key, place) for place in range(len(record.note.spans))] if record.note else []
-    notes = library.store.note_vectors(places)
+    notes = library.store.get_vectors(places, "notes")
     figures = library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
     if len(stored) < len(ids) or key not in summaries or len(notes) < len(places) or not all(images.values()):
@@ -129,7 +129,7 @@ def _differs(source: Library, target: Library, key: str) -> bool:
         != {name: stored.chunk for name, stored in theirs.items()}
         or source.fulltext.entries([key]) != target.fulltext.entries([key])
         or not all(_is_close(mine[name].vector, theirs[name].vector) for name in ids)
-        or not _is_close(*(each.store.summary_vectors([key]).get(key) for each in (source, target)))
+        or not _is_close(*(each.store.get_vectors([key], "summaries").get(key) for each in (source, target)))
     )
 
 

@@ -278,7 +278,7 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     # A paper whose key was changed has the same summary under another key.
     keys = {record.summary: key for key, record in library.records().items()}
     same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
-    summaries = library.store.summary_vectors(list(same)) if same else {}
+    summaries = library.store.get_vectors(list(same), "summaries") if same else {}
     known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
     known.update(_known_passages(library, plans))
     missing = sorted(texts - known.keys())
@@ -297,7 +297,7 @@ def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, V
         for place, text in enumerate(_passages(record)):
             if text in wanted:
                 names[chunk_id(key, place)] = text_hash(text)
-    vectors = library.store.note_vectors(list(names)) if names else {}
+    vectors = library.store.get_vectors(list(names), "notes") if names else {}
     return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 

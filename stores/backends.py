@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -60,20 +59,27 @@ class Backend(Protocol):
     def journal_database(self) -> JournalDatabase:
         """The database of the journal, for its statistics and for pruning."""
 
+    def run_tables(self) -> Tables:
+        """The tables of runs, conversations and written files."""
+
     def runs(self) -> RunRegister:
         """The register of runs."""
+        return RunRegister(self.run_tables())
 
     def plots(self) -> Uploads:
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
 
     def edited_sentences(self) -> EditedSentences:
         """The sentences that the user edited in finished runs."""
+        return EditedSentences(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
         """The register of conversations."""
+        return ConversationRegister(self.run_tables())
 
     def written_files(self) -> WrittenFiles:
         """The hashes of written files."""
+        return WrittenFiles(self.run_tables())
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, if they are unreadable."""
@@ -237,26 +243,6 @@ class ServerRegistry(Protocol):
 
     def leave(self) -> None:
         """Deregister; another server, now or later, takes over the unfinished jobs."""
-
-
-class RegisterBackend(ABC):
-    """Base class with the registers of a home, which work the same on every backend's tables."""
-
-    @abstractmethod
-    def _run_tables(self) -> Tables:
-        """The tables of runs, conversations and written files."""
-
-    def runs(self) -> RunRegister:
-        return RunRegister(self._run_tables())
-
-    def edited_sentences(self) -> EditedSentences:
-        return EditedSentences(self._run_tables())
-
-    def conversations(self) -> ConversationRegister:
-        return ConversationRegister(self._run_tables())
-
-    def written_files(self) -> WrittenFiles:
-        return WrittenFiles(self._run_tables())
 
 
 def backend_of(home: Home) -> Backend:

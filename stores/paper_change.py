@@ -131,6 +131,20 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
     )
 
 
+def section_rows(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's sections, in every catalog."""
+    return [
+        (change.key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
+        for s in change.sections
+    ]
+
+
+def chunk_row(chunk: Chunk) -> tuple[object, ...]:
+    """The columns of a chunk that all catalogs have in common, with its text."""
+    head = (chunk.key, chunk.index, chunk.text, chunk.section, chunk.parent, int(chunk.category), chunk.level)
+    return (*head, chunk.page, chunk.start, chunk.end, chunk.tokens)
+
+
 def build_record(row: Sequence[Any]) -> PaperRecord:
     """Build a record from a catalog row, key first; raises `WrongValueError` if the row is another paper's."""
     key, paper, *rest = row

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
@@ -14,6 +14,7 @@ from ..models.embeddings.protocol import Vector
 from .paper_change import PaperRecord
 
 Scored = list[tuple[str, float]]
+VectorKind = Literal["content", "summaries", "notes"]  # by chunk id, key, and passage id
 
 _TRIES: Final = 3  # for a search during which another process changes the library
 

@@ -15,7 +15,7 @@ from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
 from .paper_change import Change, ChunkRow, PaperRecord
-from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope
+from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope, VectorKind
 
 
 class Figures(Protocol):
@@ -109,32 +109,14 @@ class ChunkVectors(Protocol):
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         """The existing chunks, by id."""
 
-    def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing chunks, by id."""
+    def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
+        """The existing vectors of a kind, by id."""
 
-    def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing summaries, by key."""
+    def stored_ids(self, kind: VectorKind = "content") -> set[str]:
+        """The ids of all vectors of a kind."""
 
-    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        """The vectors of the existing passages of notes, by id."""
-
-    def chunk_ids(self) -> set[str]:
-        """The ids of all chunks."""
-
-    def passage_ids(self) -> set[str]:
-        """The ids of all passages of notes."""
-
-    def summary_keys(self) -> set[str]:
-        """The keys of all papers with a summary."""
-
-    def delete_chunks(self, ids: Sequence[str]) -> None:
-        """Delete chunks; unknown ids are ignored."""
-
-    def delete_passages(self, ids: Sequence[str]) -> None:
-        """Delete passages of notes; unknown ids are ignored."""
-
-    def delete_summaries(self, keys: Sequence[str]) -> None:
-        """Delete the summaries of papers; unknown keys are ignored."""
+    def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
+        """Delete chunks, summaries or passages of notes; unknown ids are ignored."""
 
     def read_through(self) -> None:
         """Read the vector of every record; raises `VectorStoreError` if one cannot be read."""

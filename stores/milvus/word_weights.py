@@ -139,7 +139,7 @@ def stored_papers(
     keys: Iterable[str], records: Mapping[str, PaperRecord], versions: Mapping[str, int], vectors: PostgresVectors
 ) -> list[IndexedPaper]:
     """Papers as PostgreSQL holds them; missing parts are omitted."""
-    summaries = vectors.summary_vectors(list(keys))
+    summaries = vectors.get_vectors(list(keys), "summaries")
     return [
         IndexedPaper(
             key,
@@ -159,7 +159,7 @@ def _load_chunks(key: str, record: PaperRecord, vectors: PostgresVectors) -> lis
 
 def _load_note_vectors(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[Vector]:
     places = range(len(record.note.spans)) if record.note else ()
-    return [row for _, row in sorted(vectors.note_vectors([chunk_id(key, place) for place in places]).items())]
+    return [row for _, row in sorted(vectors.get_vectors([chunk_id(key, place) for place in places], "notes").items())]
 
 
 def write_papers(
