@@ -175,34 +175,31 @@ def _shown(value: Any) -> str:
     return f"{short!r}"[: _SHOWN + 3]
 
 
-def _text(value: Any) -> Any:
-    if type(value) is not str:
-        raise TypeError
-    return value
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def decode(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return decode
+
+
+def _number_from(low: float) -> Callable[[Any], float]:
+    def decode(value: Any) -> float:
+        if (type(value) is not float and type(value) is not int) or not low <= value < _LATEST:
+            raise ValueError
+        return float(value)
+
+    return decode
+
+
+_text: Final = _exactly(str)
 
 
 def _name(value: Any) -> Any:
     if not _text(value):
         raise ValueError
     return value
-
-
-def _blob(value: Any) -> Any:
-    if type(value) is not bytes:
-        raise TypeError
-    return value
-
-
-def _moment(value: Any) -> float:
-    if (type(value) is not float and type(value) is not int) or not 0 <= value < _LATEST:
-        raise ValueError
-    return float(value)
-
-
-def _number(value: Any) -> float:
-    if (type(value) is not float and type(value) is not int) or not -_LATEST < value < _LATEST:
-        raise ValueError
-    return float(value)
 
 
 def _flag(value: Any) -> bool:
@@ -224,9 +221,9 @@ def _object(value: Any) -> Any:
 
 TEXT: Final = Column("text", _text)
 NAME: Final = Column("text that is not empty", _name)
-BLOB: Final = Column("bytes", _blob, sql="BLOB")
-MOMENT: Final = Column("a time in seconds", _moment, sql="REAL")
-NUMBER: Final = Column("a number", _number, sql="REAL")
+BLOB: Final = Column("bytes", _exactly(bytes), sql="BLOB")
+MOMENT: Final = Column("a time in seconds", _number_from(0), sql="REAL")
+NUMBER: Final = Column("a number", _number_from(-_LATEST), sql="REAL")
 FLAG: Final = Column("0 or 1", _flag, sql="INTEGER")
 JSON: Final = Column("JSON", _json)
 OBJECT: Final = Column("a JSON object", _object)

@@ -178,7 +178,7 @@ class ScopedSearch(ABC):
                 return []
             near = self._near_summaries(vector, most, records)
             # Enough that one note with many passages cannot crowd out another paper's.
-            counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
+            counts = [record.passage_count for record in records.values()]
             wanted = min(most * max(counts), sum(counts))
             passages = self._near_passages(vector, wanted, records) if wanted else []
             return best_papers(records, near, passages, most)

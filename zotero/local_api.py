@@ -13,7 +13,7 @@ import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
+from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body
 from .zotero_records import (
     ITEM_KEY,
     LINK_MODES,
@@ -198,7 +198,7 @@ class LocalApi:
                     return None, response.headers
                 size = _MOST_BYTES if response.status_code == 200 else 2_000
                 try:
-                    body = b"".join([part async for part in body_parts(response, size)])
+                    body = await read_body(response, size)
                 except BrokenAnswerError:
                     if response.status_code == 200:
                         raise

@@ -23,7 +23,7 @@ from typing import Final, Self, TypeVar
 from ...errors import InputError, PausedError
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
-from ..http.limiter import Clock, SystemClock
+from ..http.limiter import Clock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
 from .journal_database import DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
@@ -55,12 +55,10 @@ class Journal:
 
     def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
         self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         database = self._database
         try:
-            self._writer: GroupCommit[JournalConnection] = GroupCommit(
-                database.connect, name="journal", begin=database.begin, passing=database.passing
-            )
+            self._writer = GroupCommit(database.connect, "journal", database.begin, database.passing)
         except database.errors as error:
             raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error
         self._flights = SingleFlight.shared(database.place, database.call_locks)

@@ -128,8 +128,8 @@ class Nearest(ScopedSearch):
         return self._summaries.search(vector, k, summaries, k, records, summaries)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        noted = [(key, record.note.spans) for key, record in records.items() if record.note]
-        passages = _Listed({chunk_id(key, place) for key, spans in noted for place in range(len(spans))})
+        names = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
+        passages = _Listed(names)
         return self._passages.search(vector, k, passages, k, records, passages)
 
     def _read_categories(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:

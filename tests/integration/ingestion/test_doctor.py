@@ -191,7 +191,7 @@ async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
         shutil.rmtree(folder)
     library = open_library()
     assert problems(library)[0].startswith("vectors: ")
-    await repair_library(library, chunk_tokens=100, chunk_overlap=20)
+    await repair_library(library, chunking=(100, 20))
     after = await everything(library)
     assert problems(library) == []
     # An approximate index built in another order may order its neighbours' neighbours otherwise.
