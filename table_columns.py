@@ -70,8 +70,8 @@ POSTGRESQL: Final = SqlDialect(
 class TypedTable:
     """A table with the columns that are read from it; `key` are those that identify a row.
 
-    `number` is a column that counts the rows in the order in which they were inserted; `indexes` are columns, and
-    perhaps a condition, by the index's name.
+    `number` is a column that counts the rows in the order in which they were inserted, and may be among the others;
+    `indexes` are columns, and perhaps a condition, by the index's name.
     """
 
     name: str
@@ -82,7 +82,7 @@ class TypedTable:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The columns that are neither computed nor counted."""
+        """The columns that are not computed."""
         return tuple(name for name, column in self.columns.items() if not column.source)
 
     def create(self, dialect: SqlDialect) -> str:
@@ -90,8 +90,10 @@ class TypedTable:
         parts = [f"{self.number} {dialect.counted}"] if self.number else []
         for name in self.stored:
             column = self.columns[name]
-            parts.append(f"{name} {dialect.types[column.sql]}{'' if column.nullable else ' NOT NULL'}")
-        parts.append(f"{'UNIQUE' if self.number else 'PRIMARY KEY'} ({', '.join(self.key)})")
+            if name != self.number:
+                parts.append(f"{name} {dialect.types[column.sql]}{'' if column.nullable else ' NOT NULL'}")
+        if self.key != (self.number,):
+            parts.append(f"{'UNIQUE' if self.number else 'PRIMARY KEY'} ({', '.join(self.key)})")
         end = "" if self.number else dialect.end
         statements = [f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(parts)}){end};"]
         statements += [

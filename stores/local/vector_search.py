@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,9 +87,10 @@ class Nearest(ScopedSearch):
     def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
         super().__init__(records)
         self._catalog = catalog
-        self._chunks = Reach(store, "content")
-        self._summaries = Reach(store, "summaries")
-        self._passages = Reach(store, "notes")
+        kinds: tuple[VectorKind, ...] = ("content", "summaries", "notes")
+        self._chunks, self._summaries, self._passages = (
+            Reach(partial(store.nearest, kind), partial(store.get_vectors, kind=kind)) for kind in kinds
+        )
         self._lock = threading.Lock()
         self._last_whole = _Scope((), {}), 0
         self._read_for: Mapping[str, PaperRecord] | None = None
@@ -184,9 +185,11 @@ _NOTHING: Final = _BruteForce((), np.zeros((0, 0), np.float32), whole=False)
 class Reach:
     """Searches one collection without missing any record that the catalog lists."""
 
-    def __init__(self, store: VectorStore, kind: VectorKind) -> None:
-        self._near = partial(store.nearest, kind)
-        self._vectors = partial(store.get_vectors, kind=kind)
+    def __init__(
+        self, near: Callable[[Vector, int], Scored], vectors: Callable[[Sequence[str]], Mapping[str, Vector]]
+    ) -> None:
+        self._near = near
+        self._vectors = vectors
         self._lock = threading.Lock()
         self._loaded: tuple[object, _BruteForce] = None, _NOTHING
 
