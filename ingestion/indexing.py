@@ -74,7 +74,10 @@ class Indexing:
         except BaseExceptionGroup as failed:
             failure = failed
         if failure is not None:
-            raise _first_error(failure) from failure
+            error: BaseException = failure
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from failure
 
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
@@ -159,11 +162,3 @@ async def run_to_end(function: Callable[..., Result], *arguments: object) -> Res
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
-
-
-def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a possibly nested group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -15,7 +15,7 @@ from .conversation_register import ConversationRegister
 from .home import Home
 from .home_tables import HomeRecords
 from .run_register import EditedSentences, RunRegister, WrittenFiles
-from .server_jobs import EventBatch, EventPage, JobEntry, JobOrder, JobState, RequestKeys
+from .server_jobs import RequestKeys, ServerJobs
 from .server_sessions import RecentEndings, SignInSessions
 from .store_protocols import LibraryStores, PaperCatalog
 from .tables import Tables
@@ -109,48 +109,6 @@ class Backend(Protocol):
 
     def run_under_way(self, thread_id: str) -> bool:
         """Whether a process currently holds the lock of a run."""
-
-
-class ServerJobs(Protocol):
-    """The register of jobs; blocking and thread-safe."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other servers may work on these jobs."""
-
-    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
-        """Register a job for this server, with the epoch of its events; returns None.
-
-        Also links an idempotency `key` claimed by this server to the job. If another live server is working on the job
-        with this id, changes nothing and returns its entry.
-        """
-
-    def append(self, batches: Sequence[EventBatch]) -> None:
-        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
-
-    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
-        """Register the end of one of this server's jobs and store its remaining events."""
-
-    def entry(self, job_id: str) -> JobEntry | None:
-        """A job that is active on another server or ended there recently."""
-
-    def entries(self) -> list[JobEntry]:
-        """All jobs that are active on other servers or ended there recently."""
-
-    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
-        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
-
-    def request_stop(self, job_id: str) -> None:
-        """Ask the server that works on a job to stop it."""
-
-    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
-        """Take over at most this many unfinished jobs of dead servers, and return them.
-
-        Includes this server's own jobs whose end it could not register; those are not in `busy`.
-        """
-
-    def release(self, job_id: str) -> None:
-        """Release a claimed job so that any server can start it."""
 
 
 class Uploads(Protocol):

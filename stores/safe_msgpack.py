@@ -99,13 +99,10 @@ class PlainSaver(AsyncSqliteSaver):
                 names = [column[0] for column in cursor.description]
                 rows = list(await cursor.fetchall())
             table.decode(names, rows)
-            self._decode_blobs(table, names, rows)
-
-    def _decode_blobs(self, table: TypedTable, names: list[str], rows: list[Any]) -> None:
-        blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
-        for row in rows:
-            decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
-            replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
+            blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
+            for row in rows:
+                decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
+                replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
 
     def _decode_value(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
         try:

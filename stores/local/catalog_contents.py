@@ -59,7 +59,8 @@ class CatalogContents:
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
             (dump_json(places),),
         )
-        return {stored.chunk.id: stored for stored in map(_build_chunk, rows)}
+        chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
+        return {chunk.id: StoredChunk(chunk, text_hash(chunk.text)) for chunk in chunks}
 
     def vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a kind, by id."""
@@ -116,8 +117,3 @@ def _place(kind: VectorKind, name: str) -> tuple[str, int]:
         return (name, 0) if kind == "summaries" else split_chunk_id(name)
     except ValueError:
         return name, -1
-
-
-def _build_chunk(row: tuple[Any, ...]) -> StoredChunk:
-    chunk = Chunk(chunk_id(row[0], row[1]), *row)  # in the order of the columns
-    return StoredChunk(chunk, text_hash(chunk.text))
