@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ..documents import Category, Chunk, Paper, Section
+from ..documents import Category, Chunk, Paper, Section, same_section
 from ..documents.figures import PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
@@ -117,11 +117,6 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         run.append(chunk)
     if run:
         yield run
-
-
-def same_section(one: Chunk, other: Chunk) -> bool:
-    """Whether two chunks of a paper are from one section."""
-    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
 
 
 def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
