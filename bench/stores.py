@@ -301,8 +301,9 @@ async def _journal(made: _Made, rounds: int) -> Row:
             bare.execute("COMMIT")
             bare.execute(f"BEGIN; {lock}".encode())
             found = bare.execute(
-                "INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
-                " VALUES (%s, 'chat', 'e', 'm', 1, 10, 5, %s) RETURNING id",
+                "INSERT INTO answers"
+                " (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
+                " VALUES (%s, 'chat', 'e', 'm', 1, 0, 10, 5, %s) RETURNING id",
                 (key, '"x"'),
             ).fetchone()
             assert found is not None
@@ -310,12 +311,10 @@ async def _journal(made: _Made, rounds: int) -> Row:
                 "INSERT INTO uses (run, key, answer, paid, used_at) VALUES ('bare', %s, %s, 1, 1)", (key, found[0])
             )
             bare.execute(
-                "INSERT INTO spending (run, kind, endpoint, model) VALUES ('bare', 'chat', 'e', 'm')"
-                " ON CONFLICT (run, kind, endpoint, model) DO NOTHING"
-            )
-            bare.execute(
-                "UPDATE spending SET paid = paid + 1, input_tokens = input_tokens + 10, output_tokens ="
-                " output_tokens + 5 WHERE run = 'bare' AND kind = 'chat' AND endpoint = 'e' AND model = 'm'"
+                "INSERT INTO spending VALUES ('bare', 'chat', 'e', 'm', 1, 0, 10, 5, 0, 0, 0)"
+                " ON CONFLICT (run, kind, endpoint, model) DO UPDATE SET paid = spending.paid + excluded.paid,"
+                " input_tokens = spending.input_tokens + excluded.input_tokens,"
+                " output_tokens = spending.output_tokens + excluded.output_tokens"
             )
             bare.execute("COMMIT")
             locks.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (key,))

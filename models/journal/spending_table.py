@@ -15,7 +15,11 @@ from .journal_database import ANSWERS, CONTEXTS, SPENDING, USES, JournalConnecti
 from .records import CallKind, CallRecord, CallResult, Reservation, Spending
 
 _QUARTER: Final = 900  # seconds
-_NOTHING: Final = (0,) * (len(SPENDING.stored) - len(SPENDING.key))
+_COUNTS: Final = SPENDING.stored[len(SPENDING.key) :]
+_ADD: Final = (
+    f"{SPENDING.insert()} ON CONFLICT ({', '.join(SPENDING.key)})"
+    f" DO UPDATE SET {', '.join(f'{name} = spending.{name} + excluded.{name}' for name in _COUNTS)}"
+)
 
 
 def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
@@ -90,15 +94,8 @@ def forget(db: JournalConnection, run: str) -> None:
 
 
 def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
-    counted = {name: count for name, count in more.items() if count}
-    changes = ", ".join(f"{name} = {name} + ?" for name in counted)
-    place = (run, record.kind, record.endpoint, record.model)
-    db.execute(SPENDING.insert("ignore"), (*place, *_NOTHING))
-    if counted:
-        db.execute(
-            f"UPDATE spending SET {changes} WHERE run = ? AND kind = ? AND endpoint = ? AND model = ?",
-            (*counted.values(), *place),
-        )
+    counts = [more.get(name, 0) for name in _COUNTS]
+    db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
 
 
 def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
