@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
-from ..graph.run_events import Event, EventRecorder, OnEvent, ProgressEvent
+from ..graph.run_events import Event, EventRecorder, FindingEvent, OnEvent, ProgressEvent
 from ..runs.run_requests import OnNotice
 
-__all__ = ["Event", "EventRecorder", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]
+__all__ = ["Event", "EventRecorder", "FindingEvent", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

@@ -1,5 +1,6 @@
 """Helpers for messages: counted nouns, and commands as the user would type them."""
 
+from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted, megabytes
 from ..program import (
     NAME,
@@ -16,6 +17,8 @@ __all__ = [
     "NAME",
     "command",
     "counted",
+    "describe_invalid",
+    "field_path",
     "filled",
     "given_command",
     "help_as_called",

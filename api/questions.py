@@ -11,11 +11,13 @@ from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import ResearchRequest
+from ..settings.config import Depth
 from ..text.question_subject import find_subject
 from ..tools.scope import plain_question
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 from .events import stream_events
+from .run_options import TextOptions
 from .running import RunOptions, output_to, run
 
 __all__ = [
@@ -48,6 +50,7 @@ async def aresearch(
     *,
     sources: int | None = None,
     length: int | None = None,
+    depth: Depth | None = None,
     min_year: int | None = None,
     max_year: int | None = None,
     venue: str = "",
@@ -68,7 +71,8 @@ async def aresearch(
         question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: maximum number of papers to draw on; from the settings if omitted.
-        length: target length in words; from the settings if omitted.
+        length: target length in words; by the depth if omitted.
+        depth: how much the answer says; from the settings if omitted.
         min_year: first year of publication.
         max_year: last year of publication.
         venue: a part of the journal's or book's name, in any case.
@@ -88,7 +92,8 @@ async def aresearch(
     request = ResearchRequest(
         question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
     )
-    return await run(request, session, output_to(out, formats, force, page_images), strict, on_event)
+    given = TextOptions(strict=strict, depth=depth)
+    return await run(request, session, output_to(out, formats, force, page_images), given, on_event)
 
 
 research = requires_open(blocking(aresearch))

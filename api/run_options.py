@@ -30,6 +30,7 @@ __all__ = [
     "SectionKind",
     "SectionSettings",
     "StyleSettings",
+    "TextOptions",
     "find_option",
 ]
 
@@ -86,6 +87,18 @@ class RunLimits(BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DepthOption(SettingOptions):
+    """How much a text says."""
+
+    depth: str | None = _option("How much the text says: brief, standard or thorough.", default="standard")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(DepthOption, RunLimits):
+    """What a request for a text may set."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSettings(BudgetOptions):
     """The chat model, and what it may cost."""
 
@@ -96,7 +109,7 @@ class ModelSettings(BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatSettings(ModelSettings):
+class ChatSettings(DepthOption, ModelSettings):
     """How answers cite, and which model writes them."""
 
     cite_style: str | None = _option(
@@ -118,7 +131,7 @@ class StyleSettings(SettingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(ChatSettings, StyleSettings, RunLimits):
+class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
     """How an answer is written."""
 
     cite_retracted: bool | None = _option(
@@ -136,7 +149,7 @@ class PaperSettings(AnswerSettings):
         "or key-page [smith2024, page 4].",
         default="key",
     )
-    section_words: int | None = _option("Target length of the section.", flag="--words")
+    section_words: int | None = _option("Target length of the section, in words.", flag="--words", default="by depth")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +164,7 @@ class QuestionLimits:
     """Which papers to search for an answer, and its length."""
 
     sources: int | None = _option("Most papers that the answer may draw on.", default="8", least=1, most=50)
-    length: int | None = _option("Target length of the answer, in words.", default="300", least=50, most=5000)
+    length: int | None = _option("Target length of the answer, in words.", default="by depth", least=50, most=5000)
     from_year: int | None = _option("First year of publication.")
     to_year: int | None = _option("Last year of publication.")
     venue: str = _option("Part of the journal's or book's name, in any case.", value="")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..documents.sandbox import in_thread
@@ -18,9 +18,11 @@ from ..runs.execution import begin_run as register_run
 from ..runs.execution import ignore, run_request
 from ..runs.result_record import ResultRecord, public_record
 from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
+from ..settings.config import Depth
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord
-from .arguments import parse_formats
+from .arguments import ArgumentError, parse_formats
+from .run_options import TextOptions
 
 __all__ = [
     "FORMATS",
@@ -63,6 +65,7 @@ class RunOptions(OutputOptions, total=False):
 
     fresh: bool
     strict: bool | None
+    depth: Depth | None
 
 
 def output_to(
@@ -77,11 +80,13 @@ def output_to(
 
 
 async def run(
-    request: RunRequest, session: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
+    request: RunRequest, session: Session, output: Output | None, given: TextOptions, on_event: OnEvent | None
 ) -> ResultRecord:
-    """Run a request; returns public JSON. Raises as `run_and_save`."""
-    if strict is not None:
-        session = session.with_settings(strict=strict)
+    """Run a request; returns public JSON. Raises `ArgumentError` for an unknown depth, otherwise as `run_and_save`."""
+    if given.depth not in (None, *get_args(Depth)):
+        raise ArgumentError(f"depth: expected one of {', '.join(get_args(Depth))}, got {given.depth!r}.")
+    if changes := given.changes():
+        session = session.with_settings(**changes)
     return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
 
 

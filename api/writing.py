@@ -9,25 +9,25 @@ from typing import Any, Unpack
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
 from ..experiment import (
-    SECTION_KINDS,
     Experiment,
     ExperimentError,
     SectionKind,
     load_experiment,
     parse_experiment,
-    require_fields,
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.experiment_check import check_experiment, shorten_body
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import RunKind, SectionRequest
+from ..runs.run_requests import RunKind, SectionRequest, required_kinds
+from ..settings.config import Depth
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, PLOTS_KEPT
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .events import stream_events
+from .run_options import TextOptions
 from .running import OutputOptions, RunOptions, output_to, run
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "named_plot_sets",
     "parse_experiment",
     "plot_files",
+    "required_kinds",
     "shorten_body",
     "with_plot_files",
     "without_plot_files",
@@ -66,6 +67,7 @@ async def awrite_section(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    depth: Depth | None = None,
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
@@ -80,13 +82,16 @@ async def awrite_section(
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(session, section_kind(kind), experiment, on_event, fresh, strict, **output)
+    return await _write(
+        session, section_kind(kind), experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
+    )
 
 
 @requires_open
@@ -99,6 +104,7 @@ async def awrite_paper(
     fresh: bool = False,
     force: bool = False,
     strict: bool | None = None,
+    depth: Depth | None = None,
     page_images: bool = False,
     on_event: OnEvent | None = None,
 ) -> ResultRecord:
@@ -112,13 +118,16 @@ async def awrite_paper(
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event.
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
     output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(session, "paper", experiment, on_event, fresh, strict, **output)
+    return await _write(
+        session, "paper", experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
+    )
 
 
 @requires_open
@@ -150,8 +159,7 @@ def astream_paper(
 
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
     """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
-    experiment = with_plot_files(load_experiment(file), file.parent)
-    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(file))
+    experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
     return SectionRequest(kind, experiment, str(file), fresh)
 
 
@@ -171,25 +179,25 @@ async def _write(
     experiment: Experiment | dict[str, Any] | Path | str,
     on_event: OnEvent | None,
     fresh: bool,
-    strict: bool | None,
+    text: TextOptions,
     **output: Unpack[OutputOptions],
 ) -> ResultRecord:
     require_writable(session)
-    given, source = _experiment(experiment)
-    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), strict, on_event)
+    given, source = _experiment(kind, experiment)
+    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), text, on_event)
 
 
 write_section = requires_open(blocking(awrite_section))
 write_paper = requires_open(blocking(awrite_paper))
 
 
-def _experiment(given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
+def _experiment(kind: RunKind, given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):
-        return with_plot_files(parse_experiment(given), Path()), "experiment"
+        return with_plot_files(parse_experiment(given, *required_kinds(kind)), Path()), "experiment"
     if not isinstance(given, Path | str):
         raise ArgumentError(
             f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
         )
-    return with_plot_files(load_experiment(given), Path(given).parent), str(given)
+    return with_plot_files(load_experiment(given, *required_kinds(kind)), Path(given).parent), str(given)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.events import Event, ProgressEvent
+    from ..api.events import Event, FindingEvent, ProgressEvent
     from ..api.spending import Usage
 
     Spent = Callable[[], Usage]
@@ -81,6 +81,10 @@ class LiveRunView:
         if event["stage"] != "searched":
             self._console.print(Text(f"  {text}", style="dim"), highlight=False)
 
+    def found(self, text: str) -> None:
+        """Show what was just read."""
+        self._doing = text
+
     def __rich__(self) -> Group:
         from rich.console import Group
         from rich.text import Text
@@ -101,6 +105,11 @@ class RunProgress:
         """Render an event."""
         if event["kind"] == "stage":
             self._draw(event)
+        elif event["kind"] == "finding":
+            self.found(event)
+
+    def found(self, event: FindingEvent) -> None:
+        """Show a finding as it is read; printed line by line they would only hide the steps."""
 
     def hide(self) -> None:
         """Hide the view until the next step, to make room for other output."""
@@ -129,6 +138,11 @@ class LiveProgress(RunProgress):
         live, self._live = self._live, None
         if live is not None:
             live.stop()
+
+    def found(self, event: FindingEvent) -> None:
+        """See `RunProgress`."""
+        self.show()
+        self._drawn.found(self._shortened(f"{event['key']}: {event['text']}", self._console.width))
 
     def _step(self, event: ProgressEvent) -> None:
         self.show()

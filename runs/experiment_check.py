@@ -14,6 +14,7 @@ from ..experiment import (
     Experiment,
     ExperimentError,
     SectionKind,
+    examine_experiment,
     experiment_warnings,
     missing_fields,
     parse_experiment,
@@ -33,7 +34,7 @@ class FieldIssue:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentCheck:
-    """`problems` block all sections; `missing` lists, per section kind, field groups that need one field."""
+    """`problems` block all sections; `missing` lists for each section kind the groups of fields that lack one."""
 
     problems: tuple[FieldIssue, ...]
     missing: dict[SectionKind, tuple[tuple[str, ...], ...]]
@@ -52,7 +53,9 @@ def check_experiment(
     try:
         experiment = with_plots(parse_experiment(data))
     except InputError as error:
-        return ExperimentCheck(tuple(_issues(error)), {}, ())
+        usable, problems = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
+        lacking = {kind: tuple(missing_fields(usable, kind, problems)) for kind in SECTION_KINDS} if problems else {}
+        return ExperimentCheck(tuple(_issues(error)), lacking, ())
     missing = {kind: tuple(missing_fields(experiment, kind)) for kind in SECTION_KINDS}
     return ExperimentCheck((), missing, tuple(experiment_warnings(experiment)))
 

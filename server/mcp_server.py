@@ -30,8 +30,10 @@ from ..api.conversation import answer_with_sources
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
+from ..api.messages import describe_invalid, field_path
 from ..api.serving import Session
 from ..errors import CiteloomError
+from ..settings.config import Depth
 from .job import Job
 from .problems import ServerError
 from .request_models import PaperKey, ResearchBody, Text
@@ -131,6 +133,7 @@ class LibraryTools:
         ] = None,
         venue: Annotated[str, _QUESTION["venue"]] = "",
         papers: Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")] = [],  # noqa: B006
+        depth: Annotated[Depth | None, _QUESTION["depth"]] = None,
         single_shot: Annotated[bool, _QUESTION["single_shot"]] = False,
         fresh: Annotated[bool, _QUESTION["fresh"]] = False,
         strict: Annotated[bool | None, _QUESTION["strict"]] = None,
@@ -152,6 +155,7 @@ class LibraryTools:
             to_year=to_year,
             venue=venue,
             papers=papers,
+            depth=depth,
             single_shot=single_shot,
             fresh=fresh,
             strict=strict,
@@ -259,7 +263,7 @@ class _LibraryServer(MCPServer[Any]):
                 raise ToolError(str(cause)) from cause
             if isinstance(cause, ValidationError):
                 wrong = "; ".join(
-                    f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}"
+                    f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}"
                     for item in cause.errors()
                 )
                 raise ToolError(f"{name}: {wrong}. It takes {', '.join(self._arguments[name])}.") from cause

@@ -8,8 +8,9 @@ from annotated_types import Ge, Gt, Le
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..api.run_options import QuestionLimits, RunLimits, find_option
+from ..api.run_options import QuestionLimits, RunLimits, TextOptions, find_option
 from ..api.running import ResearchRequest
+from ..settings.config import Depth
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -43,7 +44,17 @@ class LimitedBody(_Body):
         )
 
 
-class ResearchBody(LimitedBody):
+class TextBody(LimitedBody):
+    """The limits that every request for a text may set."""
+
+    depth: Depth | None = _described(TextOptions, "depth")
+
+    def limits(self) -> TextOptions:
+        """The limits that were given."""
+        return TextOptions(**super().limits().changes(), depth=self.depth)
+
+
+class ResearchBody(TextBody):
     """A question to answer from the library."""
 
     question: Text
@@ -86,20 +97,20 @@ class EntryBody(_Body):
     bibtex: str = Field(min_length=1, max_length=20_000, description="One BibTeX entry; the paper keeps its key.")
 
 
-class QuestionBody(LimitedBody):
+class QuestionBody(TextBody):
     """The next question of a conversation."""
 
     question: Text
     alone: bool = Field(False, description="The question does not refer to earlier ones; do not rewrite it.")
 
 
-class ImproveBody(LimitedBody):
+class ImproveBody(TextBody):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
 
 
-class WritingBody(LimitedBody):
+class WritingBody(TextBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = Field(description="The experiment, as in exp.json.")

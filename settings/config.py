@@ -34,6 +34,7 @@ from pydantic_settings import (
 )
 
 from ..errors import ConfigurationError
+from ..invalid_values import describe_invalid, field_path
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
     DEFAULT,
@@ -54,6 +55,7 @@ from .service_settings import MetadataService, MetadataSettings, ZoteroSettings
 from .setting_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
+Depth = Literal["brief", "standard", "thorough"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
@@ -187,14 +189,23 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         4,
         ge=1,
         le=1000,
-        description="Findings per need of a question over several papers from which on the agent is skipped.",
+        description="Findings per need of a question over several papers from which on no further search is made.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
-    section_words: int = Field(500, ge=80, le=5000, description="Target length of a section, in words.")
+    depth: Depth = Field(
+        "standard",
+        description="How much a text says: brief (what decides), standard (what matters) or thorough (all that bears).",
+    )
+    section_words: int | None = Field(
+        None, ge=80, le=5000, description="Target length of a section, in words; not set: depends on the depth."
+    )
     answer_words: int | None = Field(
-        None, ge=50, le=5000, description="Target length of an answer, in words; not set: depends on the evidence."
+        None,
+        ge=50,
+        le=5000,
+        description="Target length of an answer, in words; not set: depends on depth and evidence.",
     )
     answer_sources: int = Field(8, ge=1, le=50, description="Maximum number of papers that an answer may use.")
     conversation_tokens: int = Field(
@@ -378,10 +389,9 @@ def load_settings(
 
 def _refused(first: ErrorDetails, option: str | None) -> ConfigurationError:
     """The error for an invalid value, naming its `option` or else its setting."""
-    name = ".".join(str(part) for part in first["loc"])
-    wrong = first["msg"].removeprefix("Value error, ")
+    name = field_path(first["loc"])
     secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
-    wrong += f", got {'a value that is not shown' if secret else repr(first.get('input'))}."
+    wrong = f"{describe_invalid(first, show=not secret)}."
     if option is not None:
         return ConfigurationError(f"{option}: {wrong}")
     return ConfigurationError(

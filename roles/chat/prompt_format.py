@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -26,7 +27,9 @@ from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
 from ...text.sentences import sentence_spans
+from ...text.statement_words import measured
 from ...text.words import one_line as one_line
+from ..disagreements import find_disagreements
 from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
@@ -174,7 +177,8 @@ def present_findings(
 ) -> PresentedSources:
     """The findings for a writer by need, each with its marker and supporting quotes.
 
-    Keys and authors are omitted: a writer that never sees them cites by marker. If the findings do not fit, those with
+    Keys are omitted: a writer that never sees them cites by marker. Each paper has the name by which a sentence may
+    call it; the checks accept it beside a marker of this paper only. If the findings do not fit, those with
     the lowest scores (ties: the last of their needs) are reduced to their statements, then left out. Needs that were
     searched for in vain come last, with their searches.
     """
@@ -198,6 +202,12 @@ def present_findings(
             parts.append(fence("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
     if blocks:
         parts.append(fence("\n\n".join(blocks.values()), "findings"))
+    if pairs := [
+        pair.line
+        for pair in find_disagreements(sources)
+        if not {pair.first.evidence.id, pair.second.evidence.id} & set(left_out)
+    ]:
+        parts.append(present_lines(pairs, "pairs of findings that may disagree"))
     vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
@@ -218,9 +228,10 @@ def _leave_out_weakest(
     spent = sum(estimate_tokens(block) for block in blocks.values())
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
-    def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
+    def strength(at: tuple[int, Source]) -> tuple[float, int, int, float, int]:
         evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
-        return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
+        rank = -place.get(evidence.id, 0)
+        return (round(evidence.llm_score, 1), measured(evidence.summary), rank, evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:
@@ -238,10 +249,26 @@ def letter_at(place: int) -> str:
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
     papers = {source.paper.key: source.paper for source in sources}
+    names = _names_in_sentences([papers[key] for key in letters])
     return "\n".join(
-        f"{letter}: {one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
+        f"{letter}: {names[key]}{one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
         for key, letter in letters.items()
     )
+
+
+def _names_in_sentences(papers: Sequence[Paper]) -> dict[str, str]:
+    """The name by which a sentence may call each paper, with a comma, by key; with its year if others share the name.
+
+    Empty for a paper without known authors.
+    """
+    names = {paper.key: one_line(in_text_name(paper)) for paper in papers if paper.authors or paper.family_names}
+    shared = Counter(names.values())
+    shown: dict[str, str] = {}
+    for paper in papers:
+        name = names.get(paper.key, "")
+        year = f" ({paper.year})" if shared[name] > 1 and paper.year else ""
+        shown[paper.key] = f"{name}{year}, " if name else ""
+    return shown
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:

@@ -57,8 +57,10 @@ async function begin(asked) {
 }
 
 const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
-const turnBody = (asked, kind) =>
-  kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" };
+const turnBody = (asked, kind) => ({
+  ...(kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" }),
+  depth: byId("depth").value,
+});
 
 // Following
 
@@ -69,6 +71,7 @@ function listen() {
     reset: () => live.reset(),
     stage: (event) => keepInView(() => live.stage(event)),
     notice: ({ text }) => live.say(text),
+    finding: (event) => keepInView(() => live.finding(event)),
     evidence: (event) => keepInView(() => live.evidence(event)),
     citation: (event) => live.draft.cite(event),
     token: ({ text }) => keepInView(() => live.draft.add(text)),
