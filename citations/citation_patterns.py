@@ -72,15 +72,24 @@ class NamePatterns:
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year."""
+    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year.
+
+    `words` are the source's own: what a review says of others' studies may be told with the names that it gives.
+    """
 
     family_names: tuple[str, ...]
     year: int | None
+    words: str = ""
 
     @classmethod
-    def of(cls, paper: Paper) -> NamedSource:
+    def of(cls, paper: Paper, words: str = "") -> NamedSource:
         names = paper.family_names or tuple(family_name(author) for author in paper.authors)
-        return cls(tuple(_comparable(name) for name in names), paper.year)
+        return cls(tuple(_comparable(name) for name in names), paper.year, words)
+
+    def tells_of(self, authors: Sequence[str], year: str) -> bool:
+        """Whether the source's own words name these authors, and the year if one is given."""
+        said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
+        return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
         """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""
@@ -232,6 +241,8 @@ _SEEN_IN = re.compile(
 )
 _LONGEST_NAME = 60
 _NAME_BEFORE = re.compile(r"(?<![\w'-])[^\W\d_][\w'-]*+,?\s\Z")
+_LONGEST_PREPOSITION = 8
+_PREPOSITION = re.compile(r"\b(?:At|By|For|From|In|On|To|Under|Using|Via|With|Within)\s\Z")
 _WHOLE_GROUP = 160  # a longer parenthesis contains more than a citation, and keeps its other words
 
 
@@ -356,11 +367,13 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
         if only_dates(match["authors"], others):
             continue
         sources = names_at(view.starts[match.start()]) if names_at else ()
-        authors = split_authors(match["authors"])
-        # "On LASSO, Sanou et al." does not begin with an author.
-        while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
-            authors = authors[1:]
-        if any(source.is_named(authors, bool(others), year_of(match)) for source in sources):
+        lists = list(_author_lists(split_authors(match["authors"]), seen, match.start()))
+        year = year_of(match)
+        if any(
+            source.is_named(authors, bool(others), year) or source.tells_of(authors, year)
+            for source in sources
+            for authors in lists
+        ):
             passed.append(match.span())
         else:
             yield "author-year", match.start(), match.end()
@@ -372,6 +385,18 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
         start = _name_before(seen, match.start()) if match[0][:1] in "eE" else match.start()
         if not named.meets(start, match.end()):
             yield "author-year", start, match.end()
+
+
+def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[str]]:
+    """The lists of authors that the names at `start` may be.
+
+    "On LASSO, Sanou et al." and "In Project Rephetio, Himmelstein et al." do not begin with an author.
+    """
+    while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
+        authors = authors[1:]
+    yield authors
+    if _PREPOSITION.search(seen, max(0, start - _LONGEST_PREPOSITION), start):
+        yield authors[1:]
 
 
 _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")

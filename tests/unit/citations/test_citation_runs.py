@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
 from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.report_model import report_view
 from citeloom.citations.verification import TextCheck
-from citeloom.roles.protocols import Verdict
+from citeloom.experiment import Experiment
+from citeloom.roles.protocols import Draft, Verdict
 from tests.support.citation_samples import make_source
 
 SOURCES = [
@@ -21,6 +23,11 @@ SOURCES = [
 ]
 DRAFT = "Nine et al. compared nine networks [E1]. Degree explained most edges in 2017 [E3]. Seeds matter less [E2]."
 FIRST, LAST = "Nine et al. compared nine networks.", "Degree explained most edges in 2017 [1, pp. 4, 9]."
+NAMED = [
+    make_source("E1", "ada2017degree", ("Nine", "Ten", "Bo"), page=4),
+    make_source("E2", "bo2020seeds", ("Bo", "Cy", "Di")),
+    make_source("E3", "ada2017degree", ("Nine", "Ten", "Bo"), page=9),
+]
 NUMBERING = ("ada2017degree", "bo2020seeds")
 
 
@@ -121,3 +128,19 @@ def test_verification_reads_merged_citations() -> None:
 def test_an_edited_sentence_keeps_its_own_evidence(words: str, original: str, covered: bool, expected: str) -> None:
     citable = CitableEvidence([source.evidence for source in SOURCES], "numeric", NUMBERING)
     assert citable.marked(words, original, covered=covered) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "foreign"),
+    [
+        ("In Project Rephetio, Nine et al. found it [E1].", False),
+        ("With Mash Screen, Nine et al. (2017) found it [E3].", False),
+        ("Nine et al. found it [E2].", True),
+        ("In Project Rephetio, Bo et al. found it [E1].", True),
+        ("Smith, Nine et al. found it [E1].", True),
+        ("In Smith, Jones, Nine et al. it is found [E1].", True),
+    ],
+)
+def test_a_study_is_named_only_beside_its_own_marker(sentence: str, foreign: bool) -> None:
+    found = check_draft(Draft(sentence), NAMED, kind="answer", experiment=Experiment())
+    assert any(item.rule == "foreign-citation" for item in found) == foreign
