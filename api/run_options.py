@@ -163,7 +163,9 @@ class SectionSettings(PaperSettings):
 class QuestionLimits:
     """Which papers to search for an answer, and its length."""
 
-    sources: int | None = _option("Most papers that the answer may draw on.", default="8", least=1, most=50)
+    sources: int | None = _option(
+        "Maximum number of papers that the answer may draw on.", default="8", least=1, most=50
+    )
     length: int | None = _option("Target length of the answer, in words.", default="by depth", least=50, most=5000)
     from_year: int | None = _option("First year of publication.")
     to_year: int | None = _option("Last year of publication.")

@@ -84,7 +84,7 @@ class TextCheck:
         for sentence in found:
             expected = recorded.get(_bare(sentence.text))
             if expected is None and sentence.ids:
-                self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} without a record")
+                self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} which the record does not have")
             self._compare_keys(sentence, expected)
         self._check_quotes(found)
 
@@ -101,7 +101,7 @@ class TextCheck:
             self._compare_keys(sentence, expected)
             self.edited += expected is None and bool(sentence.ids)
             if expected is None and _DIGITS.sub("0", _bare(sentence.text)) in numbered:
-                self._wrong(f"{_named(sentence.text)} has other numbers than in the run")
+                self._wrong(f"{_named(sentence.text)} differs from the run in its numbers")
         changed = [sentence for sentence in found if _bare(sentence.text) not in recorded]
         self._check_foreign(changed)
         self._check_quotes(found)
@@ -178,7 +178,7 @@ class TextCheck:
             for item in found:
                 words = sentence.text[item.start : item.end]
                 if words not in self._quoted(sentence):
-                    self._wrong(f"{_named(sentence.text)} cites {words}, which is no evidence of the run")
+                    self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
 
     def _quoted(self, sentence: CitedSentence) -> str:
         """The verbatim quotations of a sentence."""
@@ -228,7 +228,7 @@ class TextCheck:
             names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
             strange = sorted(name for name in names if name not in said)
             if strange:
-                self._wrong(f"{_named(label)} stands for {key}, whose reference does not have {', '.join(strange)}")
+                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
 
 def _everywhere(named: Sequence[NamedSource]) -> NamesAt:

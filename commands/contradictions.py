@@ -27,7 +27,7 @@ def contradictions(
         str, typer.Option("--topic", help="What to compare papers on. Default: their abstracts and conclusions.")
     ] = "",
     papers: Annotated[
-        list[str] | None, typer.Option("--papers", help="Citation keys to compare, by comma or repeated.")
+        list[str] | None, typer.Option("--papers", help="Citation keys to compare, separated by commas, or repeated.")
     ] = None,
     pairs: Annotated[
         int, typer.Option("--pairs", help="Pairs of passages to judge, one model call each.", min=1, max=500)
@@ -51,7 +51,7 @@ def contradictions(
     elif record["contradictions"]:
         _show(record["contradictions"])
     elif record["judged"]:
-        notice("No contradiction among the pairs judged; --pairs judges more.")
+        notice("No contradiction among the pairs that were judged; --pairs N judges more.")
     else:
         tried = "no valid answer came for any of them" if record["pairs"] else "there were none to compare"
         notice(f"No pair was judged ({tried}): whether the papers contradict each other is not known.")

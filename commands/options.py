@@ -28,7 +28,7 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         help="Folder, or postgresql:// address, that holds library, journal and runs. Default: CITELOOM_HOME, else the "
-        "nearest .citeloom upwards from here, else a new one here.",
+        "nearest .citeloom in this folder or its parents, else a new one here.",
         show_default=False,
     ),
 ]

@@ -172,7 +172,10 @@ def enrich_papers(
     keys: KeysArgument = None,
     offline: OfflineOption = False,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Ask again for what is in the cache (CITELOOM_METADATA_DAYS).")
+        bool,
+        typer.Option(
+            "--refresh", help="Ask the services again instead of using cached answers (CITELOOM_METADATA_DAYS)."
+        ),
     ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,

@@ -33,7 +33,9 @@ def search(
     papers: Annotated[
         list[str] | None,
         typer.Option(
-            "--papers", help="Citation keys to search within, by comma or repeated.", autocompletion=complete_keys
+            "--papers",
+            help="Citation keys to search within, separated by commas, or repeated.",
+            autocompletion=complete_keys,
         ),
     ] = None,
     categories: Annotated[
@@ -41,7 +43,7 @@ def search(
         typer.Option(
             "--category",
             help="Kind of section: abstract, introduction, method, evaluation, conclusion, other or related_work; "
-            "by comma or repeated.",
+            "separated by commas, or repeated.",
         ),
     ] = None,
     from_year: FromOption = None,

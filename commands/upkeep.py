@@ -123,7 +123,8 @@ def copy_library(
         str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
     ],
     papers_only: Annotated[
-        bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
+        bool,
+        typer.Option("--papers-only", help="Copy only the papers, not runs, conversations, the journal or metadata."),
     ] = False,
     to_vectors: Annotated[
         str | None,
@@ -154,9 +155,9 @@ def copy_library(
     if as_json:
         result_json(record)
         return
-    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} there already"
+    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     result(f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}.")
     if records := record["records"]:
         kinds = (("runs", "run"), ("conversations", "conversation"), ("answers", "cached answer"))
         counts = ", ".join(counted(records[name], word) for name, word in kinds)
-        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} there and compared.")
+        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} were compared.")

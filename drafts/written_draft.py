@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..experiment import SectionKind
 from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
 from ..stores.library import Library
-from .finding_windows import near_chunks, source_of
+from .finding_windows import near_chunks, source_of, with_columns
 
 
 class QueryRecord(TypedDict):
@@ -155,7 +155,8 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
             continue
         start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
         moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
-        sources.append(source_of(moved, library.paper(item.key), chunk, by_id))
+        source = source_of(moved, library.paper(item.key), chunk, by_id)
+        sources.append(with_columns(source, library.table_head(chunk)))
     return sources, lost
 
 

@@ -121,7 +121,7 @@ class PaperList(BaseModel):
 
     papers: list[dict[str, Any]]
     total: int
-    in_text: bool = Field(False, description="True if only the text of these papers has the words.")
+    in_text: bool = Field(False, description="True if the words are only in the full text of these papers.")
 
 
 class PaperDetails(_Open):

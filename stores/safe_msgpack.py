@@ -110,7 +110,7 @@ class PlainSaver(AsyncSqliteSaver):
         except DamagedFileError as error:
             raise ShapeError(error.message.removeprefix(f"{self._path}: ").rstrip(".")) from None
         if checkpoint and not _is_checkpoint(value):
-            raise ShapeError("it is no checkpoint")
+            raise ShapeError("it is not a checkpoint")
         return value
 
     async def keep_latest(self, thread_id: str) -> None:
@@ -130,9 +130,9 @@ def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     if found is None:
         return None
     if not _is_checkpoint(found.checkpoint):
-        raise ValueError("it is no checkpoint")
+        raise ValueError("it is not a checkpoint")
     if not isinstance(found.metadata, dict):
-        raise ValueError("its metadata is no object")
+        raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
         raise ValueError("a write of it names no task or channel")
     return found
