@@ -388,9 +388,9 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
 
 
 def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[str]]:
-    """The lists of authors that the names at `start` may be.
+    """The lists of authors that can begin at `start`.
 
-    "On LASSO, Sanou et al." and "In Project Rephetio, Himmelstein et al." do not begin with an author.
+    In "On LASSO, Sanou et al." and "In Project Rephetio, Himmelstein et al." the first words are not an author.
     """
     while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
         authors = authors[1:]
@@ -403,9 +403,10 @@ _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z
 
 
 def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
-    """The works of a citation by authors and year: authors, whether there are others, year, and the words behind it.
+    """The works that a citation by author and year names.
 
-    "Smith 2019, 2020b" names two works of the same authors.
+    Of each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
+    the same authors.
     """
     patterns = name_patterns()
     bracketed = words[:1] in ("(", "[")

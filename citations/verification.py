@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, partial
@@ -122,7 +123,7 @@ class TextCheck:
         for place in range(len(found) - 2, -1, -1):
             item, following = found[place], found[place + 1]
             apart = item.ids or "\n" in marked[item.end : following.start]
-            if not apart and len(self._keys(following)) == 1 and self._is_covered(item, following):
+            if not apart and self._keys(following) and self._is_covered(item, following):
                 found[place] = replace(item, ids=following.ids)
         return found
 
@@ -409,20 +410,25 @@ def _slice(text: str, span: Mapping[str, Any]) -> str | None:
 
 
 def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
-    """Whether two numbers are equal up to their scale; numbers in words are not compared."""
-    ours, theirs = _value(claimed), _value(found_text)
-    if ours is None or theirs is None:
+    """Whether a number stands in the words, up to its scale; numbers in words are not compared.
+
+    The words are a whole sentence where markup left the number's own place in it unknown.
+    """
+    ours, theirs = _values(claimed), _values(found_text)
+    if not ours or not theirs:
         return bool(found_text.strip())
     reach = Decimal(0) if exact else _ROUNDED
-    return any(abs(ours - (theirs * Decimal(10) ** power)) <= reach * abs(ours) for power in _POWERS)
+    return any(
+        abs(ours[0] - value * Decimal(10) ** power) <= reach * abs(ours[0]) for value in theirs for power in _POWERS
+    )
 
 
-def _value(text: str) -> Decimal | None:
-    match = _NUMBER.search(text)
-    try:
-        return Decimal(match[0].replace(",", "")) if match else None
-    except InvalidOperation:
-        return None
+def _values(text: str) -> list[Decimal]:
+    found: list[Decimal] = []
+    for match in _NUMBER.finditer(text):
+        with suppress(InvalidOperation):
+            found.append(Decimal(match[0].replace(",", "")))
+    return found
 
 
 def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

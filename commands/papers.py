@@ -184,8 +184,8 @@ def enrich_papers(
 
     Finds the DOI of a paper that has none, by title, authors and year; when it is unsure, it says so and changes
     nothing. Shows what your .bib lacks (volume, abstract, citations, a free PDF), what differs, and retractions,
-    corrections and other versions. Your .bib and the library stay as they are: what was said, by whom and when, is kept
-    beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
+    corrections and other versions. Your .bib and the library are not changed; what each service said, and when, is
+    stored beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
     CITELOOM_METADATA_MAILTO is set. Exit code 4 means that some services or papers failed, each named.
 
     Example: citeloom papers enrich smith2024quantum

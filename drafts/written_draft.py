@@ -48,9 +48,9 @@ class ScreeningRecord(TypedDict):
 
 
 class RouteRecord(TypedDict):
-    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section.
+    """Where to look for the answer to a question: in one paper or several, the papers it names, the kinds of section.
 
-    `kind` is how widely the library is read for it, `start` the paper whose title has the words of its subject.
+    `kind` is how much of the library is read for it, `start` the paper whose title has the words of its subject.
     """
 
     track: Literal["one_paper", "survey"]

@@ -239,7 +239,7 @@ class FileList(BaseModel):
 
 
 class EditOfSentence(BaseModel):
-    """The user's words in place of a sentence; `checked` is what their last check found, null if there was none."""
+    """The user's wording of a sentence; `checked` is the result of its last check, null if it was never checked."""
 
     text: str
     updated_at: float
@@ -287,7 +287,10 @@ class CheckedSentence(BaseModel):
 
 
 class ExperimentReport(BaseModel):
-    """`problems` prevent all sections; `missing` has for each section the groups of fields of which it needs one."""
+    """What is wrong with an experiment.
+
+    `problems` block every section; `missing` lists, for each section, the groups of fields of which one is needed.
+    """
 
     problems: list[FieldProblem]
     missing: dict[str, list[list[str]]]

@@ -1,8 +1,8 @@
-"""Deserializes checkpoints as plain values only: those of a foreign home could name any function.
+"""Deserializes checkpoints as plain values only, since a checkpoint from somebody else could name any function.
 
-LangGraph's own deserializer calls whatever a checkpoint names (even `os.system`) unless it is strict, and even then
-returns the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is
-not read at all.
+LangGraph's own deserializer calls whatever function a checkpoint names (even `os.system`) unless it is strict, and even
+then it returns the arguments of the refused call. This one rejects a whole checkpoint that names anything other than
+the few types of a run's state.
 """
 
 from __future__ import annotations

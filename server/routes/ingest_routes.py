@@ -35,7 +35,7 @@ async def add_papers(
     replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Store files and ingest them in the background; each refused one is named with its reason at the end."""
+    """Store files and ingest them in the background; refused files are named with the reason at the end."""
 
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"

@@ -11,7 +11,7 @@ from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
 from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.report_model import report_view
-from citeloom.citations.verification import TextCheck
+from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, Verdict
 from tests.support.citation_samples import make_source
@@ -69,6 +69,16 @@ class Shelf:
 
     def passages(self, key: str) -> Sequence[str]:
         return [source.text for source in SOURCES if source.paper.key == key]
+
+
+class Holder(Shelf):
+    """A library with one chunk."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def chunk(self, chunk_id: str) -> tuple[str, str]:
+        return NUMBERING[0], self._text
 
 
 def test_each_sentence_keeps_its_own_record() -> None:
@@ -144,3 +154,14 @@ def test_an_edited_sentence_keeps_its_own_evidence(words: str, original: str, co
 def test_a_study_is_named_only_beside_its_own_marker(sentence: str, foreign: bool) -> None:
     found = check_draft(Draft(sentence), NAMED, kind="answer", experiment=Experiment())
     assert any(item.rule == "foreign-citation" for item in found) == foreign
+
+
+def test_a_number_is_verified_in_a_sentence_whose_markup_hides_its_place() -> None:
+    sentence = "It had 87% precision for lynx and 81% recall for roe deer."
+    record = record_of(shown())
+    record |= {"citations": [], "evidence": [], "text": "Recall was 81%."}
+    found = {"evidence_id": "E1", "chunk_id": "c", "start": 0, "end": len(sentence), "how": "equal"}
+    for said, wrong in (("81%", False), ("87%", False), ("18%", True)):
+        trace = {"text": said, "start": 0, "end": 3, "found": found}
+        verified = verify({**record, "text": said, "numbers": [trace]}, Holder(sentence))
+        assert any("found" in place for place, _ in verified.mismatches) == wrong

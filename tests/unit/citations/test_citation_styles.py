@@ -39,6 +39,8 @@ SOURCES = (
         ("So [E2][E1].", "numeric", "So [1, p. 4; 2]."),
         ("So [E2]. And [E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7]. But [2]."),
         ("So [E2]. And [E3]. But [E1].", "latex", r"So. And \cite[pp.~4, 7]{a2020}. But \cite{b2019}."),
+        ("So [E2][E1]. And [E1][E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7; 2]. But [2]."),
+        ("So [E2], not [E1]. And [E1][E2].", "key", "So (a2020), not (b2019). And (b2019; a2020)."),
         ("So [E2], and so [E3].", "key", "So, and so (a2020)."),
         ("So [E2]. Well.\n\n- And [E3].\n- Then [E3].", "key", "So (a2020). Well.\n\n- And (a2020).\n- Then (a2020)."),
         (
