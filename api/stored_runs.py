@@ -56,6 +56,7 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
 
 async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
+    from ..drafts.written_draft import searches_of
     from ..runs.execution import state_values  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
@@ -65,7 +66,8 @@ async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     summary = await asyncio.to_thread(run_summary, run, home)
     values = await state_values(home, run.thread_id)
     queries = [
-        {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
+        {key: record[key] for key in ("query", "origin", "evidence_ids")}
+        for record in searches_of(values.get("queries", []))
     ]
     result = None if run.result is None else public_record(stored(run.result))
     return {**summary, "queries": queries, "result": result}

@@ -309,7 +309,7 @@ def _has_letters(shown: str) -> bool:
 
 
 _ROW = re.compile(r"[ \t]*\|")
-_RULE_ROW = re.compile(r"[ \t]*\|?[ \t:|-]*-[ \t:|-]*")
+_RULE_ROW = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Texts behind evidence are found in the library even if a paper was edited after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NotRequired
 
@@ -37,6 +37,11 @@ class QueryRecord(TypedDict):
     proposed: NotRequired[int]
     shown: NotRequired[int]
     unreadable: NotRequired[int]
+
+
+def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records that were searched; the default queries of a section are only material for planning."""
+    return [dict(record) for record in queries if record["origin"] != "default" or "proposed" in record]
 
 
 class ScreeningRecord(TypedDict):

@@ -82,7 +82,7 @@ class Session:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        most = min(12, limits.top_k_initial)
+        most = min(24, limits.top_k_initial)
         chunks = replace(limits, top_k_initial=most, read_tokens=_READ_TOKENS, window_tokens=1, waves=1, abstracts=0)
         return replace(chunks, paper_share=1.0, paper_margin=0.0, spread=1)
 
@@ -284,6 +284,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         tool_specs=TOOL_SPECS,
         max_output_tokens=settings.max_output_tokens,
         sizes=sizes,
+        small_judge=settings.judge_protocol == "minicheck",
     )
     agent, reader, writer, judge, summarizer = (
         bare if name in missing else chat for name in ("agent", "reader", "writer", "judge", "summarizer")
@@ -303,6 +304,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         ),
         notice=session.notice,
         comparer=judge.comparer,
+        claims=judge.claims,
         screener=reader.screener,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+
+_WORDS: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Source:
 
     @property
     def passages(self) -> list[str]:
-        """The chunk's text, and the sentences of other chunks."""
-        return [self.text, *(item.text for item in self.beyond)]
+        """The chunk's text, and the sentences of other chunks that carry the finding or are shown with it."""
+        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
 
     @property
     def beyond(self) -> tuple[PassageSentence, ...]:
@@ -204,8 +207,10 @@ class Need:
 
     @property
     def search(self) -> str:
-        """All queries on one line, as the record of a search names them."""
-        return "; ".join(self.queries)
+        """What the record of a search names: its queries on one line, or the need itself if they are parts of it."""
+        said = set(_WORDS.findall(self.text))
+        parts = all(said.issuperset(_WORDS.findall(query)) for query in self.queries)
+        return self.text if parts else "; ".join(self.queries)
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form held by graph state."""
@@ -258,7 +263,10 @@ class Purpose:
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
-VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
+# "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
+VerdictLabel = Literal[
+    "supported", "partly", "unsupported", "contradicted", "indirect", "on-topic", "off-topic", "unjudged"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +328,15 @@ class CitedClaim:
 
     sentence: str
     sources: tuple[Source, ...]
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UncitedSentence:
+    """A sentence without a citation: its section, and the sentence before it."""
+
+    text: str
+    section: str = ""
     before: str = ""
 
 
@@ -484,6 +501,18 @@ class SupportJudge(Protocol):
         """For each claim, in order, one verdict per source, in the order of its sources."""
 
 
+# How a sentence without a citation stands: it needs one, or is the text's own, commonly known, a view, or no statement.
+UncitedKind = Literal["needs", "own", "common", "opinion", "other"]
+
+
+class ClaimJudge(SupportJudge, Protocol):
+    """Judges sentences of a user's text: those with citations by their passages, those without by what they are."""
+
+    async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
+        """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
+        ...
+
+
 class ContradictionJudge(Protocol):
     """Judges whether statements of two papers disagree on one claim."""
 
@@ -520,8 +549,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are the roles for questions. `comparer` judges contradictions and `screener` reads cards; both are None
-    without a chat model.
+    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
+    users' texts; all three are None without a chat model.
     """
 
     needs: NeedsPlanner
@@ -534,6 +563,7 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
     screener: PaperScreener | None = None
+    claims: ClaimJudge | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""

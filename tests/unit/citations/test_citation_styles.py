@@ -52,9 +52,9 @@ SOURCES = (
         ("So [E2][E3][E1].", "key-page", 'So [a2020, pages 4, 7; b2019, section "Results"].'),
         ("So [E5].", "key-page", "So [c2021]."),
         (
-            "- “So” [E2], Results, page 4; score 0.90",
+            "- “So” [E2], in “Results”, page 4",
             "pandoc",
-            "- “So” [@a2020], Results, page 4; score 0.90",
+            "- “So” [@a2020], in “Results”, page 4",
         ),
         ("So [E9].", "key", "So [citation needed]."),
         ("So [E1][E9].", "key", "So (b2019) [citation needed]."),
