@@ -44,9 +44,9 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
     home: Home, papers: Path, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, bool]] = []
-    opened, called = chroma._open_client, chroma._Guarded.__getattr__
+    opened, called = chroma._unique_spelling, chroma._Guarded.__getattr__
 
-    def noted_opening(path: Path) -> Any:
+    def noted_opening(path: Path) -> str:
         seen.append(("open", is_held(home)))
         return opened(path)
 
@@ -55,7 +55,7 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
             seen.append((name, is_held(home)))
         return called(self, name)
 
-    monkeypatch.setattr(chroma, "_open_client", noted_opening)
+    monkeypatch.setattr(chroma, "_unique_spelling", noted_opening)
     monkeypatch.setattr(chroma._Guarded, "__getattr__", noted_call)
     library = open_library()
     await ingest(library, [papers])
