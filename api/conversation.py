@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..graph.conversation_state import TurnKind, answer_with_sources, chat_question, truncate_history
 from ..graph.run_events import Event, OnEvent
@@ -25,6 +25,9 @@ from .blocking import blocking
 from .events import stream_events
 from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
+if TYPE_CHECKING:
+    from .records import AnswerRecord
+
 __all__ = [
     "Conversation",
     "PausedTurn",
@@ -36,9 +39,50 @@ __all__ = [
     "delete_expired",
     "expired_conversations",
     "paused_turn",
+    "short_answer",
     "take_turn",
     "truncate_history",
 ]
+
+
+def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
+    """A finished run's answer without what only files and pages need."""
+    return {
+        "run_id": record["thread_id"],
+        "question": record["question"],
+        "answered": record["answered"],
+        "outcome": record["outcome"],
+        "text": record["text"],
+        "sources": [
+            {
+                "label": entry["label"],
+                "key": entry["key"],
+                "title": entry["title"],
+                "authors": entry["authors"],
+                "year": entry["year"],
+                "doi": entry["doi"],
+                "url": entry["url"],
+                "places": entry.get("places", []),
+            }
+            for entry in record["references"]
+        ],
+        "citations": [
+            {
+                "number": citation["number"],
+                "key": citation["key"],
+                "page": citation["page"],
+                "ocr": citation.get("ocr", False),
+                "section": citation["section"],
+                "chunk_id": citation["chunk_id"],
+                "sentence": citation["sentence"],
+                "quote": citation["quote"],
+                "verdict": citation["verdict"],
+            }
+            for citation in record["citations"]
+        ],
+        "warnings": record["warnings"],
+        "cost": record["usage"],
+    }
 
 
 class Conversation:

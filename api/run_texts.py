@@ -16,22 +16,27 @@ from ..runs.publication_notices import with_notices
 from ..runs.result_files import ResultFiles, UnknownFileError, stem_of
 from ..runs.result_record import ResultRecord, StoredRecord, public_record, stored
 from ..runs.sentence_check import (
+    CheckedSentence,
     NotEditedError,
+    TextSentence,
     check_sentence,
     keep_edit,
     load_editable,
     sentence_records,
+    unchecked,
     withdraw_edit,
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
 
 __all__ = [
+    "CheckedSentence",
     "EditableText",
     "NotEditedError",
     "ResultFiles",
     "ResultRecord",
     "StoredRecord",
+    "TextSentence",
     "UnknownFileError",
     "check_sentence",
     "edited_record",
@@ -44,6 +49,7 @@ __all__ = [
     "sentence_records",
     "stem_of",
     "stored",
+    "unchecked",
     "with_notices",
     "withdraw_edit",
     "write_own_file",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.html_escaping import inert
 from ..citations.references import places_line
@@ -16,6 +16,9 @@ from ..runs.result_record import ResultRecord, stored
 from ..stores.backends import backend_of
 from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
 from ..stores.home import Home
+
+if TYPE_CHECKING:
+    from .records import ConversationDetails, ConversationSummary
 
 __all__ = [
     "ConversationEntry",
@@ -75,14 +78,20 @@ def turn_record(turn: KeptTurn) -> ResultRecord:
     return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
 
 
-def conversation_summary(entry: ConversationEntry) -> dict[str, Any]:
+def conversation_summary(entry: ConversationEntry) -> ConversationSummary:
     """A conversation as `conversations list` shows it."""
-    return asdict(entry)
+    return cast("ConversationSummary", asdict(entry))  # which has the same fields
 
 
-def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> dict[str, Any]:
+def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> ConversationDetails:
     """The JSON of `conversations show`: the conversation with its finished turns."""
-    return {**conversation_summary(entry), "turns": [turn_record(turn) for turn in turns]}
+    return {
+        "thread_id": entry.thread_id,
+        "title": entry.title,
+        "turns": [dict(turn_record(turn)) for turn in turns],
+        "begun_at": entry.begun_at,
+        "updated_at": entry.updated_at,
+    }
 
 
 def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:

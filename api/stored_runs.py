@@ -15,6 +15,7 @@ from ..stores.run_register import RunHead, RunRecord, UnknownRunError
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.run_requests import ResearchRequest, SectionRequest
+    from .records import QueryRecord, RunDetails, RunSummary
 
 
 __all__ = [
@@ -33,28 +34,24 @@ __all__ = [
     "run_summary",
 ]
 
-_FIELDS = (
-    "thread_id",
-    "section",
-    "title",
-    "status",
-    "detail",
-    "library_version",
-    "fresh",
-    "started_at",
-    "updated_at",
-)
 
-
-def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
+def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     """A run's current status; a "running" run without a process was killed. Blocks."""
-    record = {name: getattr(run, name) for name in _FIELDS}
-    if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
-        record["status"] = "killed"
-    return record
+    killed = run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id)
+    return {
+        "thread_id": run.thread_id,
+        "section": run.section,
+        "title": run.title,
+        "status": "killed" if killed else run.status,
+        "detail": run.detail,
+        "library_version": run.library_version,
+        "fresh": run.fresh,
+        "started_at": run.started_at,
+        "updated_at": run.updated_at,
+    }
 
 
-async def run_details(run_id: str, home: Home) -> dict[str, Any]:
+async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..runs.execution import state_values  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
@@ -64,10 +61,11 @@ async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     values = await state_values(home, run.thread_id)
-    queries = [
-        {key: record[key] for key in ("query", "origin", "evidence_ids")} for record in values.get("queries", [])
+    queries: list[QueryRecord] = [
+        {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
+        for record in values.get("queries", [])
     ]
-    result = None if run.result is None else public_record(stored(run.result))
+    result = None if run.result is None else dict(public_record(stored(run.result)))
     return {**summary, "queries": queries, "result": result}
 
 
@@ -76,7 +74,7 @@ def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[Run
     return backend_of(home).runs().heads(limit, offset)
 
 
-def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
+def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
     """The runs as in `runs list --json`, the latest first; blocks."""
     return [run_summary(run, home) for run in run_heads(home, limit, offset)]
 

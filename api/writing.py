@@ -19,7 +19,7 @@ from ..experiment import (
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.experiment_check import check_experiment, shorten_body
+from ..runs.experiment_check import ExperimentReport, FieldProblem, check_experiment, shorten_body
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest
 from ..stores.backends import Uploads, backend_of
@@ -36,6 +36,8 @@ __all__ = [
     "PLOT_SET",
     "Experiment",
     "ExperimentError",
+    "ExperimentReport",
+    "FieldProblem",
     "astream_paper",
     "astream_section",
     "awrite_paper",

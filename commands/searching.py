@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from ..errors import InputError
 from .options import HomeOption, JsonOption, complete_keys, home_session
 from .output import notice, result_json
 from .terminal_text import one_line, table
+
+if TYPE_CHECKING:
+    from ..api.records import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
 
 _LIMIT_BOUNDS = {"min": 1, "max": 200}
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
@@ -134,7 +137,7 @@ _HALF_PICTURE = re.compile(r"!\[\s*")
 _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 
-def show_passages(records: Sequence[dict[str, Any]]) -> None:
+def show_passages(records: Sequence[FoundPassage]) -> None:
     """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
     title = counted(len(records), "passage")
     rows = [
@@ -157,20 +160,20 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
     show_notices(records)
 
 
-def _described(figure: dict[str, str]) -> str:
+def _described(figure: DescribedFigure) -> str:
     """The model's description of a figure: its passage may have matched by it."""
     return one_line(
         f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
     )
 
 
-def _figure(record: dict[str, Any]) -> str:
+def _figure(record: FoundPassage) -> str:
     """A passage's figure or table label, unless its text starts with it."""
-    name = record["figure"]["name"] if record.get("figure") else ""
+    name = record["figure"]["name"] if record["figure"] else ""
     return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
 
 
-def show_papers(record: dict[str, Any], page: int) -> None:
+def show_papers(record: FoundPapers, page: int) -> None:
     """Print papers: key, year, title, score and matching sentence, and how to see more."""
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
@@ -190,24 +193,24 @@ def show_papers(record: dict[str, Any], page: int) -> None:
         notice(f"More: --page {record['next_page']}")
 
 
-def show_notices(records: Sequence[dict[str, Any]]) -> None:
+def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
     """Print notices such as retractions, without repeats."""
     for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
         notice(line)
 
 
-def with_status(record: dict[str, Any], text: str) -> str:
+def with_status(record: Mapping[str, Any], text: str) -> str:
     """Prefix the text with RETRACTED or the like, if its paper's record says so."""
     return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
 
-def place_of(record: dict[str, Any]) -> str:
+def place_of(record: Mapping[str, Any]) -> str:
     """A passage's page and section, if known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def matching_line(paper: dict[str, Any]) -> str:
+def matching_line(paper: FoundPaper) -> str:
     """The matching sentence, prefixed with its place or "your note", and with RETRACTED or the like."""
     place = "your note" if paper.get("matched") == "note" else place_of(paper)
     return with_status(

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from .idempotency import IdempotencyKey, Start, request_fingerprint
 from .job import Job
-from .problems import problem, problem_response
+from .problems import problem_response
 from .server_state import ServerState, StateOf, StreamCount
 
 _PING = 15  # seconds
@@ -68,8 +68,7 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     await job.ended()
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})
-    stopped = problem(503, "The run was stopped. Completed calls are saved.", help="Resume it to go on.")
-    return problem_response(job.problem or stopped, {"Content-Location": location})
+    return problem_response(job.why_no_result(), {"Content-Location": location})
 
 
 def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:

@@ -9,20 +9,23 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
+from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
 from ..api.library_papers import MissingFigureError
 from ..api.paper_pdfs import MissingPdfError
+from ..api.records import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
+from ..api.writing import FieldProblem
 from ..errors import CiteloomError, InputError, PausedError
 
 _LONGEST = 300  # characters of a message about one field
@@ -49,6 +52,18 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
 )
 
 
+class Problem(TypedDict):
+    """An error (RFC 9457), with the help line of the command line."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    help: NotRequired[str]
+    errors: NotRequired[list[FieldProblem]]
+    paused: NotRequired[Annotated[bool, Meaning("True when the same request resumes the run.")]]
+
+
 class ServerError(CiteloomError):
     """The server refuses a request with this HTTP status."""
 
@@ -59,7 +74,7 @@ class ServerError(CiteloomError):
         *,
         help: str | None = None,
         retry_after: int | None = None,
-        errors: list[dict[str, str]] | None = None,
+        errors: list[FieldProblem] | None = None,
     ) -> None:
         super().__init__(message, help=help)
         self.status = status
@@ -81,7 +96,7 @@ def http_status(error: BaseException) -> int:
     return 502 if isinstance(error, CiteloomError) else 500
 
 
-def to_problem(error: BaseException) -> dict[str, Any]:
+def to_problem(error: BaseException) -> Problem:
     """The body for an error; reveals no details of unexpected ones."""
     if isinstance(error, sqlite3.OperationalError):  # any other means damaged data, and says so
         return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
@@ -95,10 +110,10 @@ def to_problem(error: BaseException) -> dict[str, Any]:
     return record
 
 
-def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, str]] | None = None) -> dict[str, Any]:
+def problem(status: int, detail: str, *, help: str = "", errors: list[FieldProblem] | None = None) -> Problem:
     """A problem's body."""
-    record: dict[str, Any] = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status}
-    record["detail"] = detail
+    title = _TITLES.get(status, "Error")
+    record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
         record["help"] = help
     if errors:
@@ -106,10 +121,10 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
     return record
 
 
-def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
+def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem in OpenAI's format; the message includes the help line, since chat programs show no more."""
-    status = int(problem["status"])
-    detail = str(problem["detail"]).removeprefix("body.")
+    status = problem["status"]
+    detail = problem["detail"].removeprefix("body.")
     field = _FIELD.match(detail)
     kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {
@@ -117,14 +132,14 @@ def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
             "message": f"{detail} {problem.get('help', '')}".strip(),
             "type": kind,
             "param": field[1] if field and status < 500 else None,
-            "code": "invalid_api_key" if status == 401 else _openai_code(str(problem["type"])),
+            "code": "invalid_api_key" if status == 401 else _openai_code(problem["type"]),
         }
     }
 
 
-def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def openai_error_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The response: status 400 for invalid input; tells clients not to retry paused work."""
-    status = 400 if problem["status"] == 422 else int(problem["status"])
+    status = 400 if problem["status"] == 422 else problem["status"]
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
     body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
     return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
@@ -139,8 +154,8 @@ def _openai_code(kind: str) -> str | None:
 class _ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
-    def __init__(self, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(dict(record), record["status"], headers)
+    def __init__(self, record: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(record, record["status"], headers)
         self._given = record, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,7 +170,7 @@ class _ProblemResponse(JSONResponse):
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def problem_response(record: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """A response with a problem."""
     return _ProblemResponse(record, headers)
 
@@ -181,7 +196,7 @@ async def _answer(_: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = [
+    errors: list[FieldProblem] = [
         {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": str(item["msg"])[:_LONGEST]}
         for item in error.errors()[:_MOST_ERRORS]
     ]

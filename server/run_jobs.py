@@ -15,7 +15,7 @@ from ..api.questions import plain_question
 from ..api.run_options import RunLimits
 from ..api.run_texts import public_record, stored
 from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_save
-from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
+from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_conversations import (
     ConversationEntry,
     UnknownConversationError,
@@ -28,7 +28,7 @@ from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_r
 from .job import STOPPED, Emit, EventLog, Job, Work
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
-from .problems import ServerError, problem
+from .problems import Problem, ServerError, problem
 
 _STORED_EPOCH: Final = "stored"
 
@@ -212,15 +212,15 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
-        return _ended_job(run.thread_id, "run", "failed", "error", problem(502, run.detail or "The run failed."))
-    return _ended_job(run.thread_id, "run", "paused", "stopped", STOPPED)
+        return _ended_job(run.thread_id, "run", problem(502, run.detail or "The run failed."))
+    return _ended_job(run.thread_id, "run")
 
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
-        return _ended_job(entry.thread_id, "turn", "paused", "stopped", STOPPED)
+        return _ended_job(entry.thread_id, "turn")
     last = await asyncio.to_thread(last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
@@ -235,8 +235,9 @@ def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
     return Job(JobOrder(job_id, kind, {}), log, "finished", result)
 
 
-def _ended_job(job_id: str, kind: JobKind, state: JobState, name: str, data: Mapping[str, Any]) -> Job:
+def _ended_job(job_id: str, kind: JobKind, problem: Problem | None = None) -> Job:
+    """A job that failed with a problem, or was stopped."""
     log = EventLog(_STORED_EPOCH)
-    log.append(name, data)
+    log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    return Job(JobOrder(job_id, kind, {}), log, state, problem=dict(data) if name == "error" else None)
+    return Job(JobOrder(job_id, kind, {}), log, "failed" if problem else "paused", problem=problem)

@@ -15,13 +15,13 @@ from ...api.paper_lookup import parse_identifiers
 from ...api.serving import JobOrder
 from ..idempotency import IdempotencyKey, request_fingerprint
 from ..ingest_jobs import require_services
-from ..job import Job
+from ..job import Job, JobRecord
 from ..job_requests import event_stream, job_reference
 from ..problems import ServerError
 from ..request_models import EnrichBody, IdentifierBody
-from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
+from ..response_models import Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import refusal, refusal_reason, require_space, safe_name, store_file
+from ..uploaded_files import RefusedFile, refusal, refusal_reason, refuse_all, require_space, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -42,8 +42,7 @@ async def add_papers(
         async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
             stored, refused = await _store_files(files, upload_id, state)
             if not stored:
-                errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
-                raise ServerError(422, "None of the files can be added.", errors=errors)
+                raise refuse_all("files can be added", refused)
             order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 
@@ -90,9 +89,9 @@ async def _start_lookup(content: Mapping[str, Any], request: Request, state: Ser
 
 
 @router.get("/ingests/{upload_id}", responses=problems(404))
-async def get_ingest(upload_id: str, state: StateOf) -> JobState:
+async def get_ingest(upload_id: str, state: StateOf) -> JobRecord:
     """The state of an ingest, with its report once it is finished."""
-    return JobState.model_validate((await _require_ingest(upload_id, state)).record())
+    return (await _require_ingest(upload_id, state)).record()
 
 
 @router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
@@ -104,7 +103,7 @@ async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Res
 @router.post("/ingests/{upload_id}/cancel", responses=problems(404))
 async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
     """Stop an ingest: its finished papers stay, and its other files are deleted."""
-    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _require_ingest(upload_id, state)).id))
+    return {"id": upload_id, "stopped": await state.ingests.stop((await _require_ingest(upload_id, state)).id)}
 
 
 async def _require_ingest(upload_id: str, state: ServerState) -> Job:
@@ -114,11 +113,11 @@ async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     return job
 
 
-async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
+async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[RefusedFile]]:
     """Store files; returns the stored names, and the refused files with reasons."""
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []
-    refused: list[dict[str, Any]] = []
+    refused: list[RefusedFile] = []
     for file in files:
         name = safe_name(file.filename or "")
         reason = refusal_reason(name, stored)

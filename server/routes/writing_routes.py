@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
@@ -18,6 +17,7 @@ from ...api.writing import (
     PLOT_SET,
     Experiment,
     ExperimentError,
+    ExperimentReport,
     check_experiment,
     parse_experiment,
     shorten_body,
@@ -25,7 +25,7 @@ from ...api.writing import (
 from ...documents.sandbox import in_thread
 from ..job_requests import JobCall
 from ..request_models import ExperimentBody, ResearchBody, WritingBody
-from ..response_models import ExperimentReport, PlotUpload, job_answers, problems
+from ..response_models import PlotUpload, job_answers, problems
 from ..server_state import StateOf
 from ..uploaded_files import store_plots, with_uploaded_plots
 
@@ -89,8 +89,7 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
         _require_readable(request)
         return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
 
-    check = await asyncio.to_thread(check_experiment, body.experiment, with_plots)
-    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})
+    return await asyncio.to_thread(check_experiment, body.experiment, with_plots)
 
 
 @router.post("/plots", responses=problems(404, 507))
@@ -102,7 +101,7 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
         upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
-    return PlotUpload.model_validate({"id": upload_id, "files": names, "refused": refused})
+    return {"id": upload_id, "files": names, "refused": refused}
 
 
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
