@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..documents.sandbox import in_thread
@@ -25,7 +25,6 @@ from .arguments import parse_formats
 __all__ = [
     "FORMATS",
     "Output",
-    "OutputOptions",
     "ResearchRequest",
     "ResultRecord",
     "RunOptions",
@@ -34,7 +33,6 @@ __all__ = [
     "SavedRun",
     "SectionRequest",
     "begin_run",
-    "output_to",
     "run",
     "run_and_save",
     "run_request",
@@ -49,37 +47,35 @@ async def begin_run(request: RunRequest, session: Session) -> RunRecord:
     return await asyncio.to_thread(register_run, request, session, register, ignore)
 
 
-class OutputOptions(TypedDict, total=False):
-    """Which files are written; see `awrite_section`."""
+class RunOptions(TypedDict, total=False):
+    """How a run is made and which files are written.
+
+    Args:
+        out: folder for the files; none are written if omitted.
+        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
+        fresh: write again, without reusing cached answers.
+        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
+        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
+    """
 
     out: Path | str | None
     formats: Sequence[Format] | Format
+    fresh: bool
     force: bool
+    strict: bool | None
     page_images: bool
 
 
-class RunOptions(OutputOptions, total=False):
-    """Options to run and save; see `awrite_section`."""
-
-    fresh: bool
-    strict: bool | None
-
-
-def output_to(
-    out: Path | str | None = None,
-    formats: Sequence[Format] | Format = (),
-    force: bool = False,
-    page_images: bool = False,
-) -> Output | None:
-    """Where to write files; None without a folder. Raises `ArgumentError`."""
-    wanted = parse_formats(formats, out)
-    return None if out is None else Output(Path(out), wanted, force, page_images)
-
-
 async def run(
-    request: RunRequest, session: Session, output: Output | None, strict: bool | None, on_event: OnEvent | None
+    request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
 ) -> ResultRecord:
-    """Run a request; returns public JSON. Raises as `run_and_save`."""
+    """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
+    out, strict = options.get("out"), options.get("strict")
+    wanted = parse_formats(options.get("formats", ()), out)
+    output = None
+    if out is not None:
+        output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False))
     if strict is not None:
         session = session.with_settings(strict=strict)
     return (await run_and_save(request, session, output, on_event=on_event or ignore)).record

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from importlib.metadata import version
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_type_hints
 from urllib.parse import quote
 
 from mcp.server.context import ServerRequestContext
@@ -39,11 +41,12 @@ from ..api.records import (
     PaperSummary,
     PassageWindow,
 )
+from ..api.run_options import spread_options
 from ..api.serving import Session
 from ..errors import CiteloomError
 from .job import Job
 from .problems import ServerError
-from .request_models import PaperKey, ResearchBody, Text
+from .request_models import ResearchBody
 from .run_jobs import RunJobs
 
 _PAPERS: Final = "citeloom://papers/"
@@ -60,7 +63,7 @@ Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
 YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
-_QUESTION: Final = ResearchBody.model_fields  # the route's, to share descriptions and limits
+_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}
 
 
 class LibraryTools:
@@ -82,7 +85,9 @@ class LibraryTools:
             Categories, Field(description="Kinds of paper section to search within; empty for all.")
         ] = [],  # noqa: B006
         years: Annotated[YearSpan, Field(description="First and last year of publication.")] = None,
-        venue: Annotated[str, _QUESTION["venue"]] = "",
+        venue: Annotated[
+            str, Field(max_length=200, description="Part of the journal's or book's name, in any case.")
+        ] = "",
     ) -> FoundPassages:
         """Find passages of the user's papers, word for word, by meaning and by words.
 
@@ -127,25 +132,7 @@ class LibraryTools:
         return {"key": key, "figures": await afigures(self._session, key)}
 
     async def research(
-        self,
-        context: Context[Any, Any],
-        question: Text,
-        sources: Annotated[int | None, _QUESTION["sources"]] = None,
-        length: Annotated[int | None, _QUESTION["length"]] = None,
-        from_year: Annotated[
-            int | None, _QUESTION["from_year"], Field(validation_alias=AliasChoices("from_year", "min_year"))
-        ] = None,
-        to_year: Annotated[
-            int | None, _QUESTION["to_year"], Field(validation_alias=AliasChoices("to_year", "max_year"))
-        ] = None,
-        venue: Annotated[str, _QUESTION["venue"]] = "",
-        papers: Annotated[list[PaperKey], Field(max_length=200, description="Keys of the only papers to use.")] = [],  # noqa: B006
-        single_shot: Annotated[bool, _QUESTION["single_shot"]] = False,
-        fresh: Annotated[bool, _QUESTION["fresh"]] = False,
-        strict: Annotated[bool | None, _QUESTION["strict"]] = None,
-        max_calls: Annotated[int | None, _QUESTION["max_calls"]] = None,
-        max_tokens: Annotated[int | None, _QUESTION["max_tokens"]] = None,
-        max_cost: Annotated[float | None, _QUESTION["max_cost"]] = None,
+        self, context: Context[Any, Any], asked: ResearchBody
     ) -> Annotated[CallToolResult, AnswerRecord]:
         """Answer a question from the user's papers alone, each cited sentence checked against the words that it rests
         on.
@@ -153,22 +140,7 @@ class LibraryTools:
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        asked = ResearchBody(
-            question=question,
-            sources=sources,
-            length=length,
-            from_year=from_year,
-            to_year=to_year,
-            venue=venue,
-            papers=papers,
-            single_shot=single_shot,
-            fresh=fresh,
-            strict=strict,
-            max_calls=max_calls,
-            max_tokens=max_tokens,
-            max_cost=max_cost,
-        )
-        job = await self._runs.start_run(asked.request(), asked.limits())
+        job = await self._runs.start_run(asked.request(asked.question), asked.limits())
         steps = 0
         async for event in job.log.read():
             if event.name == "stage":
@@ -204,7 +176,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             _strict_tool(tools.search_papers, "Search papers"),
             _strict_tool(tools.get_context_window, "Read around a passage"),
             _strict_tool(tools.list_figures, "Figures of a paper"),
-            _strict_tool(tools.research, "Answer from the library", read_only=False),
+            _strict_tool(_with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
             _strict_tool(tools.library_status, "Library status"),
         ],
     )
@@ -224,6 +196,20 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             raise ResourceNotFoundError(str(error)) from error
 
     return server
+
+
+def _with_fields(call: Callable[..., Awaitable[Any]], **groups: type) -> Callable[..., Awaitable[Any]]:
+    """Return a tool that takes the fields of its dataclass arguments."""
+    return spread_options(call, groups, _arguments)
+
+
+def _arguments(group: type) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    for item in fields(group):
+        names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
+        annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
+        default = inspect.Parameter.empty if item.default is MISSING else item.default
+        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True) -> Tool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -134,7 +135,7 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
     def start() -> Awaitable[Job]:
         return call.state.runs.ask(thread_id, asked, kind, body.limits())
 
-    return await call.answer(body.model_dump(), start, "conversations")
+    return await call.answer(asdict(body), start, "conversations")
 
 
 def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> ListedConversation:

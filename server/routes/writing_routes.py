@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
@@ -66,7 +67,9 @@ router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 @questions.post("/research", responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
-    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(body.request(), body.limits()))
+    return await call.answer(
+        asdict(body), lambda: call.state.runs.start_run(body.request(body.question), body.limits())
+    )
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -109,7 +112,7 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     parsed = await asyncio.to_thread(parse_experiment, body.experiment)
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
-    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(asked, body.limits()))
+    return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
 
 
 def _require_readable(request: Request) -> None:
