@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
 
 from ..errors import InputError
-from ..experiment import SECTION_KINDS, SectionKind
 from ..graph.session import Session
+from ..section_kinds import SECTION_KINDS, SectionKind
 
 if TYPE_CHECKING:
     from ..citations.export.pandoc_formats import Format

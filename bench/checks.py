@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.papers import ROOT
-from citeloom.citations.checks.author_year_patterns import NamedSource
 from citeloom.citations.checks.citation_coverage import uncited_sentences
 from citeloom.citations.checks.fabricated_citations import find_fabricated
 from citeloom.citations.checks.injection import suspicious
 from citeloom.citations.checks.number_tracing import trace_numbers
 from citeloom.citations.checks.repetition import copied_runs
+from citeloom.citations.citation_patterns import NamedSource
 from citeloom.citations.markers import sentences
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import Experiment

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from ..documents import Evidence
@@ -17,24 +18,16 @@ from ..settings.config import CitationStyle
 from ..text.words import STOP_WORDS
 from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
+from .cited_works import LATEX_CITATION, expand_numbers, is_number_list, pages_in, parse_keys
 from .markers import marker_groups, normalise_markers
 from .marking import MARKS
 
 _MOST: Final = 3  # passages of a newly cited paper that the sentence is compared with
-_GROUP = re.compile(
-    r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?\{(?P<keys>[^{}]{1,400})\}"
-    r"|\[(?P<square>[^\[\]]{1,400})\]|\((?P<round>[^()]{1,400})\)"
-)
-_NUMBERS = re.compile(r"\s*\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*\s*")
-_LOCATOR = re.compile(
-    r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section)\b.*|\d[\d\s,\u2013-]*|[\"\u201c].*", re.IGNORECASE
-)
-_PAGE = re.compile(r"(?:pp?\.?|pages?)[\s~]*(\d[\d\s,\u2013-]*)", re.IGNORECASE)
+_GROUP = re.compile(rf"{LATEX_CITATION}|\[(?P<square>[^\[\]]{{1,400}})\]|\((?P<round>[^()]{{1,400}})\)")
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_LONGEST_RANGE: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CitableEvidence:
     """What an edited sentence may cite: the evidence of the run, and the numbers of its papers."""
 
@@ -91,29 +84,19 @@ class CitableEvidence:
     def _keys(self, match: re.Match[str]) -> list[tuple[str, frozenset[int]]]:
         """The papers that a group names, with the pages; empty if it is not a citation of the evidence."""
         if match["keys"] is not None:
-            pages = _pages(f"p. {match['place'].lstrip('p.~ ')}" if match["place"] else "")
+            pages = pages_in(f"p. {match['place'].lstrip('p.~ ')}" if match["place"] else "")
             keys = [key.strip() for key in match["keys"].split(",")]
-            return [(key, pages) for key in keys] if self._has(keys) else []
+            return [(key, pages) for key in keys] if all(key in self._held for key in keys) else []
         inside = match["square"] or match["round"]
-        if match["square"] and self.style == "numeric" and _NUMBERS.fullmatch(inside):
-            numbers = list(_numbers(inside))
+        if match["square"] and self.style == "numeric" and is_number_list(inside):
+            numbers = expand_numbers(inside)
             valid = all(1 <= number <= len(self.numbering) for number in numbers)
             return [(self.numbering[number - 1], frozenset()) for number in numbers] if valid else []
-        found: list[tuple[str, frozenset[int]]] = []
-        for part in re.split(r";", inside):
-            first, *more = (item.strip() for item in part.split(","))
-            key = re.sub(r"^-?@?\{?|\}$", "", first)
-            others = [re.sub(r"^-?@?\{?|\}$", "", item) for item in more]
-            locators = [item for item, other in zip(more, others, strict=True) if not self._has([other])]
-            if not self._has([key]) or (locators and not _LOCATOR.match(locators[0])):
-                return []
-            pages = _pages(", ".join(locators))
-            found += [(name, pages) for name in (key, *(other for other in others if self._has([other])))]
-        return found
+        return [(work.key, work.pages) for work in parse_keys(inside, self._held)]
 
-    def _has(self, keys: Sequence[str]) -> bool:
-        held = {item.key for item in self.evidence}
-        return all(key in held for key in keys)
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        return frozenset(item.key for item in self.evidence)
 
     def _evidence_for(self, key: str, pages: frozenset[int], words: str, before: set[str]) -> list[str]:
         """The evidence of a paper that a citation stands for.
@@ -136,17 +119,6 @@ def _without_marks(words: str) -> str:
     for mark in MARKS.values():
         words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
     return words
-
-
-def _numbers(inside: str) -> Iterator[int]:
-    for part in re.split(r"[,;]", inside):
-        first, last = (int(end) for end in (re.findall(r"\d+", part) * 2)[:2])
-        yield from range(first, last + 1) if first <= last <= first + _LONGEST_RANGE else (first,)
-
-
-def _pages(locator: str) -> frozenset[int]:
-    found = _PAGE.search(locator)
-    return frozenset(_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
 
 
 def _words_of(text: str) -> set[str]:

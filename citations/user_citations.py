@@ -22,16 +22,15 @@ from ..roles.extractive.section_outlines import failed_statement
 from ..section_kinds import SECTIONS
 from ..text.sentences import sentence_spans
 from ..text.words import plain_wording
-from .checks.author_year_patterns import NamedSource, name_patterns, split_authors, year_of
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
+from .cited_works import WorkIndex, find_author_year_works, find_marks
 from .quotations import verbatim_spans
 
 # Fields that an abstract only summarises.
 _IN_SHORT: Final = frozenset(
     field for kind in ("discussion", "results", "conclusion") for field in SECTIONS[kind].stated
 ) | {"paper_concept.description", "hypothesis.description"}
-_KEYED = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?|\{([^{}]*)\}")
 # A URL that identifies a work rather than a repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
 _WORDS_MOST: Final = 4_000  # characters of a statement to search for in a text
@@ -216,19 +215,11 @@ def _find(text: str, citation: str, start: int, end: int) -> tuple[int, int] | N
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
     """The papers that a citation names, by key or by authors and year; ambiguous names match none."""
-    known = {paper.key: paper for paper in papers}
-    parts = [part.strip() for match in _KEYED.finditer(citation) for part in (match[1] or match[2] or "").split(",")]
-    bare = re.split(r"[\s,;]+", citation.strip("()[] "))
-    keyed = [key for key in (*parts, *bare) if key in known]
+    index = WorkIndex(papers)
+    keys = {paper.key for paper in papers}
+    works = [work for mark in find_marks(citation, keys) for work in mark.works] or find_author_year_works(
+        f"({citation})"
+    )
+    bare = [key for key in re.split(r"[\s,;]+", citation.strip("()[] ")) if key in keys]
     named = [paper.key for paper in papers if paper.doi and paper.doi.casefold() in citation.casefold()]
-    patterns = name_patterns()
-    for match in (*patterns.enclosed.finditer(citation.strip("()[]")), *patterns.narrative.finditer(citation)):
-        year = year_of(match)
-        fitting = [
-            paper.key
-            for paper in papers
-            if str(paper.year) == year[:4]
-            and NamedSource.of(paper).is_named(split_authors(match["authors"]), bool(match["others"]), year)
-        ]
-        named += fitting if len(fitting) == 1 else []
-    return tuple(dict.fromkeys([*keyed, *named]))
+    return tuple(dict.fromkeys(key for key in (*map(index.key_of, works), *bare, *named) if key))

@@ -1,7 +1,7 @@
 """Papers, chunks and evidence, and the parsing of source files into them."""
 
 from .evidence import Evidence, EvidenceSpan, text_hash
-from .types import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from .types import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 
 __all__ = [
     "Category",
@@ -11,6 +11,7 @@ __all__ = [
     "Paper",
     "Section",
     "chunk_id",
+    "same_section",
     "split_chunk_id",
     "text_hash",
 ]

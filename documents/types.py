@@ -67,6 +67,11 @@ class Chunk:
         return None if self.page is None else self.page + bisect_right(self.page_breaks, offset)
 
 
+def same_section(one: Chunk, other: Chunk) -> bool:
+    """Whether two chunks of a paper are from one section."""
+    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
+
+
 @dataclass(frozen=True, slots=True)
 class Paper:
     """A paper's metadata; `authors` are display names ("Ada Lovelace"), family name last.

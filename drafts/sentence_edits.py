@@ -28,6 +28,8 @@ SHOWN_IN_REPAIR: Final = frozenset({"partly-supported"})
 IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none
+_BEARING: Final = 2  # sources beside those that a sentence cites
+_BEARS: Final = 0.5  # share of a sentence's words that such a source has
 _SAME_CLAIM: Final = 0.6
 # Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
 _READ_AT_LEAST: Final = 8_000
@@ -316,17 +318,26 @@ def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tu
 
 
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
-    """The sources for a repair: those that the sentence cites, and those `named` by its findings and neighbours.
+    """The sources for a repair: those that the sentence cites, those `named` by its findings and neighbours, and others
+    that bear on it.
 
-    If there are none, the sources that share most words with the sentence.
+    If none is cited or named, the sources that share most words with the sentence.
     """
     ids = dict.fromkeys([*sentence.ids, *named])
     found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
-    if found:
-        return found
     words = _words(sentence.text)
-    ranked = sorted(by_id.values(), key=lambda source: -len(words & _words(source.shown)))
-    return tuple(ranked[:_OFFERED])
+    others = [source for name, source in by_id.items() if name not in ids or not found]
+    shared = {source.evidence.id: len(words & _words(_carried(source))) for source in others}
+    ranked = sorted(others, key=lambda source: -shared[source.evidence.id])
+    if not found:
+        return tuple(ranked[:_OFFERED])
+    bearing = [source for source in ranked[:_BEARING] if shared[source.evidence.id] >= max(1, _BEARS * len(words))]
+    return (*found, *bearing)
+
+
+def _carried(source: Source) -> str:
+    """The statement of a finding and the words that carry it."""
+    return " ".join([source.evidence.summary, *(span.quote for span in source.evidence.spans)])
 
 
 def _clean_answer(answer: str | None, old: str) -> str | None:

@@ -123,7 +123,7 @@ def _relocate(verdict: Verdict, source: Source | None) -> Verdict:
     same = text_hash(source.text) == source.evidence.chunk_hash
     # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
     own = next((span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)), "")
-    shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.passage}
+    shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.beyond}
     spans: list[DecidingSpan] = []
     for span in verdict.spans:
         if span.chunk_id == own:

@@ -13,12 +13,11 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ..citations.checks.support_findings import PairKey
 from ..documents import Chunk, Evidence, Paper, text_hash
-from ..documents.passages import readable_units
 from ..errors import InputError
 from ..experiment import SectionKind
-from ..roles.protocols import Brief, Draft, PassageSentence, QuoteSpan, Source, Verdict
+from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
 from ..stores.library import Library
-from ..text.sentences import is_context_dependent
+from .finding_windows import near_chunks, source_of
 
 
 class QueryRecord(TypedDict):
@@ -131,7 +130,7 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
 
     Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
     """
-    names = dict.fromkeys(span.chunk_id for item in evidence for span in item.spans)
+    names = dict.fromkeys(near for item in evidence for span in item.spans for near in near_chunks(span.chunk_id))
     by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
     sources: list[Source] = []
     lost: list[str] = []
@@ -144,43 +143,8 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
             continue
         start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
         moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
-        passage = passage_of(moved, chunk, by_id)
-        sources.append(Source(moved, library.paper(item.key), chunk.text, chunk.category, passage))
+        sources.append(source_of(moved, library.paper(item.key), chunk, by_id))
     return sources, lost
-
-
-def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """The sentences shown for a finding: those that support it, and the preceding one if they depend on it.
-
-    `chunk` contains its first words; words in other chunks that have changed are left out.
-    """
-    shown: list[tuple[int, PassageSentence]] = []  # each with where it begins in the paper
-    for span in item.spans:
-        holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
-        if holder is None or holder.text[span.start : span.end] != span.quote:
-            continue
-        units = readable_units(holder.text)
-        inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
-        if inside and inside[0] and is_context_dependent(units[inside[0]].text):
-            inside = [inside[0] - 1, *inside]
-        for place in inside:
-            unit = units[place]
-            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, unit.end > span.start)
-            shown.append((holder.start + unit.start, sentence))
-    return tuple(sentence for _, sentence in sorted(_each_once(shown), key=lambda at: at[0]))
-
-
-def _each_once(shown: Sequence[tuple[int, PassageSentence]]) -> list[tuple[int, PassageSentence]]:
-    """Drop sentences that overlap in the paper, since chunks share their borders.
-
-    Sentences that support the finding take precedence, then longer ones.
-    """
-    kept: list[tuple[int, PassageSentence]] = []
-    for begin, sentence in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
-        end = begin + sentence.end - sentence.start
-        if not any(begin < other + item.end - item.start and other < end for other, item in kept):
-            kept.append((begin, sentence))
-    return kept
 
 
 def _relocated(library: Library, item: Evidence) -> Chunk | None:

@@ -2,6 +2,8 @@
 
 The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
 uses the process's shared session, opened on first use with the settings of its context.
+
+What only a run needs is imported by its methods: commands that list papers or search open a session too.
 """
 
 from __future__ import annotations
@@ -17,19 +19,13 @@ from weakref import WeakValueDictionary
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.context_size import Contexts
-from ..models.embeddings.protocol import EmbeddingModel
-from ..models.journal.budget import Budget, BudgetLimits, bill_to
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope, Usage, total_cost
-from ..prompts import PromptLibrary
-from ..roles.protocols import ANSWER_NOTICE, NOTICE
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.local.read_only_copy import discard_copy
-from ..stores.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -37,7 +33,12 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from ..models.chat_caller import ChatCaller
+    from ..models.context_size import Contexts
+    from ..models.embeddings.protocol import EmbeddingModel
+    from ..models.journal.budget import Budget
+    from ..prompts import PromptLibrary
     from ..roles.protocols import Roles
+    from ..stores.metadata_store import MetadataStore
     from ..tools.found_evidence import EvidenceLimits
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
@@ -75,7 +76,7 @@ class Session:
 
         Without a chat model, all single chunks found are read and the best are kept, which costs no call.
         """
-        from ..tools.found_evidence import EvidenceLimits  # imported lazily: listing commands do not need it
+        from ..tools.found_evidence import EvidenceLimits
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
@@ -89,6 +90,8 @@ class Session:
     def contexts(self) -> Contexts:
         """The known context sizes of the servers."""
         if not self._contexts:
+            from ..models.context_size import Contexts
+
             names = [name for name in ROLE_NAMES if name not in self.extractive]
             self._contexts.append(Contexts(self.settings, self.journal, names, self.chat_model))
         return self._contexts[0]
@@ -123,11 +126,15 @@ class Session:
     @property
     def notice(self) -> str:
         """One line about the limits of the extractive mode; empty when chat models write."""
+        from ..roles.protocols import NOTICE
+
         return NOTICE if self.extractive else ""
 
     @property
     def answer_notice(self) -> str:
         """Like `notice`, for an answer to a question."""
+        from ..roles.protocols import ANSWER_NOTICE
+
         return ANSWER_NOTICE if self.extractive else ""
 
     def with_settings(self, **changes: Any) -> Session:
@@ -182,6 +189,8 @@ class Session:
 
         A `fresh` run reuses answers of other runs only if they are newer than its own start.
         """
+        from ..models.journal.budget import bill_to
+
         scope = RunScope(run_id, fresh)
         if self._scopes.get(run_id) != scope:
             self._roles.pop(run_id, None)  # roles of a deleted run of the same name
@@ -207,6 +216,8 @@ class Session:
 
     def budget(self, run_id: str) -> Budget:
         """The budget that limits the calls of a run."""
+        from ..models.journal.budget import Budget, BudgetLimits
+
         limits = BudgetLimits.of(self.settings)
         return self._budgets.setdefault(run_id, Budget(limits, self.settings.prices, self.journal, run_id))
 
@@ -328,6 +339,8 @@ def create_session(
     on_notice: Callable[[str], None] | None = None,
 ) -> Session:
     """A session that the caller has to close; blocks and raises as `open_session` does."""
+    from ..prompts import PromptLibrary
+
     loaded = PromptLibrary(settings.prompts_dir)
     if not create:
         home.require_library()

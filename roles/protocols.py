@@ -34,8 +34,9 @@ class PassageSentence:
 class Source:
     """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
-    `passage` holds the sentences that writer and judge are both shown, in the order of the paper: sentences that carry
-    the finding, and one sentence of context before each run of them.
+    `passage` holds the sentences that every role is shown, in the order of the paper: sentences that carry the finding,
+    and one sentence of context before each run of them. `window` holds these and all others near them in their section,
+    whose enclosing section is `parent`: a judge and a repair are shown more of it where a sentence takes more from it.
     """
 
     evidence: Evidence
@@ -43,6 +44,8 @@ class Source:
     text: str
     category: Category = Category.OTHER
     passage: tuple[PassageSentence, ...] = ()
+    parent: str = ""
+    window: tuple[PassageSentence, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -51,8 +54,13 @@ class Source:
 
     @property
     def passages(self) -> list[str]:
-        """The chunk's text, and the shown sentences of other chunks."""
-        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
+        """The chunk's text, and the sentences of other chunks."""
+        return [self.text, *(item.text for item in self.beyond)]
+
+    @property
+    def beyond(self) -> tuple[PassageSentence, ...]:
+        """The sentences that any role may be shown from other chunks than the finding's own."""
+        return tuple(item for item in self.window or self.passage if item.chunk_id != self.evidence.chunk_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
-from ..documents import Category, Chunk, Section
+from ..documents import Category, Chunk, Section, same_section
 from ..documents.figures import FigureKind, PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
@@ -59,11 +59,6 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
         run.append(chunk)
     if run:
         yield run
-
-
-def same_section(one: Chunk, other: Chunk) -> bool:
-    """Whether two chunks of a paper are from one section."""
-    return (one.section, one.parent, one.level) == (other.section, other.parent, other.level)
 
 
 def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:

@@ -16,12 +16,11 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Final
 
-from ..documents import Chunk, chunk_id, split_chunk_id
+from ..documents import Chunk, chunk_id, same_section, split_chunk_id
 from ..documents.chunking import Window
 from ..models.concurrency import gather_all
 from ..roles.protocols import Need
 from ..stores.library import Library, UnknownPaperError
-from .paper_records import same_section
 from .retrieval import ALL_PAPERS, DEFAULT_OPTIONS, Retrieval, rank, reciprocal_rank_fusion
 from .scope import Scope
 

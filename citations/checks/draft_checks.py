@@ -17,11 +17,11 @@ from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
+from ..citation_patterns import NamedSource, NamesAt
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
 from ..quotations import verbatim_spans
-from .author_year_patterns import NamedSource
 from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
-from .fabricated_citations import NEEDED, FabricatedCitation, NamesAt, find_fabricated
+from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
 from .number_tracing import number_findings
 from .repetition import copied_findings, repeated_findings

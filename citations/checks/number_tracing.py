@@ -313,9 +313,7 @@ def _source_index(source: Source) -> _Index:
         )
         for number in _shown_numbers(source.text)
     ]
-    for sentence in source.passage:
-        if sentence.chunk_id == evidence.chunk_id:
-            continue
+    for sentence in source.beyond:
         # If markup was removed, only the sentence that contains a number is known, not its exact position.
         uncut = len(sentence.text) == sentence.end - sentence.start
         for number in _shown_numbers(sentence.text):

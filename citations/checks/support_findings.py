@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
+from ...text.sentences import weighs_sources
 from ...text.words import is_generic, is_stop, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
 from .fabricated_citations import NEEDED
@@ -155,6 +156,13 @@ _MESSAGES: Mapping[Rule, str] = {
     "unjudged": "was not compared with {ids}{reason}.",
     "idle-marker": "gains nothing from {ids}, which bears out no part of it; drop that marker and keep the sentence.",
 }
+# A sentence that sums up several sources is mended, not taken out.
+_OF_WEIGHING: Mapping[Rule, str] = {
+    "unsupported": "weighs {ids} otherwise than they bear out{reason}; keep the weighing, and say the count, degree or"
+    " direction that they do.",
+    "contradicted": "weighs its sources against what {ids} says{reason}; say the count, degree or direction that they"
+    " bear out.",
+}
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 
@@ -215,6 +223,8 @@ def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> It
             grouped.setdefault((rule, verdict.reason), []).append(identifier)
     for (rule, reason), ids in grouped.items():
         yield _finding(sentence, rule, ids, reason)
+    if len(verdicts) > 1 and weighs_sources(sentence.text):
+        return  # without one of its sources, the sentence would count or compare other ones
     idle = [identifier for identifier, verdict in verdicts.items() if verdict.adds == "idle"]
     # For a sentence that none of its sources supports, the finding above is enough.
     if idle and len(idle) < len(verdicts) and not any(verdict.label == "unsupported" for verdict in verdicts.values()):
@@ -225,7 +235,9 @@ def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: st
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
     words = " ".join(sentence.text.split())
-    message = f'"{words}" {_MESSAGES[rule].format(ids=named, reason=because)}'
+    several = len(sentence.ids) > 1 and rule in _OF_WEIGHING and weighs_sources(sentence.text)
+    told = _OF_WEIGHING[rule] if several else _MESSAGES[rule]
+    message = f'"{words}" {told.format(ids=named, reason=because)}'
     return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))
 
 

@@ -216,7 +216,7 @@ class ChatNeedsPlanner(ChatRole):
     fallback: NeedsPlanner
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        """Three to seven needs; the fallback's if the model gave no valid plan."""
+        """Two to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
         titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the library's size

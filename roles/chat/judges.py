@@ -1,6 +1,6 @@
 """The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once with numbered sentences, and the judge answers with numbers (`judge_output.py`). Sentences that
+Passages are shown once with numbered sentences, and the judge answers with numbers. Sentences that
 an answer omits or garbles are judged again one by one.
 """
 
@@ -16,8 +16,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, ValidationError, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
-from ..protocols import CitedClaim, Comparison, DecidingSpan, PassageSentence, Source, Statement, Verdict
+from ...text.sentences import weighs_sources
+from ..protocols import CitedClaim, Comparison, DecidingSpan, Statement, Verdict
 from .clean_output import answer_text
+from .judged_passages import JudgedPassage
 from .prompt_format import (
     PASSAGE_TOKENS,
     estimate_tokens,
@@ -26,7 +28,6 @@ from .prompt_format import (
     one_line,
     present_lines,
     present_numbered,
-    select_sentences,
     strip_markers,
 )
 from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
@@ -149,7 +150,11 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
         for source in claim.sources:
             room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
     sources = {source.evidence.id: source for claim in claims for source in claim.sources}
-    passages = {identifier: JudgedPassage.of(source, room[identifier]) for identifier, source in sources.items()}
+    said: dict[str, list[str]] = {}
+    for claim in claims:
+        for source in claim.sources:
+            said.setdefault(source.evidence.id, []).append(strip_markers(claim.sentence))
+    passages = {name: JudgedPassage.of(source, room[name], said[name]) for name, source in sources.items()}
     return [
         _PreparedClaim(place, claim, {source.evidence.id: passages[source.evidence.id] for source in claim.sources})
         for place, claim in enumerate(claims)
@@ -182,7 +187,8 @@ def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
         if before:
             yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
         cited = ", ".join(letters[identifier] for identifier in item.ids)
-        yield f"P{number}, cites passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
+        does = "weighs" if len(item.ids) > 1 and weighs_sources(claim.sentence) else "cites"
+        yield f"P{number}, {does} passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
         shown[one_line(strip_markers(claim.sentence))] = number
 
 
@@ -242,7 +248,6 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
 
 
 _LONGEST_REASON: Final = 300  # characters
-_GAP: Final = 3  # maximum characters between adjacent sentences: a paragraph break
 _MOST_NUMBERS: Final = 40
 _NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
 _LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
@@ -333,57 +338,6 @@ def verdicts_model(letters: tuple[tuple[str, ...], ...]) -> type[SupportVerdicts
     """The answer model for several sentences, each with the letters of the passages that it cites."""
     fields: dict[str, Any] = {f"P{number}": (verdict_model(of), ...) for number, of in enumerate(letters, 1)}
     return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPassage:
-    """A source as the judge sees it, with sentences numbered from 1."""
-
-    source: Source
-    sentences: tuple[PassageSentence, ...]
-
-    @classmethod
-    def of(cls, source: Source, tokens: int) -> JudgedPassage:
-        """The sentences shown to the writer; without a passage, the chunk's sentences that fit into `tokens`."""
-        evidence = source.evidence
-        if source.passage:
-            return cls(source, _within(source.passage, tokens))
-        spans = select_sentences(source.text, evidence.start, evidence.end, tokens)
-        return cls(
-            source,
-            tuple(PassageSentence(evidence.chunk_id, start, end, source.text[start:end]) for start, end in spans),
-        )
-
-    @property
-    def tokens(self) -> int:
-        return sum(estimate_tokens(sentence.text) for sentence in self.sentences)
-
-    def spans(self, numbers: Sequence[int]) -> tuple[DecidingSpan, ...]:
-        """The spans with these numbers; adjacent sentences are merged, unknown numbers are ignored."""
-        found: list[DecidingSpan] = []
-        for number in sorted(set(numbers)):
-            if not 1 <= number <= len(self.sentences):
-                continue
-            item = self.sentences[number - 1]
-            last = found[-1] if found else None
-            if last is not None and last.chunk_id == item.chunk_id and 0 <= item.start - last.end <= _GAP:
-                found[-1] = DecidingSpan(last.chunk_id, last.start, item.end)
-            else:
-                found.append(DecidingSpan(item.chunk_id, item.start, item.end))
-        return tuple(found)
-
-
-def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:
-    """The sentences that fit; drops context first, then the last sentences."""
-    if sum(estimate_tokens(item.text) for item in sentences) <= tokens:
-        return tuple(sentences)
-    kept: list[PassageSentence] = []
-    for item in [item for item in sentences if item.carries] or sentences:
-        tokens -= estimate_tokens(item.text)
-        if kept and tokens < 0:
-            break
-        kept.append(item)
-    return tuple(kept)
 
 
 def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:

@@ -453,7 +453,7 @@ def present_numbered(source: Source, sentences: Sequence[PassageSentence], label
     year = f" ({source.paper.year})" if source.paper.year else ""
     lines = [
         f"Paper: that of {same}" if same else f"Paper: {title}{year}",
-        f"Section: {section_label(source.evidence.section, source.category)}",
+        f"Section: {section_label(full_heading(source.parent, source.evidence.section), source.category)}",
         "",
     ]
     lines += [f"{number}: {one_line(sentence.text)}" for number, sentence in enumerate(sentences, 1)]

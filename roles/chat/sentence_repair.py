@@ -16,7 +16,18 @@ from pydantic import create_model
 from ...models.concurrency import gather_all
 from ..protocols import FailingSentence, Source
 from .clean_output import answer_text, was_cut_off
-from .prompt_format import SOURCE_TOKENS, estimate_tokens, fence, one_line, present_lines, section_label, surroundings
+from .judged_passages import shown_sentences
+from .prompt_format import (
+    SOURCE_TOKENS,
+    estimate_tokens,
+    fence,
+    full_heading,
+    one_line,
+    present_lines,
+    section_label,
+    strip_markers,
+    surroundings,
+)
 from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects
 
 _SENTENCES_AT_ONCE: Final = 8
@@ -43,7 +54,7 @@ class SentenceRepairer(ChatRole):
     async def _replace_batch(self, batch: Sequence[FailingSentence], experiment: str) -> list[str | None]:
         task = self.prompts["repair_task"].render(
             experiment=experiment or "(none of the problems concerns it)",
-            sources="\n\n".join(map(_source_block, _sources(batch))) or "(no sources)",
+            sources="\n\n".join(_source_blocks(batch)) or "(no sources)",
             sentences=present_lines(list(_lines(batch)), "sentences"),
         )
         messages: list[BaseMessage] = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
@@ -85,7 +96,7 @@ def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) 
     most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
     batch: list[FailingSentence] = []
     for item in failing:
-        tokens = sum(estimate_tokens(_source_block(source)) for source in _sources([*batch, item]))
+        tokens = sum(map(estimate_tokens, _source_blocks([*batch, item])))
         if at_once < _TOKENS_AT_ONCE:
             tokens += sum(estimate_tokens(line) for line in _lines([*batch, item]))
         if batch and (len(batch) == most or tokens > at_once):
@@ -96,22 +107,28 @@ def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) 
         yield batch
 
 
-def _sources(batch: Sequence[FailingSentence]) -> list[Source]:
-    return list({source.evidence.id: source for item in batch for source in item.sources}.values())
+def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
+    """Each source of the sentences, with the words of its window that they take from it."""
+    said: dict[str, list[str]] = {}
+    for item in batch:
+        for source in item.sources:
+            said.setdefault(source.evidence.id, []).append(strip_markers(item.text))
+    sources = {source.evidence.id: source for item in batch for source in item.sources}
+    return [_source_block(source, said[name]) for name, source in sources.items()]
 
 
-def _source_block(source: Source) -> str:
-    """A source as the writer was shown it: with its marker, without key and authors."""
+def _source_block(source: Source, said: Sequence[str]) -> str:
+    """A source with its marker, without key and authors."""
     evidence, paper = source.evidence, source.paper
     passage = (
-        "\n".join(one_line(sentence.text) for sentence in source.passage)
+        "\n".join(one_line(sentence.text) for sentence in shown_sentences(source, said))
         if source.passage
         else surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS)
     )
     lines = [
         f"Marker: [{evidence.id}]",
         f"Paper: {one_line(paper.title)}" + (f" ({paper.year})" if paper.year else ""),
-        f"Section: {section_label(evidence.section, source.category)}",
+        f"Section: {section_label(full_heading(source.parent, evidence.section), source.category)}",
         f"Passage:\n{passage}",
     ]
     return fence("\n".join(lines), f"source {evidence.id}")

@@ -14,8 +14,10 @@ from typing import Any, Final
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
+from citeloom.citations import citation_patterns as author_year_patterns
 from citeloom.citations import (
     citation_styles,
+    cited_works,
     edited_citations,
     html_escaping,
     markers,
@@ -24,7 +26,6 @@ from citeloom.citations import (
     references,
 )
 from citeloom.citations.checks import (
-    author_year_patterns,
     citation_coverage,
     draft_checks,
     number_parsing,
@@ -227,6 +228,10 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "NamedSource.is_named": lambda text: author_year_patterns.NamedSource.of(SOURCES[0].paper).is_named(
         [text], True, "2017"
     ),
+    "find_marks": lambda text: cited_works.find_marks(text, KEYS),
+    "parse_keys": lambda text: cited_works.parse_keys(text, KEYS),
+    "expand_numbers": cited_works.expand_numbers,
+    "pages_in": cited_works.pages_in,
     "wording": repeated_sentences.wording,
     "repeated_findings": lambda text: repeated_sentences.repeated_findings(text, {"methods": text}),
     "cited_claims": lambda text: support_findings.cited_claims(text, SOURCES),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.checks.author_year_patterns import NamedSource
 from citeloom.citations.checks.fabricated_citations import find_fabricated
+from citeloom.citations.citation_patterns import NamedSource
 from citeloom.citations.markers import sentences
 
 TABLE = Path(__file__).parent.parent / "foreign_cases.tsv"

@@ -1,0 +1,403 @@
+"""The patterns by which citations are recognised in any text, in any script that has letters.
+
+`citation_forms` finds what reads like one: `(Smith et al., 2021)`, `[@key]`, `\\cite{key}`, `[12]`, a DOI, a key. In
+doubt a string counts as a citation. `cited_works.py` parses what it names.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Literal
+
+from ..documents import Paper
+from ..documents.paper_names import family_name
+from .checks.unicode_folding import Folded
+from .markers import SpanSet
+
+CitationForm = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
+
+_PARTICLE = (
+    r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin|ibn|zu|af|y"
+    r"|Van|Von|De|Der|Den|Di|Da|Du|La|Le|El|Al)"
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words that begin a sentence or phrase before a name but are never names themselves.
+_LEADING = _words(
+    "a according after all although also an and are as at based because before both but by compared "
+    "consistent contrary despite does during each e.g even extending finally first following for from "
+    "given hence here how however i.e if in indeed is it its later like likewise moreover more most "
+    "not of on one or other our recall recently second see several similarly similar since so some "
+    "such than that the their then there these they third this those though thus to two unlike until "
+    "using was we were what when where whereas whether which while who whose why with work yet again "
+    "against among between building cf extends earlier early late notably importantly interestingly "
+    "specifically together versus "
+)
+# Capitalised words that, alone before a year, give a date and cite nobody.
+_DATED = _words(
+    "january february march april may june july august september october november december jan feb "
+    "mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter monday tuesday "
+    "wednesday thursday friday saturday sunday figure fig figures figs table tables tab section "
+    "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
+    "version release year years circa mid covid "
+)
+# A value follows these, as in "HR 2003, 95% CI 9.9 to 4.05e5".
+_STATISTICS = _words("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD")
+_DETACHED = (
+    r"(?:n\.d\.|in press|forthcoming|submitted|in prep(?:aration|\.)?|unpublished|to appear"
+    r"|pers(?:onal|\.) comm(?:unication|\.)?)"
+)
+_YEAR = rf"(?:(?:1[5-9]|20)\d\d[a-z]?(?![\w-]*\d)(?!\w)|{_DETACHED})"
+_OTHERS = (
+    r"(?:(?i:et\.?\s*al(?:ii|ia)?\b\.?)|(?:and|&)\s+(?:colleagues|co-?workers|co-?authors|associates|collaborators|others)\b"
+    r"|等人?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamePatterns:
+    """Compiled patterns; each has the groups `authors`, `others` and, except `unnamed`, `year`."""
+
+    enclosed: re.Pattern[str]
+    narrative: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year."""
+
+    family_names: tuple[str, ...]
+    year: int | None
+
+    @classmethod
+    def of(cls, paper: Paper) -> NamedSource:
+        names = paper.family_names or tuple(family_name(author) for author in paper.authors)
+        return cls(tuple(_comparable(name) for name in names), paper.year)
+
+    def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
+        """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""
+        if not authors or not self.family_names:
+            return False
+        if year[:4].isdigit() and self.year is not None and int(year[:4]) != self.year:
+            return False
+        if not _same(authors[0], self.family_names[0]):
+            return False
+        if any(not any(_same(author, name) for name in self.family_names[1:]) for author in authors[1:]):
+            return False
+        return others or len(authors) == min(len(self.family_names), len(authors))
+
+
+NamesAt = Callable[[int], Sequence[NamedSource]]
+
+
+def split_authors(written: str) -> list[str]:
+    """The names in "Smith, Jones, and Lee"."""
+    parts = re.split(r"(?<!\s)\s*+(?:,|&|;|\band\b|\bund\b)\s*", written)
+    # "Smith, J. K." contains one name; "Lee" and "Wu" are names despite being short.
+    return [part for part in parts if part and not re.fullmatch(r"(?:[^\W\d_a-zß-ÿ]\.?[\s-]?){1,3}", part)]
+
+
+def only_dates(written: str, others: str) -> bool:
+    """Whether apparent authors are really a word such as "August" or "Figure" before a date, or "HR" before a value."""
+    words = re.findall(r"[^\W\d_]+", written)
+    if not others and words and _STATISTICS.issuperset(words):
+        return True
+    return not others and bool(words) and all(word.casefold() in _DATED or word.casefold() == "and" for word in words)
+
+
+@cache
+def name_patterns() -> NamePatterns:
+    """The patterns, built on first use: collecting the letters that can begin a name takes some milliseconds."""
+    capital = f"[{_letters_that_begin_names()}]"
+    leading = "|".join(sorted(re.escape(word.capitalize()) for word in _LEADING))
+    word = rf"(?!(?:{leading})\b){capital}(?:[^\W\d_]|['-](?=[^\W\d_]))*"
+    initials = rf"(?:{capital}\.[\s-]?){{1,4}}"
+    author = (
+        rf"(?:{initials}\s?)?(?:{_PARTICLE}\s){{0,3}}{word}(?:\s(?:{initials}|(?:{_PARTICLE}\s){{0,2}}{word})){{0,4}}"
+        rf"(?:,\s{initials})?(?:,?\s(?:Jr|Sr|II|III)\b\.?)?"
+    )
+    between = r"\s*(?:,\s*(?:and\b|&)|,|\band\b|&|\bund\b)\s*"
+    authors = rf"(?<![\w'-])(?P<authors>{author}(?:{between}{author}){{0,12}})"
+    enclosed = re.compile(
+        rf"{authors}(?:\s*+,?\s*+(?P<others>{_OTHERS}))?(?:'s?)?\s*+[,.:]?\s*+[(\[]?(?<![A-Za-z])(?P<year>{_YEAR})"
+        rf"(?=\s*(?:$|[,;:.)\]&]|and\b|p\b|pp\b|\())"
+    )
+    narrative = re.compile(
+        rf"{authors}(?:(?:\s*+,?\s*+(?P<others>{_OTHERS})(?:'s?)?(?:\s*+,?\s*+(?:\(\s*(?P<year>{_YEAR})[^()]{{0,40}}\)"
+        rf"|\[\s*(?P<year2>{_YEAR})[^\[\]]{{0,40}}\]|(?P<year3>{_YEAR})))?)"
+        rf"|(?:'s?)?\s*(?:\(\s*(?P<year4>{_YEAR})(?:[a-z]|\s*[,;:][^()]{{0,40}})?\s*\)"
+        rf"|\[\s*(?P<year5>{_YEAR})(?:\s*[,;:][^\[\]]{{0,40}})?\s*\])"
+        rf"|'s?\s(?P<year6>{_YEAR})|(?P<pair>\s*,\s*)(?P<year7>{_YEAR})(?=\s*[,.;:)]))"
+    )
+    return NamePatterns(enclosed, narrative)
+
+
+def year_of(match: re.Match[str]) -> str:
+    """The year of a match, empty if it has none."""
+    return next((value for name, value in match.groupdict().items() if name.startswith("year") and value), "")
+
+
+def _same(written: str, name: str) -> bool:
+    mine = _comparable(written)
+    if not mine:
+        return False
+    bare = " ".join(word for word in mine.split() if not re.fullmatch(_PARTICLE, word))
+    own = " ".join(word for word in name.split() if not re.fullmatch(_PARTICLE, word))
+    # "Consortium" for "The BioChatter Consortium", or "Ada Lovelace" for "Lovelace".
+    return mine == name or bare == own or f" {mine}".endswith(f" {name}") or f" {name}".endswith(f" {mine}")
+
+
+def _comparable(name: str) -> str:
+    """A name without case, accents and punctuation."""
+    spread = unicodedata.normalize("NFKD", name.casefold())
+    letters = "".join(
+        " " if character in "-'’.{}~" else character for character in spread if not unicodedata.combining(character)
+    )
+    return " ".join(letters.split())
+
+
+def _letters_that_begin_names() -> str:
+    """Letters that are not lower case, as ranges of a character class: capitals and scripts without case."""
+    ranges: list[list[int]] = []
+    for point in range(0x41, 0xFFDD):
+        character = chr(point)
+        if character.isalpha() and not character.islower() and unicodedata.category(character) != "Lm":
+            if ranges and ranges[-1][1] == point - 1:
+                ranges[-1][1] = point
+            else:
+                ranges.append([point, point])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_KEY_CHARACTERS = r"(?:\{[^{}\s]*\}|[^\W][\w:.#$%&+?<>~/-]*)"
+_AT = rf"(?<!\w)-?@(?!\d++(?![\w:.#$%&+?<>~/-]*[^\W\d])){_KEY_CHARACTERS}"
+_PANDOC = re.compile(
+    rf"\[(?=[^\[\]]*+\])[^\[\]]*(?<!\w)@[\w{{][^\[\]]*+\]|\(\s*(?:see\s|cf\.?\s|e\.g\.,?\s)?-?@[^\s()]+[^()]{{0,40}}\)|{_AT}"
+)
+_LATEX = re.compile(r"\\(?:[A-Za-z]*cite[A-Za-z]*|bibitem)\*?(?:(?:\s?\[[^\[\]]*\]){0,2}\s?\{[^{}]*\})*", re.IGNORECASE)
+
+_NUMBER = r"#?\d{1,3}[a-d]?(?!\w)"
+_NUMERIC = re.compile(
+    rf"\[\s*(?:refs?\.?\s*|references?\s*|nos?\.?\s*)?(?P<body>{_NUMBER}(?:\s*(?:[,;-]|and|to|&)+\s*{_NUMBER})*)"
+    r"(?:\s*[,:]\s*(?:pp?|chap|sec|fig|table|eq)\w*+(?:\.?\s*+\d++|(?<=\d))(?:-\d+)?)?\s*+[,;.]?\s*+\]"
+    r"|\((?:see\s+)?(?:refs?\b\.?|references?\b)\s*\d(?:[\d\s,;&-]|and|to)*\)",
+    re.IGNORECASE,
+)
+_INTERVAL_BEFORE = re.compile(
+    r"(?:\b(?:CI|CIs|CrI|HDI|intervals?|ranges?|ranged|ranging|bounds?|bounded|domain|uniform(?:ly)?|support)\b|∈|\\in\b|95\s?%)"
+)
+_INDEXED = re.compile(r"(?:^|[^\w'])[^\W\d_]$")  # x[3]: one letter before the bracket
+_SUPERSCRIPT = re.compile(
+    r"\^[\[({]?\s*(?P<caret>\d{1,3}(?:\s?[,;-]\s?\d{1,3})*)\s*[\])}]?\^"
+    r"|\\textsuperscript\s*\{\s*(?P<tex>\d[\d\s,;-]*)\}"
+    r"|\$\s*+\{?\}?\s*+\^\s*(?P<math>\d|\{\s*\d{1,3}(?:\s?[,;-]+\s?\d{1,3})*\s*\})\s*\$"
+    r"|(?P<small>[⁰¹²³⁴⁵⁶⁷⁸⁹]+(?:[⁻,;⁃·ʼ˒-]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)*)"
+)
+_BASE = re.compile(
+    r"(?:(?<!\d)\d{1,2}|(?<![^\W_])(?!of|in|it|is|as|by|to|on|at|we|or|if|so|an|be|no)[^\W\d_]{1,2}|\b(?:chi|nmol|mol|min|sec)|[)\]}])$"
+)
+_FOOTNOTE = re.compile(r"\[\^[^\[\]\s]+\]:?")
+_IDENTIFIER = re.compile(
+    r"(?:https?|ftp)\s?:\s?//[^\s<>\"\])}]*|\bwww\.[^\s<>\"\])}]+|\b(?:dx\.)?doi\.org/[^\s<>\"\])}]+"
+    r"|\bdoi\s?[:=]?\s?10\.\d{3,9}/[^\s<>\"\])}]+|\b10\.\d{4,9}/[^\s<>\"\])}]+"
+    r"|\barXiv\s?[:.]?\s?(?:\d{4}\.\d{4,5}|[a-z.-]{1,40}/\d{7})(?:v\d+)?|\bPM(?:ID|CID)\s?:?\s?(?:PMC)?\d+|\bPMC\d{4,}"
+    r"|\bISBN(?:-1[03])?\s?:?\s?[\d-]{9,17}X?|\bISSN\s?:?\s?\d{4}-\d{3}[\dX]",
+    re.IGNORECASE,
+)
+# smith2021deep, smith_2020, smithDeep2021: keys as generated by reference managers.
+_KEY_SHAPE = re.compile(
+    r"(?<![\w@-])(?:[^\W\d_A-Z][^\W\d](?:[^\W\d]|['-]){0,80}(?:1[89]|20)\d\d(?:_?[^\W\d_]\w*+)?"
+    r"|[A-Z][^\W\d_]+_?(?:1[89]|20)\d\d_?[^\W\d_]{2}\w*+"
+    r"|[^\W\d_A-Z]+[A-Z]\w*(?:1[89]|20)\d\d[a-z]?)(?![\w-])"
+)
+_BRACKETED_SHAPE = re.compile(r"[A-Z][^\W\d_]+[_:-]?(?:1[89]|20)\d\d[a-z]?")
+_ALPHA_LABEL = re.compile(r"\[\s*[A-Z][A-Za-z]{1,3}\+?\d\d[a-z]?(?:\s*[,;]\s*[A-Z][A-Za-z]{1,3}\+?\d\d[a-z]?)*\s*\]")
+_GROUP = re.compile(r"\((?:[^()\[\]\n]|\[[^\[\]\n]*\]|\n(?!\s*\n)){1,400}\)|\[(?:[^\[\]\n]|\n(?!\s*\n)){1,400}\]")
+_OTHERS_ALONE = re.compile(
+    r"\bet\.?\s?al\b\.?(?:,?\s?[(\[]?(?:1[5-9]|20)\d\d[a-z]?\b[)\]]?)?|\bibid\b\.?|\b(?:op|loc)\.\s?cit\.|等人",
+    re.IGNORECASE,
+)
+# "see Ioannidis 2005", without brackets
+_SEEN_IN = re.compile(
+    r"\b(?:[Ss]ee|[Cc]f\.?|[Ss]ee also)\s(?P<authors>[A-Z][^\W\d_]+(?:\s(?:and|&)\s[A-Z][^\W\d_]+)?),?\s"
+    r"(?:1[5-9]|20)\d\d[a-z]?\b"
+)
+_LONGEST_NAME = 60
+_NAME_BEFORE = re.compile(r"(?<![\w'-])[^\W\d_][\w'-]*+,?\s\Z")
+_WHOLE_GROUP = 160  # a longer parenthesis contains more than a citation, and keeps its other words
+
+
+def citation_forms(
+    view: Folded, known_keys: Collection[str] = (), names_at: NamesAt | None = None
+) -> Iterator[tuple[CitationForm, int, int]]:
+    """What reads like a citation in the folded text: form, start and end, in no order, with overlaps.
+
+    `known_keys` are keys that count wherever they stand; `names_at` are the sources whose authors the sentence at a
+    position of the original may name.
+    """
+    seen = view.text
+    for match in _PANDOC.finditer(seen):
+        yield "pandoc", match.start(), match.start() + len(match[0].rstrip(".,:;?"))
+    for match in _LATEX.finditer(seen):
+        yield "latex", *match.span()
+    yield from _numbers(view)
+    for match in _FOOTNOTE.finditer(seen):
+        if not view.in_code(view.starts[match.start()]):
+            yield "footnote", *match.span()
+    for match in _IDENTIFIER.finditer(seen):
+        yield "identifier", match.start(), match.start() + len(match[0].rstrip(".,:;?!'*_"))
+    yield from _keys(seen, known_keys)
+    yield from _authors(view, names_at)
+
+
+def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
+    """`[12]` and superscripts, except intervals, indices and exponents."""
+    seen = view.text
+    for match in _NUMERIC.finditer(seen):
+        if not _is_interval_or_index(view, match):
+            yield "numeric", *match.span()
+    for match in _SUPERSCRIPT.finditer(seen):
+        body = (match["caret"] or match["tex"] or match["math"] or match["small"]).strip("{} ")
+        base = _BASE.search(seen, max(0, match.start() - 12), match.start())
+        exponent = base and re.fullmatch(r"\d+|[⁰¹²³⁴⁵⁶⁷⁸⁹]+", body)
+        isotope = seen[match.end() : match.end() + 1].isalpha()  # ^125^I
+        if not (exponent or isotope or seen.endswith("⁻", 0, match.start())):
+            yield "superscript", *match.span()
+
+
+def _is_interval_or_index(view: Folded, match: re.Match[str]) -> bool:
+    seen, body = view.text, match["body"]
+    if body is None:
+        return False
+    numbers = re.findall(r"\d+", body)
+    before = seen[max(0, match.start() - 60) : match.start()]
+    if len(numbers) == 2 and "0" in numbers and re.fullmatch(r"\d+\s*[,;-]\s*\d+", body):
+        return True  # no reference has the number 0
+    if len(numbers) == 2 and _INTERVAL_BEFORE.search(re.split(r"[.;!?]\s", before)[-1]):
+        return True
+    if view.in_code(view.starts[match.start()]):
+        return before[-1:].isalnum() or before.rstrip()[-1:] in {"_", "]", "=", "(", ","}
+    return len(numbers) == 1 and _INDEXED.search(before) is not None
+
+
+def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm, int, int]]:
+    """Keys of the library, and words in the form of a key."""
+    for match in _KEY_SHAPE.finditer(seen):
+        yield "key", *match.span()
+    for match in _ALPHA_LABEL.finditer(seen):
+        yield "key", *match.span()
+    yield from (("key", start, end) for start, end in _known_keys(seen, known_keys))
+    known = set(known_keys)
+    for group in _GROUP.finditer(seen):
+        items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
+        if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
+            yield "key", *group.span()
+
+
+def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Occurrences of library keys, also as part of a longer word, extended to the ends of that word."""
+    lowered = _lowered(seen)
+    for literal in _literal_keys(tuple(known_keys)):
+        start = lowered.find(literal)
+        while start >= 0:
+            end = start + len(literal)
+            while start > 0 and _in_word(seen[start - 1]):
+                start -= 1
+            while end < len(seen) and _in_word(seen[end]):
+                end += 1
+            yield start, end
+            start = lowered.find(literal, end)
+
+
+@lru_cache(maxsize=4)
+def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that are not ordinary words, in lower case; cached, since a run needs them many times."""
+    telling = (key for key in keys if len(key) >= 6 and re.search(r"\d", key) and re.search(r"[^\W\d_]", key))
+    return tuple(_lowered(key) for key in telling)
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, with all positions unchanged."""
+    lowered = text.lower()
+    return (
+        lowered if len(lowered) == len(text) else "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+    )
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character in "_-"
+
+
+def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationForm, int, int]]:
+    """Citations by author and year, in brackets or in the sentence."""
+    seen = view.text
+    patterns = name_patterns()
+    passed: list[tuple[int, int]] = []
+    for group in _GROUP.finditer(seen):
+        for match in patterns.enclosed.finditer(group[0][1:-1]):
+            if only_dates(match["authors"], match["others"] or ""):
+                continue
+            offset = group.start() + 1
+            whole = len(group[0]) <= _WHOLE_GROUP
+            span = group.span() if whole else (offset + match.start(), offset + match.end())
+            yield "author-year", *span
+    for match in patterns.narrative.finditer(seen):
+        others = match["others"] or ""
+        if match["pair"] and not re.search(r"\band\b|&", match["authors"]):
+            continue  # "the Cancer Genome Atlas, 2018" dates a release
+        if only_dates(match["authors"], others):
+            continue
+        sources = names_at(view.starts[match.start()]) if names_at else ()
+        authors = split_authors(match["authors"])
+        # "On LASSO, Sanou et al." does not begin with an author.
+        while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
+            authors = authors[1:]
+        if any(source.is_named(authors, bool(others), year_of(match)) for source in sources):
+            passed.append(match.span())
+        else:
+            yield "author-year", match.start(), match.end()
+    for match in _SEEN_IN.finditer(seen):
+        if not only_dates(match["authors"], ""):
+            yield "author-year", match.start("authors"), match.end()
+    named = SpanSet(passed)
+    for match in _OTHERS_ALONE.finditer(seen):
+        start = _name_before(seen, match.start()) if match[0][:1] in "eE" else match.start()
+        if not named.meets(start, match.end()):
+            yield "author-year", start, match.end()
+
+
+_MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")
+
+
+def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
+    """The works of a citation by authors and year: authors, whether there are others, year, and the words behind it.
+
+    "Smith 2019, 2020b" names two works of the same authors.
+    """
+    patterns = name_patterns()
+    bracketed = words[:1] in ("(", "[")
+    pattern, words = (patterns.enclosed, words[1:-1]) if bracketed else (patterns.narrative, words)
+    for match in pattern.finditer(words):
+        others, year = match["others"] or "", year_of(match)
+        if not year[:4].isdigit() or only_dates(match["authors"], others):
+            continue
+        end = match.end()
+        yield match["authors"], bool(others), year, words[end:].partition(";")[0]
+        while bracketed and (more := _MORE_YEARS.match(words, end)):
+            year = more["year"] if more["year"][0].isdigit() else f"{year[:4]}{more['year']}"
+            end = more.end()
+            yield match["authors"], bool(others), year, words[end:].partition(";")[0]
+
+
+def _name_before(seen: str, start: int) -> int:
+    """The start of the name before "et al."; `start` if there is none."""
+    name = _NAME_BEFORE.search(seen, max(0, start - _LONGEST_NAME), start)
+    return name.start() if name else start

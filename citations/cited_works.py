@@ -1,0 +1,253 @@
+"""Parses what a citation in a user's text names: keys, numbers, or authors and year, with locators.
+
+The forms themselves are found by `citation_patterns.py`. Edited sentences of a run, the user's citations in an
+experiment and the texts that are checked are all read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from ..documents import Paper
+from .checks.unicode_folding import Folded, fold
+from .citation_patterns import (
+    CitationForm,
+    NamedSource,
+    citation_forms,
+    find_author_years,
+    split_authors,
+)
+
+LATEX_CITATION: Final = (
+    r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"
+)
+_LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
+_NUMBERS: Final = re.compile(r"\s*\d{1,4}[a-d]?(?:\s*(?:[,;\u2013-]|and|to|&)+\s*\d{1,4}[a-d]?)*\s*")
+_LOCATOR: Final = re.compile(
+    r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section|ch(?:ap(?:ter)?)?\.?|fig(?:ure)?\.?|tab(?:le)?\.?)\b.*"
+    r"|\d[\d\s,\u2013-]*|[\"\u201c].*",
+    re.IGNORECASE,
+)
+_PAGE: Final = re.compile(r"(?:pp?\.?|pages?)[\s~]*(\d[\d\s,\u2013-]*)", re.IGNORECASE)
+_AT_KEY: Final = re.compile(r"(?<!\w)-?@(?:\{([^{}\s]+)\}|([^\W][\w:.#$%&+?<>~/-]*))")
+_CROSS_REFERENCE: Final = re.compile(r"(?:fig|tbl|tab|eq|sec|lst|thm)[:-]|(?:fig|tbl|tab|eq|sec)$", re.IGNORECASE)
+_NARRATIVE_LOCATOR: Final = re.compile(r"\s?\[(?P<place>(?:pp?\.|chap|sec|fig|tab)[^\[\]@]{0,60})\]", re.IGNORECASE)
+_SMALL_DIGITS: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
+_BETWEEN: Final = re.compile(r"\s?([-\u2013\u2014]?)\s?")  # bounded: 3 characters
+_LONGEST_RANGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CitedWork:
+    """One work that a citation names: by key, by number, or by authors and year.
+
+    `pages` are those of its locator; `others` is true for "et al.".
+    """
+
+    key: str = ""
+    number: int | None = None
+    authors: tuple[str, ...] = ()
+    others: bool = False
+    year: str = ""
+    pages: frozenset[int] = frozenset()
+
+    @property
+    def shown(self) -> str:
+        """The work as a citation names it."""
+        if self.key or self.number is not None:
+            return self.key or str(self.number)
+        return f"{' and '.join(self.authors)}{' et al.' if self.others else ''} {self.year}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class CitationMark:
+    """A citation at `start:end` and the works that it names; `narrative` if it is a part of the sentence."""
+
+    form: CitationForm
+    start: int
+    end: int
+    works: tuple[CitedWork, ...]
+    narrative: bool = False
+
+
+def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark]:
+    """The citations of a text that name works, in order, without overlap; code and cross-references have none.
+
+    `known_keys` are the keys that a bracket may name without a sign, as in `[smith2020]`.
+    """
+    view = fold(text)
+    known = frozenset(known_keys)
+    found: list[CitationMark] = []
+    for form, start, end in sorted(_located(view), key=lambda item: (item[1], -item[2])):
+        if view.in_code(view.starts[start]) and form != "latex":
+            continue
+        words = view.text[start:end]
+        works, narrative = _parse(form, words, known)
+        if works:
+            if form == "pandoc" and not words.startswith(("[", "(")):
+                works, end = _with_locator(view.text, works, end)
+            found.append(CitationMark(form, *view.span(start, end), works, narrative))
+    return _joined(text, _apart(found))
+
+
+def _located(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
+    wanted = ("pandoc", "latex", "numeric", "superscript", "author-year", "key")
+    return (item for item in citation_forms(view) if item[0] in wanted)
+
+
+def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tuple[CitedWork, ...], bool]:
+    """The works that a citation names, and whether it names them in the sentence."""
+    bracketed = words[:1] in ("[", "(")
+    inside = words.strip("[]()") if bracketed else words
+    if form == "pandoc":
+        return tuple(_pandoc_works(inside)), not bracketed
+    if form == "latex":
+        return tuple(_latex_works(words)), bool(re.match(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)", words))
+    if form in ("numeric", "superscript"):
+        digits = re.sub(r"[^\d,;\s\u2013-]|textsuperscript", "", inside.translate(_SMALL_DIGITS))
+        return tuple(CitedWork(number=number) for number in expand_numbers(digits)), False
+    if form == "key":
+        return tuple(parse_keys(inside, known)) if bracketed else (), False
+    named = parse_keys(inside, known) if bracketed else []
+    return tuple(named or find_author_year_works(words)), not bracketed
+
+
+def _pandoc_works(inside: str) -> Iterator[CitedWork]:
+    for part in inside.split(";"):
+        for match in _AT_KEY.finditer(part):
+            key = match[1] or match[2].rstrip(".,:;?!")
+            if not _CROSS_REFERENCE.match(key):
+                yield CitedWork(key, pages=pages_in(part[match.end() :]))
+
+
+def _latex_works(words: str) -> Iterator[CitedWork]:
+    for match in _LATEX_KEYS.finditer(words):
+        yield from (CitedWork(key.strip()) for key in match[1].split(",") if key.strip())
+
+
+def find_author_year_works(words: str) -> list[CitedWork]:
+    """The works that are named by authors and year, in brackets or in the sentence."""
+    return [
+        CitedWork(authors=tuple(split_authors(authors)), others=others, year=year, pages=pages_in(behind))
+        for authors, others, year, behind in find_author_years(words)
+    ]
+
+
+def parse_keys(inside: str, known: Collection[str]) -> list[CitedWork]:
+    """The works of a bracket that names `known` keys, such as `smith2020, p. 4; @lee2019`; empty if it has others."""
+    found: list[CitedWork] = []
+    for part in inside.split(";"):
+        items = [item.strip() for item in part.split(",")]
+        bare = [re.sub(r"^-?@?\{?|\}$", "", item) for item in items]
+        keys = [key for key in bare if key in known]
+        locators = [item for item, key in zip(items, bare, strict=True) if key not in known]
+        if bare[0] not in known or (locators and not _LOCATOR.match(locators[0])):
+            return []
+        pages = pages_in(", ".join(locators))
+        found += [CitedWork(key, pages=pages) for key in keys]
+    return found
+
+
+def is_number_list(inside: str) -> bool:
+    """Whether a bracket holds reference numbers only."""
+    return _NUMBERS.fullmatch(inside) is not None
+
+
+def expand_numbers(inside: str) -> list[int]:
+    """The numbers of `3, 5-7`, with ranges filled in."""
+    found: list[int] = []
+    for part in re.split(r"[,;]", inside):
+        ends = [int(end) for end in re.findall(r"\d{1,6}", part)[:2]]
+        if not ends:
+            continue
+        first, last = ends[0], ends[-1]
+        found += range(first, last + 1) if first <= last <= first + _LONGEST_RANGE else (first,)
+    return found
+
+
+def pages_in(locator: str) -> frozenset[int]:
+    """The pages that a locator names; empty if it names none."""
+    found = _PAGE.search(locator[:200])
+    return frozenset(expand_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
+
+
+def _with_locator(seen: str, works: tuple[CitedWork, ...], end: int) -> tuple[tuple[CitedWork, ...], int]:
+    """Extend `@key` by the locator that follows it in brackets."""
+    behind = _NARRATIVE_LOCATOR.match(seen, end, end + 80)
+    if behind is None:
+        return works, end - (len(seen[:end]) - len(seen[:end].rstrip(".,:;?!")))
+    return tuple(replace(work, pages=pages_in(behind["place"])) for work in works), behind.end()
+
+
+def _apart(found: Sequence[CitationMark]) -> list[CitationMark]:
+    """The marks without overlap; of two that overlap, the longer one."""
+    kept: list[CitationMark] = []
+    for mark in found:
+        if kept and mark.start < kept[-1].end:
+            if mark.end - mark.start > kept[-1].end - kept[-1].start:
+                kept[-1] = mark
+        else:
+            kept.append(mark)
+    return kept
+
+
+def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
+    """The marks with neighbouring numbers as one: `[1][2]`, `[1]-[3]`."""
+    joined: list[CitationMark] = []
+    for mark in marks:
+        last = joined[-1] if joined else None
+        gap = text[last.end : mark.start] if last else ""
+        between = _BETWEEN.fullmatch(gap) if len(gap) <= 3 else None
+        if last is None or between is None or not (last.form == mark.form == "numeric"):
+            joined.append(mark)
+            continue
+        first, second = last.works[-1].number or 0, mark.works[0].number or 0
+        filled = range(first + 1, second) if between[1] and first < second <= first + _LONGEST_RANGE else ()
+        works = (*last.works, *(CitedWork(number=number) for number in filled), *mark.works)
+        joined[-1] = replace(last, end=mark.end, works=works)
+    return joined
+
+
+@dataclass(frozen=True)
+class WorkIndex:
+    """Finds the papers that a citation names, by key, number, or authors and year; ambiguous names find none.
+
+    `numbers` are the keys by the number of a reference list.
+    """
+
+    papers: Sequence[Paper]
+    numbers: Mapping[int, str] = field(default_factory=dict)
+
+    def key_of(self, work: CitedWork) -> str:
+        """The key of the one paper that is named; empty if there is none, or several."""
+        if work.key:
+            return work.key if work.key in self._keys else ""
+        if work.number is not None:
+            return self.numbers.get(work.number, "")
+        fitting = self.named(work)
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def named(self, work: CitedWork) -> list[str]:
+        """All papers that authors and year may name; if one has exactly these authors, only that one."""
+        fitting = [
+            (key, source)
+            for key, source in self._by_year.get(work.year[:4], ())
+            if source.is_named(work.authors, work.others, work.year)
+        ]
+        exact = [key for key, source in fitting if work.others or len(source.family_names) == len(work.authors)]
+        return exact if len(exact) == 1 else [key for key, _ in fitting]
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(paper.key for paper in self.papers)
+
+    @cached_property
+    def _by_year(self) -> dict[str, list[tuple[str, NamedSource]]]:
+        found: dict[str, list[tuple[str, NamedSource]]] = {}
+        for paper in self.papers:
+            found.setdefault(str(paper.year), []).append((paper.key, NamedSource.of(paper)))
+        return found

@@ -1,0 +1,100 @@
+"""Sources of a text: each finding with the sentences that carry it, and the window of its section around them.
+
+A writer is shown the sentences that carry a finding. What they leave to their surroundings (a country, a cell type, a
+condition, what "it" means) stands in the window, which a judge and a repair can be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..documents import Chunk, Evidence, Paper, chunk_id, same_section, split_chunk_id
+from ..documents.chunking import Window
+from ..documents.passages import readable_units
+from ..roles.protocols import PassageSentence, Source
+from ..text.sentences import is_context_dependent
+
+_Placed = tuple[int, PassageSentence]  # with where it begins in the paper
+
+
+def near_chunks(name: str) -> tuple[str, ...]:
+    """The id of a chunk, and those of its neighbours in the paper."""
+    try:
+        key, index = split_chunk_id(name)
+    except ValueError:  # a record from a file that was edited
+        return (name,)
+    return (name, *(chunk_id(key, near) for near in (index - 1, index + 1) if near >= 0))
+
+
+def source_of(item: Evidence, paper: Paper, chunk: Chunk, chunks: Mapping[str, Chunk]) -> Source:
+    """The source for a finding whose first words are in `chunk`; `chunks` are it and others near its words, by id."""
+    passage = passage_of(item, chunk, chunks)
+    window = _window_of(paper, chunk, passage, chunks)
+    return Source(item, paper, chunk.text, chunk.category, passage, chunk.parent, window)
+
+
+def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
+    """The sentences shown for a finding: those that support it, and the preceding one if they depend on it.
+
+    `chunk` contains its first words; words in other chunks that have changed are left out.
+    """
+    shown: list[_Placed] = []
+    for span in item.spans:
+        holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
+        if holder is None or holder.text[span.start : span.end] != span.quote:
+            continue
+        units = readable_units(holder.text)
+        inside = [place for place, unit in enumerate(units) if unit.start < span.end and span.start < unit.end]
+        if inside and inside[0] and is_context_dependent(units[inside[0]].text):
+            inside = [inside[0] - 1, *inside]
+        for place in inside:
+            unit = units[place]
+            sentence = PassageSentence(holder.id, unit.start, unit.end, unit.text, unit.end > span.start)
+            shown.append((holder.start + unit.start, sentence))
+    return _in_order(_each_once(shown))
+
+
+def _window_of(
+    paper: Paper, chunk: Chunk, passage: Sequence[PassageSentence], chunks: Mapping[str, Chunk]
+) -> tuple[PassageSentence, ...]:
+    """The passage with the other sentences of its chunks and of their neighbours in the section of `chunk`."""
+    known = {**chunks, chunk.id: chunk}
+    holders = dict.fromkeys([chunk.id, *(item.chunk_id for item in passage)])
+    near = {name: known[name] for holder in holders for name in near_chunks(holder) if name in known}
+    own = [known[name] for name in holders]
+    joined = [item for item in near.values() if item.id in holders or same_section(item, chunk)]
+    shown = [(known[item.chunk_id].start + item.start, item) for item in passage]
+    for group in (own, joined):
+        for placed in _units_of(paper, group):
+            if not _overlaps(placed, shown):
+                shown.append(placed)
+    return _in_order(shown)
+
+
+def _units_of(paper: Paper, chunks: Sequence[Chunk]) -> Iterator[_Placed]:
+    """The readable units of chunks of a paper, in order; a sentence that two chunks share comes whole."""
+    ordered = sorted(chunks, key=lambda chunk: chunk.index)
+    for unit in Window(paper, tuple(ordered), hits=(), cosines=()).sentences():
+        yield unit.chunk.start + unit.start, PassageSentence(unit.chunk.id, unit.start, unit.end, unit.text, False)
+
+
+def _in_order(shown: Sequence[_Placed]) -> tuple[PassageSentence, ...]:
+    return tuple(sentence for _, sentence in sorted(shown, key=lambda at: at[0]))
+
+
+def _each_once(shown: Sequence[_Placed]) -> list[_Placed]:
+    """Drop sentences that overlap in the paper, since chunks share their borders.
+
+    Sentences that support the finding take precedence, then longer ones.
+    """
+    kept: list[_Placed] = []
+    for placed in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
+        if not _overlaps(placed, kept):
+            kept.append(placed)
+    return kept
+
+
+def _overlaps(placed: _Placed, others: Sequence[_Placed]) -> bool:
+    begin, sentence = placed
+    end = begin + sentence.end - sentence.start
+    return any(begin < other + item.end - item.start and other < end for other, item in others)
