@@ -106,9 +106,6 @@ def _passage(statement: Statement, place: int) -> dict[str, Any]:
     }
 
 
-__all__ = ["acontradictions", "contradictions"]
-
-
 @requires_open
 async def acontradictions(
     session: Session,

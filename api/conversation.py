@@ -6,17 +6,22 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..graph.conversation_state import TurnKind, answer_with_sources, chat_question, truncate_history
+from ..graph.conversation_state import (
+    TurnKind as TurnKind,
+    answer_with_sources as answer_with_sources,
+    chat_question as chat_question,
+    truncate_history as truncate_history,
+)
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation_turns import (
-    PausedTurn,
-    TurnRequest,
-    delete_conversation,
-    delete_expired,
-    expired_conversations,
-    paused_turn,
-    take_turn,
+    PausedTurn as PausedTurn,
+    TurnRequest as TurnRequest,
+    delete_conversation as delete_conversation,
+    delete_expired as delete_expired,
+    expired_conversations as expired_conversations,
+    paused_turn as paused_turn,
+    take_turn as take_turn,
 )
 from ..runs.execution import ignore
 from ..runs.result_record import ResultRecord, public_record
@@ -27,22 +32,6 @@ from .stored_conversations import find_conversation, new_thread_id, read_turns, 
 
 if TYPE_CHECKING:
     from .records import AnswerRecord
-
-__all__ = [
-    "Conversation",
-    "PausedTurn",
-    "TurnKind",
-    "TurnRequest",
-    "answer_with_sources",
-    "chat_question",
-    "delete_conversation",
-    "delete_expired",
-    "expired_conversations",
-    "paused_turn",
-    "short_answer",
-    "take_turn",
-    "truncate_history",
-]
 
 
 def short_answer(record: Mapping[str, Any]) -> AnswerRecord:

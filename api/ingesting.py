@@ -14,13 +14,15 @@ from ..documents.bibliography import read_bibliography
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
-from ..ingestion.ingest_events import Described as Described
-from ..ingestion.ingest_events import Embedded as Embedded
-from ..ingestion.ingest_events import IngestEvent as IngestEvent
-from ..ingestion.ingest_events import IngestReport
-from ..ingestion.ingest_events import Planned as Planned
-from ..ingestion.ingest_events import Stored as Stored
-from ..ingestion.ingest_events import Waiting as Waiting
+from ..ingestion.ingest_events import (
+    Described as Described,
+    Embedded as Embedded,
+    IngestEvent as IngestEvent,
+    IngestReport,
+    Planned as Planned,
+    Stored as Stored,
+    Waiting as Waiting,
+)
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home

@@ -14,8 +14,14 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..tools.paper_records import OutlinedSection, Passage, merge_chunks, outline, read_indexed_text
-from ..tools.paper_records import count_kinds as count_kinds
+from ..tools.paper_records import (
+    OutlinedSection,
+    Passage,
+    count_kinds as count_kinds,
+    merge_chunks,
+    outline,
+    read_indexed_text,
+)
 from ..tools.paper_search import keys_with_words, publication_statuses
 from .arguments import requires_open
 from .blocking import blocking

@@ -17,14 +17,16 @@ from ..stores.library import Library
 from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_records import find_figure
-from ..tools.paper_search import PAGE_SIZE, matching_sentence, publication_statuses, search_papers
-from ..tools.paper_search import year_range as year_range
+from ..tools.paper_search import (
+    PAGE_SIZE,
+    matching_sentence,
+    publication_statuses,
+    search_papers,
+    year_range as year_range,
+)
 from ..tools.retrieval import Hit, Retrieval, retrieve
-from ..tools.scope import Scope
-from ..tools.scope import require_words as require_words
-from ..tools.tool_schemas import CategoryName as CategoryName
-from ..tools.tool_schemas import as_list as as_list
-from ..tools.tool_schemas import as_years as as_years
+from ..tools.scope import Scope, require_words as require_words
+from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
 

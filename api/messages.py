@@ -1,26 +1,13 @@
 """Helpers for messages: counted nouns, and commands as the user would type them."""
 
-from ..plurals import counted, megabytes
+from ..plurals import counted as counted, megabytes as megabytes
 from ..program import (
-    NAME,
-    command,
-    filled,
-    given_command,
-    help_as_called,
-    install_hint,
-    program,
-    remember_command,
+    NAME as NAME,
+    command as command,
+    filled as filled,
+    given_command as given_command,
+    help_as_called as help_as_called,
+    install_hint as install_hint,
+    program as program,
+    remember_command as remember_command,
 )
-
-__all__ = [
-    "NAME",
-    "command",
-    "counted",
-    "filled",
-    "given_command",
-    "help_as_called",
-    "install_hint",
-    "megabytes",
-    "program",
-    "remember_command",
-]

@@ -8,23 +8,13 @@ from typing import Unpack
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import ResearchRequest
-from ..text.question_subject import find_subject
-from ..tools.scope import plain_question
+from ..runs.run_requests import ResearchRequest as ResearchRequest
+from ..text.question_subject import find_subject as find_subject
+from ..tools.scope import plain_question as plain_question
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 from .events import stream_events
 from .running import RunOptions, run
-
-__all__ = [
-    "ResearchOptions",
-    "ResearchRequest",
-    "aresearch",
-    "astream_research",
-    "find_subject",
-    "plain_question",
-    "research",
-]
 
 
 class ResearchOptions(RunOptions, total=False):

@@ -15,41 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_t
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from ..section_kinds import PAPER_ORDER, SECTION_KINDS, SECTIONS, SectionKind
+from ..section_kinds import (
+    PAPER_ORDER as PAPER_ORDER,
+    SECTION_KINDS as SECTION_KINDS,
+    SECTIONS as SECTIONS,
+    SectionKind as SectionKind,
+)
 
 if TYPE_CHECKING:
     from .running import ResearchRequest
 
 RunKind = SectionKind | Literal["paper"]
 Options = TypeVar("Options")
-
-__all__ = [
-    "FLAGS",
-    "PAPER_ORDER",
-    "SECTIONS",
-    "SECTION_KINDS",
-    "AnswerSettings",
-    "BudgetOptions",
-    "ChatSettings",
-    "ContradictionOptions",
-    "IngestOptions",
-    "ModelSettings",
-    "PaperLimits",
-    "PaperSettings",
-    "QuestionOptions",
-    "RunKind",
-    "RunLimits",
-    "SearchOptions",
-    "SectionKind",
-    "SectionSettings",
-    "Shown",
-    "StyleSettings",
-    "YearLimits",
-    "option",
-    "part_of",
-    "shown_option",
-    "spread_options",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,34 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.pandoc_formats import FORMATS as FORMATS, Format
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..runs.execution import begin_run as register_run
-from ..runs.execution import ignore, run_request
-from ..runs.result_record import ResultRecord, public_record
-from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
+from ..runs.execution import begin_run as register_run, ignore, run_request as run_request
+from ..runs.result_record import ResultRecord as ResultRecord, public_record
+from ..runs.run_requests import (
+    OnNotice,
+    ResearchRequest as ResearchRequest,
+    RunRequest as RunRequest,
+    SectionRequest as SectionRequest,
+)
 from ..stores.backends import backend_of
-from ..stores.run_register import RunRecord
+from ..stores.run_register import RunRecord as RunRecord
 from .arguments import parse_formats
-
-__all__ = [
-    "FORMATS",
-    "Output",
-    "ResearchRequest",
-    "ResultRecord",
-    "RunOptions",
-    "RunRecord",
-    "RunRequest",
-    "SavedRun",
-    "SectionRequest",
-    "begin_run",
-    "run",
-    "run_and_save",
-    "run_request",
-]
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:

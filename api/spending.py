@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from ..models.journal.records import Spending, Usage, total_cost
+from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
 from ..settings.config import Price
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -15,17 +15,6 @@ from ..stores.home import Home
 if TYPE_CHECKING:
     from ..runs.result_record import UsageRecord
     from .records import SpendingRecord, UsageOfDay
-
-__all__ = [
-    "Spending",
-    "Usage",
-    "prune_journal",
-    "read_spending",
-    "spending_record",
-    "survey_journal",
-    "usage_by_day",
-    "usage_total",
-]
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:

@@ -14,31 +14,16 @@ from ..errors import InputError
 from ..runs.output_files import public_record, write_own_file
 from ..runs.result_record import ResultRecord, stored
 from ..stores.backends import backend_of
-from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
+from ..stores.conversation_register import (
+    ConversationEntry as ConversationEntry,
+    KeptTurn as KeptTurn,
+    UnknownConversationError as UnknownConversationError,
+    new_thread_id as new_thread_id,
+)
 from ..stores.home import Home
 
 if TYPE_CHECKING:
     from .records import ConversationDetails, ConversationSummary
-
-__all__ = [
-    "ConversationEntry",
-    "KeptTurn",
-    "UnknownConversationError",
-    "begin_conversation",
-    "conversation_record",
-    "conversation_summary",
-    "find_conversation",
-    "find_turn",
-    "last_turn",
-    "list_conversations",
-    "new_thread_id",
-    "read_turns",
-    "require_turns",
-    "transcript",
-    "transcript_json",
-    "turn_record",
-    "write_transcript",
-]
 
 
 def list_conversations(home: Home) -> list[ConversationEntry]:

@@ -10,29 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_register import RunHead, RunRecord, UnknownRunError
+from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
 
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.run_requests import ResearchRequest, SectionRequest
     from .records import QueryRecord, RunDetails, RunSummary
-
-
-__all__ = [
-    "ResumableRun",
-    "RunHead",
-    "RunRecord",
-    "UnknownRunError",
-    "count_runs",
-    "delete_run",
-    "find_run",
-    "find_runs",
-    "is_under_way",
-    "list_runs",
-    "run_details",
-    "run_heads",
-    "run_summary",
-]
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:

@@ -6,55 +6,39 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
+from ..citations.export.plot_figures import (
+    MOST_BYTES as MOST_BYTES,
+    image_problem as image_problem,
+    image_type as image_type,
+    with_plot_files as with_plot_files,
+    without_plot_files as without_plot_files,
+)
 from ..experiment import (
     SECTION_KINDS,
-    Experiment,
-    ExperimentError,
+    Experiment as Experiment,
+    ExperimentError as ExperimentError,
     SectionKind,
     load_experiment,
-    parse_experiment,
+    parse_experiment as parse_experiment,
     require_fields,
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.experiment_check import ExperimentReport, FieldProblem, check_experiment, shorten_body
+from ..runs.experiment_check import (
+    ExperimentReport as ExperimentReport,
+    FieldProblem as FieldProblem,
+    check_experiment as check_experiment,
+    shorten_body as shorten_body,
+)
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
-from ..stores.run_register import PLOT_SET, PLOTS_KEPT
+from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .events import stream_events
 from .running import RunOptions, run
-
-__all__ = [
-    "MOST_BYTES",
-    "PLOTS_KEPT",
-    "PLOT_SET",
-    "Experiment",
-    "ExperimentError",
-    "ExperimentReport",
-    "FieldProblem",
-    "astream_paper",
-    "astream_section",
-    "awrite_paper",
-    "awrite_section",
-    "check_experiment",
-    "image_problem",
-    "image_type",
-    "load_section_request",
-    "named_plot_sets",
-    "parse_experiment",
-    "plot_files",
-    "shorten_body",
-    "with_plot_files",
-    "without_plot_files",
-    "write_paper",
-    "write_section",
-]
-
 
 GivenExperiment = Experiment | dict[str, Any] | Path | str
 

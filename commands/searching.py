@@ -36,8 +36,7 @@ def search(
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.library_search import require_words, year_range
-    from ..api.library_search import search as search_passages
+    from ..api.library_search import require_words, search as search_passages, year_range
 
     require_words(query)
     years = year_range(options.from_year, options.to_year)

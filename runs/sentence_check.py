@@ -17,8 +17,7 @@ from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, for_reader
 from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import support_findings
-from ..citations.citation_styles import Citation, Rendered
-from ..citations.citation_styles import render as render_text
+from ..citations.citation_styles import Citation, Rendered, render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
 from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from

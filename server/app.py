@@ -24,13 +24,15 @@ from .metrics import CountRequests, RequestCounts
 from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
-from .routes import chat_completions
-from .routes import conversation_routes as conversations
-from .routes import ingest_routes as ingests
-from .routes import paper_routes as papers
-from .routes import run_routes as runs
-from .routes import status_routes as status
-from .routes import writing_routes as writing
+from .routes import (
+    chat_completions,
+    conversation_routes as conversations,
+    ingest_routes as ingests,
+    paper_routes as papers,
+    run_routes as runs,
+    status_routes as status,
+    writing_routes as writing,
+)
 from .server_options import ServerOptions, Tokens
 from .server_state import ServerState, open_state
 

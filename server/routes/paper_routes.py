@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Header, Query, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, Header, Path as InPath, Query, Response
 from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
