@@ -51,7 +51,7 @@ async def aresearch(
         question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: maximum number of papers to draw on; from the settings if omitted.
-        length: target length in words; from the settings if omitted.
+        length: target length in words; by the depth if omitted.
         min_year: first year of publication.
         max_year: last year of publication.
         venue: a part of the journal's or book's name, in any case.

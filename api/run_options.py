@@ -19,6 +19,7 @@ from ..section_kinds import (
     PAPER_ORDER as PAPER_ORDER,
     SECTION_KINDS as SECTION_KINDS,
     SECTIONS as SECTIONS,
+    Depth as Depth,
     SectionKind as SectionKind,
 )
 
@@ -131,6 +132,20 @@ class RunLimits(BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DepthOption(SettingOptions):
+    """How much a text says."""
+
+    depth: Annotated[Depth | None, Shown(default="standard")] = option(  # noqa: RUF009 - it makes a field
+        "How much the text says: brief, standard or thorough."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(DepthOption, RunLimits):
+    """What a request for a text may set."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSettings(BudgetOptions):
     """The chat model, and what it may cost."""
 
@@ -143,7 +158,7 @@ class ModelSettings(BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatSettings(ModelSettings):
+class ChatSettings(DepthOption, ModelSettings):
     """How answers cite, and which model writes them."""
 
     cite_style: Annotated[str | None, Shown(default="numeric")] = option(
@@ -163,7 +178,7 @@ class StyleSettings(SettingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(ChatSettings, StyleSettings, RunLimits):
+class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
     """How an answer is written."""
 
     cite_retracted: Annotated[bool | None, Shown(default="not cited")] = option(
@@ -179,7 +194,9 @@ class PaperSettings(AnswerSettings):
         "key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
         "or key-page [smith2024, page 4]."
     )
-    section_words: Annotated[int | None, Shown("--words")] = option("Target length of the section.")
+    section_words: Annotated[int | None, Shown("--words", "by depth")] = option(
+        "Target length of the section, in words."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +231,7 @@ class QuestionOptions(PaperLimits):
     """Which papers to search for an answer, and its length."""
 
     sources: Annotated[int | None, Shown(default="8")] = option("Most papers that the answer may draw on.", ge=1, le=50)
-    length: Annotated[int | None, Shown(default="300")] = option(
+    length: Annotated[int | None, Shown(default="by depth")] = option(
         "Target length of the answer, in words.", ge=50, le=5000
     )
     single_shot: bool = option("Search once, without the agent's further searches.", value=False)

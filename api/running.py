@@ -24,7 +24,8 @@ from ..runs.run_requests import (
 )
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
-from .arguments import parse_formats
+from .arguments import parse_formats, require_choice
+from .run_options import Depth, TextOptions
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -44,6 +45,7 @@ class RunOptions(TypedDict, total=False):
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
     """
 
@@ -52,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     fresh: bool
     force: bool
     strict: bool | None
+    depth: Depth | None
     page_images: bool
 
 
@@ -59,13 +62,16 @@ async def run(
     request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
 ) -> ResultRecord:
     """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
-    out, strict = options.get("out"), options.get("strict")
+    given = TextOptions(strict=options.get("strict"), depth=options.get("depth"))
+    if given.depth is not None:
+        require_choice("depth", given.depth, Depth)
+    out = options.get("out")
     wanted = parse_formats(options.get("formats", ()), out)
     output = None
     if out is not None:
         output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False))
-    if strict is not None:
-        session = session.with_settings(strict=strict)
+    if changes := given.changes():
+        session = session.with_settings(**changes)
     return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
 
 

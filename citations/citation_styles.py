@@ -1,14 +1,15 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
-The passage that supports a citation is recorded next to the text, one record per citation in reading order, so that
-every rendered sentence links to its evidence.
+Consecutive sentences that rest on one paper show a single citation, at the end of the last of them. The passage that
+supports a citation is recorded next to the text all the same, one record per sentence and passage in reading order, so
+that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
 from .checks.fabricated_citations import NEEDED
-from .markers import marker_groups, normalise_markers, sentences
+from .markers import citation_runs, marker_groups, normalise_markers, sentences
 from .marking import Mark
 
 # The sentence as the judge saw it (with markers) and the evidence id.
@@ -58,24 +59,30 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """A sentence of the rendered text, `text[start:end]`, and the evidence it cites."""
+    """A sentence of the rendered text, `text[start:end]`, and the evidence it cites.
+
+    `covered` if its citation is shown at the end of a later sentence.
+    """
 
     start: int
     end: int
     ids: tuple[str, ...]
+    covered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CitationPlace:
     """A group of citations at `text[start:end]` of the rendered text, and the evidence it cites.
 
-    `instead` is the input for pandoc, if it differs from the words of the text.
+    It stands for the `covers` characters before it: all sentences of a run. `instead` is the input for pandoc, if it
+    differs from the words of the text.
     """
 
     start: int
     end: int
     ids: tuple[str, ...]
     instead: str = ""
+    covers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,7 @@ def render(
     text = normalise_markers(text)
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
+    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()})
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
     numbering = tuple(dict.fromkeys([*before, *keys]))
     numbers = {key: number for number, key in enumerate(numbering, 1)}
@@ -156,6 +164,8 @@ def render(
         *groups,
         *((mark.position, mark.position, mark) for mark in marks),
     ]
+    ends = {run.group[0]: run for run in runs}
+    hidden = {start for run in runs for start in run.hidden}
     for start, end, ids in sorted(edits, key=lambda edit: edit[:2]):
         if isinstance(ids, Mark):
             pieces += [text[done:start], f" {ids.words}"]
@@ -163,6 +173,15 @@ def render(
             moves.append(_Move(end, length - end, mark=True))
             done = end
             continue
+        if start in hidden:
+            words = text[done:start].rstrip(" ")
+            pieces.append(words)
+            length += len(words)
+            done = end
+            moves.append(_Move(end, length - end))
+            continue
+        run = ends.get(start)
+        ids = run.ids if run else ids
         cited = [evidence[identifier] for identifier in ids if identifier in evidence]
         # A list names the location of each passage anyway.
         listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
@@ -170,11 +189,14 @@ def render(
         pieces += [text[done:start], shown]
         length += start - done + len(shown)
         if cited:
-            places.append(CitationPlace(length - len(shown), length, tuple(item.id for item in cited)))
+            begin = length - len(shown)
+            covers = begin - _moved(moves, run.start) if run else 0
+            places.append(CitationPlace(begin, length, tuple(item.id for item in cited), covers=covers))
         done = end
         moves.append(_Move(end, length - end))
     rendered = as_written("".join([*pieces, text[done:]]))
-    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers)
+    covered = {start for run in runs for start in run.covered}
+    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers, covered)
     return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
 
 
@@ -194,13 +216,15 @@ def _records(
     evidence: Mapping[str, Evidence],
     verdicts: Verdicts,
     numbers: Mapping[str, int],
+    covered: Collection[int],
 ) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
     """The sentences of the rendered text and a record for each citation in them."""
 
     spans: list[RenderedSentence] = []
     records: list[Citation] = []
     for sentence in sentences(text):
-        span = RenderedSentence(_moved(moves, sentence.start), _moved(moves, sentence.end), sentence.ids)
+        start, end = _moved(moves, sentence.start), _moved(moves, sentence.end)
+        span = RenderedSentence(start, end, sentence.ids, sentence.start in covered)
         spans.append(span)
         for identifier in sentence.ids:
             found = evidence.get(identifier)
@@ -247,11 +271,21 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
     if style == "key":
         return f"({'; '.join(by_key)})"
     if style == "numeric":
-        return f"[{', '.join(str(number) for number in sorted(numbers[key] for key in by_key))}]"
+        return _numeric(by_key, numbers)
     if style == "latex":
         return _latex(by_key)
     named = [_named(key, items, style) for key, items in by_key.items()]
     return f"[{'; '.join(named)}]"
+
+
+def _numeric(by_key: Mapping[str, Sequence[Evidence]], numbers: Mapping[str, int]) -> str:
+    """`[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages."""
+    located: list[str] = []
+    for key in sorted(by_key, key=lambda key: numbers[key]):
+        pages = _pages(by_key[key])
+        page = f", {'p.' if len(pages) == 1 else 'pp.'} {', '.join(map(str, pages))}" if pages else ""
+        located.append(f"{numbers[key]}{page}")
+    return f"[{('; ' if any(map(_pages, by_key.values())) else ', ').join(located)}]"
 
 
 def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:

@@ -19,11 +19,12 @@ from ..text.words import STOP_WORDS
 from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
 from .cited_works import LATEX_CITATION, expand_numbers, is_number_list, pages_in, parse_keys
-from .markers import marker_groups, normalise_markers
+from .markers import marker_groups, marker_ids, normalise_markers
 from .marking import MARKS
 
 _MOST: Final = 3  # passages of a newly cited paper that the sentence is compared with
 _GROUP = re.compile(rf"{LATEX_CITATION}|\[(?P<square>[^\[\]]{{1,400}})\]|\((?P<round>[^()]{{1,400}})\)")
+_LOCATED = re.compile(r"\s*(\d{1,4}),\s*pp?\.\s*\d[\d\s,\u2013-]{0,80}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -35,8 +36,11 @@ class CitableEvidence:
     style: CitationStyle
     numbering: Sequence[str] = ()
 
-    def marked(self, words: str, original: str) -> str:
-        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers."""
+    def marked(self, words: str, original: str, *, covered: bool = False) -> str:
+        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers.
+
+        If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
+        """
         words = " ".join(_without_marks(words).split())
         known = self._groups_of(original)
         pieces: list[str] = []
@@ -44,7 +48,8 @@ class CitableEvidence:
         for start, end, ids in self._citations(words, known, as_written(original)):
             pieces += [as_text(words[done:start]), "".join(f"[{identifier}]" for identifier in ids)]
             done = end
-        return normalise_markers("".join([*pieces, as_text(words[done:])]))
+        kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not pieces else ""
+        return normalise_markers("".join([*pieces, as_text(words[done:]), kept]))
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
@@ -88,10 +93,9 @@ class CitableEvidence:
             keys = [key.strip() for key in match["keys"].split(",")]
             return [(key, pages) for key in keys] if all(key in self._held for key in keys) else []
         inside = match["square"] or match["round"]
-        if match["square"] and self.style == "numeric" and is_number_list(inside):
-            numbers = expand_numbers(inside)
-            valid = all(1 <= number <= len(self.numbering) for number in numbers)
-            return [(self.numbering[number - 1], frozenset()) for number in numbers] if valid else []
+        if match["square"] and self.style == "numeric" and (cited := _numbered(inside)):
+            valid = all(1 <= number <= len(self.numbering) for number, _ in cited)
+            return [(self.numbering[number - 1], pages) for number, pages in cited] if valid else []
         return [(work.key, work.pages) for work in parse_keys(inside, self._held)]
 
     @cached_property
@@ -119,6 +123,18 @@ def _without_marks(words: str) -> str:
     for mark in MARKS.values():
         words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
     return words
+
+
+def _numbered(inside: str) -> list[tuple[int, frozenset[int]]]:
+    """The numbers in "1, p. 4; 3", each with its pages; empty if these are not numbers of references."""
+    cited: list[tuple[int, frozenset[int]]] = []
+    for part in inside.split(";"):
+        located = _LOCATED.fullmatch(part)
+        if not located and not is_number_list(part):
+            return []
+        numbers = [int(located[1])] if located else expand_numbers(part)
+        cited += [(number, pages_in(part) if located else frozenset()) for number in numbers]
+    return cited
 
 
 def _words_of(text: str) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -102,6 +102,63 @@ def sentences_with_markers(text: str) -> list[CitedSentence]:
 def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
     """Groups of adjacent markers: start, end, and the ids without duplicates."""
     return [(match.start(), match.end(), marker_ids(match[0])) for match in _GROUP.finditer(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class CitationRun:
+    """Consecutive sentences of a draft that rest on one paper and are cited once, by the `group` at the run's end.
+
+    `ids` are the evidence of all of them; `hidden` are the starts of the groups that are not shown, `covered` those of
+    the sentences before the last, and `start` that of the first.
+    """
+
+    start: int
+    group: tuple[int, int]
+    ids: tuple[str, ...]
+    hidden: tuple[int, ...]
+    covered: tuple[int, ...]
+
+
+def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
+    """The runs of a normalised draft, of two groups or more; `keys` are the papers of the known evidence.
+
+    A run stays within a line. A sentence belongs to it if all its markers name the paper and the last one ends it.
+    """
+    groups = marker_groups(text)
+    starts = [start for start, _, _ in groups]
+    runs: list[CitationRun] = []
+    open_run: list[CitedSentence] = []
+    paper: str | None = None
+
+    def close() -> None:
+        places = [groups[n] for item in open_run for n in within(starts, item.start, item.end)]
+        if len(places) > 1:
+            start, end, _ = places[-1]
+            ids = marker_ids("".join(item.text for item in open_run))
+            hidden = tuple(start for start, _, _ in places[:-1])
+            runs.append(
+                CitationRun(open_run[0].start, (start, end), ids, hidden, tuple(item.start for item in open_run[:-1]))
+            )
+        open_run.clear()
+
+    for sentence in sentences(text):
+        rests = only_paper(sentence, keys)
+        if open_run and (rests != paper or "\n" in text[open_run[-1].end : sentence.start]):
+            close()
+        paper = rests
+        if rests is not None:
+            open_run.append(sentence)
+    close()
+    return runs
+
+
+def only_paper(sentence: CitedSentence, keys: Mapping[str, str]) -> str | None:
+    """The only paper that a sentence cites, in one line and at its end; None if it is not so."""
+    papers = {keys.get(identifier) for identifier in sentence.ids}
+    if len(papers) != 1 or "\n" in sentence.text:
+        return None
+    last = list(MARKER.finditer(sentence.text))[-1]
+    return papers.pop() if not any(map(str.isalnum, sentence.text[last.end() :])) else None
 
 
 def _rewrite(text: str) -> str:

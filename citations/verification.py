@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Protocol
 
 from ..documents import Paper
@@ -23,6 +23,7 @@ from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
+from .citation_patterns import NamedSource, NamesAt
 from .edited_citations import CitableEvidence
 from .markers import MARKER, CitedSentence, sentences
 from .quotations import is_quotation, is_verbatim, quoted_spans
@@ -108,7 +109,42 @@ class TextCheck:
         return {words: [cited] for words, cited in keys.items()}
 
     def _sentences(self, text: str) -> list[CitedSentence]:
-        return [item for item in sentences(self._marked(text)) if _bare(item.text)]
+        """The sentences of a text; one whose citation stands at the end of a later sentence has its evidence too."""
+        marked = self._marked(text)
+        found = [item for item in sentences(marked) if _bare(item.text)]
+        for place in range(len(found) - 2, -1, -1):
+            item, following = found[place], found[place + 1]
+            apart = item.ids or "\n" in marked[item.end : following.start]
+            if not apart and len(self._keys(following)) == 1 and self._is_covered(item, following):
+                found[place] = replace(item, ids=following.ids)
+        return found
+
+    def _is_covered(self, item: CitedSentence, following: CitedSentence) -> bool:
+        """Whether the run cited the sentence by the citation of the following one; for a changed one, the one there."""
+        known = self._cited_words.get(_bare(item.text))
+        before = self._before.get(_bare(following.text))
+        if known is None and _bare(item.text) not in self._before:
+            known = self._cited_words.get(before or "")
+        return known == self._keys(following)
+
+    @cached_property
+    def _cited_words(self) -> dict[str, set[str]]:
+        """The keys that each sentence of the run cites, by the sentence's words."""
+        return {words: keys[0] for words, keys in self._recorded().items()}
+
+    @cached_property
+    def _names(self) -> dict[str, NamedSource]:
+        """The names by which a sentence may refer to each paper of the references that it cites."""
+        return {
+            entry["key"]: NamedSource.of(Paper(entry["key"], "", tuple(entry.get("authors", ())), entry.get("year")))
+            for entry in self._part["references"]
+        }
+
+    @cached_property
+    def _before(self) -> dict[str, str]:
+        """The words of each sentence of the run, with those of the sentence before it; empty for the first."""
+        words = [_bare(item.text) for item in sentences(self._marked(self._part["text"])) if _bare(item.text)]
+        return dict(zip(words, ["", *words], strict=False))
 
     def _marked(self, text: str) -> str:
         """The text with markers in place of citations, without the run's own remarks about listed passages."""
@@ -128,7 +164,11 @@ class TextCheck:
     def _check_foreign(self, changed: Sequence[CitedSentence]) -> None:
         own = " ".join(item["sentence"] for item in self._part.get("own_citations", ()))
         for sentence in changed:
-            for item in find_fabricated(sentence.text, known_keys=self._shelf.keys(), allowed_text=own):
+            named = [self._names[key] for key in self._keys(sentence) if key in self._names]
+            found = find_fabricated(
+                sentence.text, known_keys=self._shelf.keys(), allowed_text=own, names_at=_everywhere(named)
+            )
+            for item in found:
                 words = sentence.text[item.start : item.end]
                 if words not in self._quoted(sentence):
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is no evidence of the run")
@@ -181,6 +221,10 @@ class TextCheck:
             strange = sorted(name for name in names if name not in said)
             if strange:
                 self._wrong(f"{_named(label)} stands for {key}, whose reference does not have {', '.join(strange)}")
+
+
+def _everywhere(named: Sequence[NamedSource]) -> NamesAt:
+    return lambda _: named
 
 
 def _quotations(text: str) -> list[str]:

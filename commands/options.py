@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -131,7 +131,9 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
             show_default=shown.default or not (item.default is None or several),
             autocompletion=_COMPLETIONS.get(shown.completes),
         )
-        annotation: Any = Annotated[list[str] | None if several else kind, given]
+        if several or any(get_origin(each) is Literal for each in get_args(kind)):
+            kind = list[str] | None if several else str | None  # the settings name the values of a choice
+        annotation: Any = Annotated[kind, given]
         default = None if several else item.default
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

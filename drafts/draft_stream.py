@@ -1,19 +1,20 @@
 """Streams a draft as events while it is written, sentence by sentence, with its markers as citations.
 
 A sentence is shown once the next one has begun, since a marker may follow its full stop, and never while a bracket is
-open: no part of a marker is ever shown, and a marker that names no evidence becomes `[citation needed]`. Other
-invented citations can only be detected in the whole text and are checked afterwards: the stream is a draft.
+open; its citation once the next sentence is known, which may rest on the same paper and be cited together with it. No
+part of a marker is ever shown, and a marker that names no evidence becomes `[citation needed]`. Other invented
+citations can only be detected in the whole text and are checked afterwards: the stream is a draft.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
-from ..citations.markers import marker_groups, normalise_markers
+from ..citations.markers import citation_runs, marker_groups, normalise_markers, only_paper, sentences
 from ..documents.marker_escaping import as_written
 from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
@@ -53,8 +54,8 @@ class DraftEventStream:
         self._style = style
         self._emit = emit
         self._before = before
-        self._text = ""
-        self._shown = self._looked_at = 0
+        self._text = self._paragraph = ""
+        self._shown = self._looked_at = self._emitted = 0
         self._numbers: dict[str, int] = {}
         self._cited: set[str] = set()
         self._begin()
@@ -78,11 +79,11 @@ class DraftEventStream:
         if not text.startswith(self._text):
             self.restart()
         self._text = text
-        self._show(len(text))
+        self._show(len(text), last=True)
 
     def _begin(self) -> None:
-        self._text = ""
-        self._shown = self._looked_at = 0
+        self._text = self._paragraph = ""
+        self._shown = self._looked_at = self._emitted = 0
         self._numbers = {key: number for number, key in enumerate(self._before, 1)}
         self._cited = set()
 
@@ -90,23 +91,38 @@ class DraftEventStream:
         """Whether the text has an open bracket at `end` once its markup is interpreted."""
         return bool(_OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text))
 
-    def _show(self, end: int) -> None:
-        """Emit the text up to `end`, preceded by the evidence that it cites for the first time."""
-        text = normalise_markers(self._text[self._shown : end])
+    def _show(self, end: int, *, last: bool = False) -> None:
+        """Emit the text up to `end`, preceded by the evidence that it cites for the first time.
+
+        Unless it is the `last`, a citation that the next sentence may share waits with what follows it.
+        """
+        text = self._paragraph + normalise_markers(self._text[self._shown : end])
         self._shown = end
+        keys = {identifier: found.key for identifier, found in self._evidence.items()}
+        runs = citation_runs(text, keys)
+        shared = {run.group[0]: run.ids for run in runs}
+        hidden = {start for run in runs for start in run.hidden}
+        groups = marker_groups(text)
+        until = len(text) if last else _shareable(text, keys)
         pieces: list[str] = []
-        done = 0
-        for start, close, ids in marker_groups(text):
+        done = self._emitted
+        for start, close, ids in groups:
+            if close <= self._emitted or start >= until:
+                continue
             new = list(self._first_citations(ids))
-            pieces.append(text[done:start])
+            words = text[done:start] if done < start else ""
+            pieces.append(words.rstrip(" ") if start in hidden else words)
             if new:
                 self._emit_text("".join(pieces))
                 pieces = []
             for event in new:
                 self._emit(event)
-            pieces.append(show_group(ids, self._evidence, self._style, self._numbers))
+            if start not in hidden:
+                pieces.append(show_group(shared.get(start, ids), self._evidence, self._style, self._numbers))
             done = close
-        self._emit_text("".join([*pieces, text[done:]]))
+        self._emit_text("".join([*pieces, text[done:until]]))
+        kept = text.rfind("\n", 0, until) + 1
+        self._paragraph, self._emitted = text[kept:], max(done, until) - kept
 
     def _first_citations(self, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         for identifier in ids:
@@ -127,3 +143,17 @@ class DraftEventStream:
     def _emit_text(self, text: str) -> None:
         if text:
             self._emit({"source": "citeloom", "kind": "token", "text": as_written(text)})
+
+
+def _shareable(text: str, keys: Mapping[str, str]) -> int:
+    """Where the last citation of the text and the blank before it begin, if the next sentence may share it.
+
+    A last sentence without a marker may still get one, so it waits together with the citation before it.
+    """
+    found = sentences(text)
+    if found and not found[-1].ids:
+        found.pop()
+    if not found or "\n" in text[found[-1].end :] or only_paper(found[-1], keys) is None:
+        return len(text)
+    start, _, _ = next(group for group in reversed(marker_groups(text)) if group[0] < found[-1].end)
+    return len(text[:start].rstrip(" "))

@@ -135,7 +135,10 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
         "with_markers": final.text,
         "numbering": list(shown.numbering),
         "report": {
-            "places": [{"start": place.start, "end": place.end, "ids": list(place.ids)} for place in shown.places],
+            "places": [
+                {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
+                for place in shown.places
+            ],
             "notes": list(dict.fromkeys(notes)),
             "notice": document.notice,
         },

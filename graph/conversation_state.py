@@ -122,7 +122,7 @@ SOURCES_HEADING: Final = "**Sources**"
 _MOST_TURNS: Final = 20
 _LONGEST_ANSWER: Final = 8000  # characters
 _LONGEST_QUESTION: Final = 2000
-_CITATION: Final = re.compile(rf" ?(?:{MARKER.pattern}|\[\d{{1,4}}(?:, ?\d{{1,4}})*\])")
+_CITATION: Final = re.compile(rf" ?(?:{MARKER.pattern}|\[\d{{1,4}}(?:[,;] ?(?:pp?\. )?\d{{1,4}})*\])")
 
 
 @dataclass(frozen=True, slots=True)

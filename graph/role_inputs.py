@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
@@ -14,6 +14,7 @@ from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, sou
 from ..experiment import parse_experiment
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
+from ..settings.config import Depth
 from ..stores.library import Library
 from ..tools.found_evidence import STRONG
 from ..tools.paper_search import year_range
@@ -22,6 +23,8 @@ from .session import Session
 from .state import ResearchState, RunState, SectionState
 from .state_conversion import needs_of, own_coverage, own_queries, searched_in_vain
 
+SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
+_BRIEF_ANSWER: Final = 120  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
@@ -72,7 +75,8 @@ def _section_brief(state: SectionState, sources: Sequence[Source], session: Sess
         sources=tuple(sources),
         queries=_queries(state),
         searches_left=_searches_left(state, session),
-        words=session.settings.section_words,
+        words=session.settings.section_words or SECTION_LENGTH[session.settings.depth],
+        depth=session.settings.depth,
         earlier=earlier_sections(state),
         needs=tuple(own_coverage(state)),
         library=library_line(session.library),
@@ -88,7 +92,10 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Sess
         sources=tuple(found),
         queries=_queries(state),
         searches_left=_searches_left(state, session),
-        words=state.get("words") or session.settings.answer_words or asked_length(len(needs_of(state))),
+        words=state.get("words")
+        or session.settings.answer_words
+        or asked_length(len(needs_of(state)), session.settings.depth),
+        depth=session.settings.depth,
         survey=state["route"]["track"] == "survey",
         answerable=is_answerable(state, session),
         most_papers=state.get("sources") or session.settings.answer_sources,
@@ -100,9 +107,12 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Sess
     )
 
 
-def asked_length(needs: int) -> int:
-    """The default answer length in words: it grows with the number of needs."""
-    return min(500, 150 + 60 * needs)
+def asked_length(needs: int, depth: Depth) -> int:
+    """The default answer length in words: it grows with the number of needs, unless it is brief."""
+    if depth == "brief":
+        return _BRIEF_ANSWER
+    usual = min(500, 150 + 60 * needs)
+    return 2 * usual if depth == "thorough" else usual
 
 
 def library_line(library: Library) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment, SectionKind
 from ..models.journal.streaming import TextListener
+from ..settings.config import Depth
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -76,9 +77,9 @@ class SectionBrief:
     """The input of a planner or writer for a section.
 
     `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
-    still allows, `words` the requested length. `earlier` are the sections of the same paper that are already written,
-    in the order of writing; None for a section written separately. `needs` are the planned needs with what was found
-    for each; `library` is a line on the size of the library.
+    still allows, `words` the requested length, `depth` how much is said. `earlier` are the sections of the same paper
+    that are already written, in the order of writing; None for a section written separately. `needs` are the planned
+    needs with what was found for each; `library` is a line on the size of the library.
     """
 
     kind: SectionKind
@@ -87,6 +88,7 @@ class SectionBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    depth: Depth = "standard"
     earlier: tuple[EarlierSection, ...] | None = None
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
@@ -134,6 +136,7 @@ class AnswerBrief:
     queries: tuple[str, ...]
     searches_left: int
     words: int
+    depth: Depth = "standard"
     survey: bool = True
     most_papers: int = 8
     answerable: bool = True

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
-from ..citations.citation_styles import render as render_text
+from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.plot_figures import figure_lines
@@ -78,7 +78,8 @@ class EditableSection:
 
     def marked(self, position: int, words: str) -> str:
         """Add markers to the user's words for the sentence at a position."""
-        return self.citable.marked(words, self.sentences[position - self.first].text)
+        place = position - self.first
+        return self.citable.marked(words, self.sentences[place].text, covered=self.is_covered(place))
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> tuple[str, dict[int, tuple[int, int]]]:
         """Apply edits; returns the text and each edited sentence's span, by position."""
@@ -103,12 +104,20 @@ class EditableSection:
         found = enumerate(sentences(text))
         return {place: (item.start, item.end) for place, item in found if item.text not in before}
 
-    def shown(self) -> list[str]:
-        """The sentences as readers see them, without marks for failed checks."""
+    @cached_property
+    def rendered(self) -> Rendered:
+        """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
         before = self.record["numbering"]
-        rendered = render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
-        return [rendered.text[sentence.start : sentence.end] for sentence in rendered.sentences]
+        return render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
+
+    def shown(self) -> list[str]:
+        """The sentences as readers see them, without marks for failed checks."""
+        return [self.rendered.text[sentence.start : sentence.end] for sentence in self.rendered.sentences]
+
+    def is_covered(self, place: int) -> bool:
+        """Whether the citation of the sentence with this index is shown at the end of a later one."""
+        return 0 <= place < len(self.rendered.sentences) and self.rendered.sentences[place].covered
 
     def places(self) -> list[tuple[int, int]]:
         """Each sentence's span in the record's text, which includes marks."""
@@ -400,19 +409,41 @@ def _parts(body: str, kinds: Sequence[str]) -> dict[str, str]:
 
 def _by_hand(section: EditableSection, body: str) -> EditableSection:
     """The section with this text; unchanged sentences keep their markers."""
-    known = {inert(shown): sentence.text for shown, sentence in zip(section.shown(), section.sentences, strict=True)}
-    known |= {inert(words): known[inert(shown)] for shown, words in zip(section.shown(), _marked(section), strict=True)}
-    own_words = MARKER.sub("", section.record["with_markers"])
+    known = {inert(shown): place for place, shown in enumerate(section.shown())}
+    known |= {inert(words): place for place, words in enumerate(_marked(section))}
     lines = []
     for line in body.strip().splitlines():
+        found = sentences(line)
+        places = [known.get(sentence.text) for sentence in found]
         pieces: list[str] = []
         done = 0
-        for sentence in sentences(line):
-            marked = known.get(sentence.text) or section.citable.marked(sentence.text, own_words)
+        for number, sentence in enumerate(found):
+            place = places[number]
+            marked = (
+                section.sentences[place].text
+                if place is not None
+                else _marked_by_hand(section, sentence.text, _place_among(places, number))
+            )
             pieces += [line[done : sentence.start], marked]
             done = sentence.end
         lines.append("".join([*pieces, line[done:]]))
     return replace(section, by_hand="\n".join(lines))
+
+
+def _place_among(places: Sequence[int | None], number: int) -> int:
+    """The index of the stored sentence that a changed one replaces, by its neighbours in the line; -1 without any."""
+    later = ((place, other) for other, place in enumerate(places) if place is not None and other > number)
+    if found := next(later, None):
+        return found[0] - (found[1] - number)
+    earlier = [(place, other) for other, place in enumerate(places[:number]) if place is not None]
+    return earlier[-1][0] + number - earlier[-1][1] if earlier else -1
+
+
+def _marked_by_hand(section: EditableSection, words: str, place: int) -> str:
+    """A sentence changed in the file, with markers; one at the place of a covered sentence keeps its markers."""
+    if section.is_covered(place):
+        return section.citable.marked(words, section.sentences[place].text, covered=True)
+    return section.citable.marked(words, MARKER.sub("", section.record["with_markers"]))
 
 
 def _marked(section: EditableSection) -> list[str]:

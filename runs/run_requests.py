@@ -48,6 +48,7 @@ TEXT_SETTINGS: Final = (
     "max_search_iterations",
     "max_repairs",
     "summary_words",
+    "depth",
     "section_words",
     "max_output_tokens",
     "context_tokens",

@@ -9,7 +9,7 @@ from annotated_types import MaxLen
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..api.run_options import PaperKey, QuestionOptions, RunLimits, option, part_of
+from ..api.run_options import PaperKey, QuestionOptions, RunLimits, TextOptions, option, part_of
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
@@ -35,14 +35,23 @@ class LimitedBody(RunLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResearchBody(QuestionOptions, LimitedBody):
+class TextBody(TextOptions, LimitedBody):
+    """What every request for a text may set."""
+
+    def limits(self) -> TextOptions:
+        """The limits that were given."""
+        return part_of(self, TextOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResearchBody(QuestionOptions, TextBody):
     """A question to answer from the library."""
 
     question: Text
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionBody(LimitedBody):
+class QuestionBody(TextBody):
     """The next question of a conversation."""
 
     question: Text
@@ -50,14 +59,14 @@ class QuestionBody(LimitedBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImproveBody(LimitedBody):
+class ImproveBody(TextBody):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingBody(LimitedBody):
+class WritingBody(TextBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = field(metadata={"description": "The experiment, as in exp.json."})

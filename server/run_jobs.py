@@ -12,7 +12,7 @@ from ..api.conversation import TurnKind, TurnRequest, delete_conversation, pause
 from ..api.events import EventRecorder
 from ..api.homes import Home
 from ..api.questions import plain_question
-from ..api.run_options import RunLimits
+from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
 from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
@@ -132,14 +132,14 @@ class RunJobs:
         if order["kind"] == "turn":
             return await asyncio.to_thread(self._find_finished_turn, order)
         try:
-            return await self.resume_run(order["id"], RunLimits(**order["request"]["limits"]))
+            return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
         except UnknownRunError:
             return None
 
     async def resume_order(self, order: JobOrder) -> Job:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
-            return await self.resume_run(order.id, RunLimits(**order.request.get("limits", {})))
+            return await self.resume_run(order.id, TextOptions(**order.request.get("limits", {})))
         return await self.jobs.start(order, self._turn_work(order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:

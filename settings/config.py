@@ -34,6 +34,7 @@ from pydantic_settings import (
 )
 
 from ..errors import ConfigurationError
+from ..section_kinds import Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
     DEFAULT,
@@ -192,9 +193,18 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
-    section_words: int = Field(500, ge=80, le=5000, description="Target length of a section, in words.")
+    depth: Depth = Field(
+        "standard",
+        description="How much a text says: brief (what decides), standard (what matters) or thorough (all that bears).",
+    )
+    section_words: int | None = Field(
+        None, ge=80, le=5000, description="Target length of a section, in words; not set: depends on the depth."
+    )
     answer_words: int | None = Field(
-        None, ge=50, le=5000, description="Target length of an answer, in words; not set: depends on the evidence."
+        None,
+        ge=50,
+        le=5000,
+        description="Target length of an answer, in words; not set: depends on depth and evidence.",
     )
     answer_sources: int = Field(8, ge=1, le=50, description="Maximum number of papers that an answer may use.")
     conversation_tokens: int = Field(

@@ -102,13 +102,14 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One citation at `start:end` of the text, with its support."""
+    """One citation at `start:end` of the text, with its support; it stands for the sentences from `since` on."""
 
     number: int
     start: int
     end: int
     shown: str
     supports: tuple[Support, ...]
+    since: int
 
     @property
     def doubtful(self) -> bool:
@@ -150,7 +151,8 @@ class ReportView:
             card
             for card in self.cards
             if label
-            and finding["start"] <= card.start < finding["end"]
+            and finding["start"] <= card.start
+            and card.since < finding["end"]
             and any(support.citation["verdict"] == label for support in card.supports)
         )
 
@@ -210,33 +212,26 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
 
 
 def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[Card, ...]:
-    """A card for each place in the text, with the citations of its sentence in order."""
+    """A card for each place in the text, with the citations of its sentences in order."""
     text, passages = record["text"], record["report"]["passages"]
-    waiting = list(record["citations"])
     cards: list[Card] = []
     for number, place in enumerate(record["report"]["places"], 1):
-        supports = []
-        for identifier in place["ids"]:
-            citation = _citation_at(waiting, identifier, text, place)
-            if citation is not None and identifier in found:
-                supports.append(_support(citation, found[identifier], passages.get(identifier, "")))
-        shown = text[place["start"] : place["end"]]
-        cards.append(Card(number, place["start"], place["end"], shown, tuple(supports)))
+        start, end = place["start"], place["end"]
+        since = start - place.get("covers", 0)
+        supports = tuple(
+            _support(citation, found[citation["evidence_id"]], passages.get(citation["evidence_id"], ""))
+            for citation in record["citations"]
+            if citation["evidence_id"] in place["ids"] and citation["evidence_id"] in found
+            if _stands_in(citation["sentence"], text, since, start, end)
+        )
+        cards.append(Card(number, start, end, text[start:end], supports, since))
     return tuple(cards)
 
 
-def _citation_at(
-    citations: Sequence[Mapping[str, Any]], identifier: str, text: str, place: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
-    """The citation of this evidence whose sentence contains the place."""
-    for citation in citations:
-        if citation["evidence_id"] != identifier:
-            continue
-        length = len(citation["sentence"])
-        at = text.find(citation["sentence"], max(0, place["end"] - length), place["start"] + length)
-        if at != -1:
-            return citation
-    return None
+def _stands_in(sentence: str, text: str, since: int, start: int, end: int) -> bool:
+    """Whether the sentence contains the place `start:end`, or is one of those from `since` on that it stands for."""
+    first = since if since < start else max(0, end - len(sentence))
+    return text.find(sentence, first, start + len(sentence)) != -1
 
 
 def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Support:

@@ -54,6 +54,9 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         """The task, shortened to fit into the context together with `beside`, and notes on what was left out."""
         raise NotImplementedError
 
+    def _length(self, brief: BriefT) -> str:
+        return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words))
+
     def _clean(self, draft: Draft) -> Draft:
         return draft
 
@@ -131,7 +134,7 @@ class ChatWriter(_DraftWriter[SectionBrief]):
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
             return self.prompts["writer_task"].render(
                 kind=brief.kind,
-                words=self.room.words(brief.words),
+                depth=self._length(brief),
                 plan=plan,
                 experiment=experiment,
                 sources=sources,
@@ -176,7 +179,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
                 recalled=recalled,
                 sources=sources,
                 question=fence(brief.question, "question"),
-                words=self.room.words(brief.words),
+                depth=self._length(brief),
             )
             if not brief.feedback:
                 return shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
@@ -174,7 +175,8 @@ def present_findings(
 ) -> PresentedSources:
     """The findings for a writer by need, each with its marker and supporting quotes.
 
-    Keys and authors are omitted: a writer that never sees them cites by marker. If the findings do not fit, those with
+    Keys are omitted: a writer that never sees them cites by marker. Each paper has the name by which a sentence may
+    call it; the checks accept it beside a marker of this paper only. If the findings do not fit, those with
     the lowest scores (ties: the last of their needs) are reduced to their statements, then left out. Needs that were
     searched for in vain come last, with their searches.
     """
@@ -238,10 +240,26 @@ def letter_at(place: int) -> str:
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
     papers = {source.paper.key: source.paper for source in sources}
+    names = _names_in_sentences([papers[key] for key in letters])
     return "\n".join(
-        f"{letter}: {one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
+        f"{letter}: {names[key]}{one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
         for key, letter in letters.items()
     )
+
+
+def _names_in_sentences(papers: Sequence[Paper]) -> dict[str, str]:
+    """The name by which a sentence may call each paper, with a comma, by key; with its year if others share the name.
+
+    Empty for a paper without known authors.
+    """
+    names = {paper.key: one_line(in_text_name(paper)) for paper in papers if paper.authors or paper.family_names}
+    shared = Counter(names.values())
+    shown: dict[str, str] = {}
+    for paper in papers:
+        name = names.get(paper.key, "")
+        year = f" ({paper.year})" if shared[name] > 1 and paper.year else ""
+        shown[paper.key] = f"{name}{year}, " if name else ""
+    return shown
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:

@@ -53,7 +53,8 @@ async def new_conversation(request: Request, state: StateOf) -> Response:
     """An empty conversation, stored once the first question is asked."""
     entries = await _entries(state)
     papers = len(await asyncio.to_thread(state.session.library.records))
-    return page(request, "ask.html", {**_side(entries, ""), "turns": [], "open": None, "papers": papers})
+    context = {**_side(entries, ""), "turns": [], "open": None, "papers": papers, "settings": state.session.settings}
+    return page(request, "ask.html", context)
 
 
 @router.get("/conversations")
@@ -74,6 +75,7 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
         "turns": [_turn_view(turn, entry.thread_id) for turn in turns],
         "open": await _open_turn(state, entry.thread_id),
         "papers": len(state.session.library.records()),
+        "settings": state.session.settings,
     }
     return page(request, "ask.html", context)
 

@@ -57,8 +57,10 @@ async function begin(asked) {
 }
 
 const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
-const turnBody = (asked, kind) =>
-  kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" };
+const turnBody = (asked, kind) => ({
+  ...(kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" }),
+  depth: byId("depth").value,
+});
 
 // Following
 

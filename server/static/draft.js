@@ -49,8 +49,8 @@ export class Draft {
   }
 
   pieces(text) {
-    return text.split(/(\[\d+\])/).map((piece) => {
-      const number = /^\[(\d+)\]$/.exec(piece)?.[1];
+    return text.split(/(\[\d+(?:, pp?\. [\d, ]+)?\])/).map((piece) => {
+      const number = /^\[(\d+)(?:, pp?\. [\d, ]+)?\]$/.exec(piece)?.[1];
       if (!this.cited.has(number)) return piece;
       const button = element("button", { class: "citation", type: "button", "aria-label": `Citation ${piece}` }, piece);
       button.addEventListener("click", () => this.choose(this.cited.get(number), button));

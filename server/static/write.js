@@ -211,7 +211,7 @@ async function start() {
   }
   byId("submit").disabled = true;
   try {
-    const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, fresh: byId("fresh").checked };
+    const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, depth: byId("depth").value, fresh: byId("fresh").checked };
     const address = chosen() === "paper" ? "/api/v1/manuscripts" : `/api/v1/sections/${chosen()}`;
     const job = await send("POST", address, body, { Prefer: "respond-async", "Idempotency-Key": crypto.randomUUID() });
     location.assign(`/runs/${encodeURIComponent(job.id)}`);

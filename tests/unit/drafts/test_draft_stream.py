@@ -131,7 +131,14 @@ def test_no_part_of_a_marker_is_shown(text: str, lengths: list[int]) -> None:
     [
         pytest.param(["Degree explains", " edges. ", "It"], ["", "", "Degree explains edges. "], id="a whole sentence"),
         pytest.param(
-            ["edges", ".", " [E1]", " It"], ["", "", "", "edges (himmelstein2017systematic). "], id="behind a stop"
+            ["edges", ".", " [E2]", " It", " is so [E1]. So"],
+            ["", "", "", "edges", " (ching2018opportunities). It is so"],
+            id="behind a stop; its citation once the next sentence is whole",
+        ),
+        pytest.param(
+            ["Edges [E1]. It", " is so [E3]. So ", "be it [E2]. And"],
+            ["Edges", ". It is so", " (himmelstein2017systematic). So be it"],
+            id="two sentences on one paper have one citation",
         ),
         pytest.param(["(see p. 4. It", " rests). So"], ["", "(see p. 4. It rests). "], id="an open bracket waits"),
         pytest.param(["a [E9] b. C"], ["a [citation needed] b. "], id="an unknown marker"),
@@ -150,11 +157,11 @@ def test_each_citation_is_emitted_once_before_the_text_that_shows_it() -> None:
     assert [event.get("text") or (event["number"], event["evidence_id"], event["page"]) for event in events] == [
         "One ",
         (1, "E3", 7),
-        "[1]. Two ",
+        "[1, p. 7]. Two ",
         (1, "E1", 4),
         (2, "E12", 1),
-        "[1, 2]. ",
-        "Three [1]. ",
+        "[1, p. 4; 2, p. 1]. ",
+        "Three [1, p. 7]. ",
     ]
 
 

@@ -1,0 +1,123 @@
+"""Sentences that rest on one paper are cited once, and each keeps its own evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from citeloom.citations.citation_styles import Rendered, render
+from citeloom.citations.edited_citations import CitableEvidence
+from citeloom.citations.export.report_model import report_view
+from citeloom.citations.verification import TextCheck
+from citeloom.roles.protocols import Verdict
+from tests.support.citation_samples import make_source
+
+SOURCES = [
+    make_source("E1", "ada2017degree", page=4),
+    make_source("E2", "bo2020seeds", ("Bo",)),
+    make_source("E3", "ada2017degree", page=9),
+]
+DRAFT = "Nine et al. compared nine networks [E1]. Degree explained most edges in 2017 [E3]. Seeds matter less [E2]."
+FIRST, LAST = "Nine et al. compared nine networks.", "Degree explained most edges in 2017 [1, pp. 4, 9]."
+NUMBERING = ("ada2017degree", "bo2020seeds")
+
+
+def shown(draft: str = DRAFT) -> Rendered:
+    verdicts = {("Degree explained most edges in 2017 [E3].", "E3"): Verdict("unsupported")}
+    return render(draft, SOURCES, "numeric", verdicts=verdicts)
+
+
+def record_of(rendered: Rendered) -> dict[str, Any]:
+    """What of a record a check of its text and its report need."""
+    places = [
+        {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
+        for place in rendered.places
+    ]
+    return {
+        "text": rendered.text,
+        "evidence": [source.evidence.as_dict() for source in SOURCES],
+        "citations": [citation.as_dict() for citation in rendered.citations],
+        "references": [
+            {"label": str(number), "key": key, "text": "", "authors": ["Ada Nine", "Ada Ten", "Bo Three"]}
+            for number, key in enumerate(NUMBERING, 1)
+        ],
+        "findings": [
+            {"rule": "unsupported", "start": rendered.text.index("Degree"), "end": rendered.text.index("Seeds")}
+        ],
+        "numbers": [],
+        "left_out": [],
+        "suspicious": [],
+        "report": {"places": places, "searches": [], "papers": {}, "passages": {}, "quotes": {}},
+    }
+
+
+class Shelf:
+    def paper(self, key: str) -> None:
+        return None
+
+    def keys(self) -> Sequence[str]:
+        return NUMBERING
+
+    def passages(self, key: str) -> Sequence[str]:
+        return [source.text for source in SOURCES if source.paper.key == key]
+
+
+def test_each_sentence_keeps_its_own_record() -> None:
+    rendered = shown()
+    assert rendered.text == f"{FIRST} {LAST} Seeds matter less [2]."
+    assert [(item.evidence_id, item.sentence) for item in rendered.citations] == [
+        ("E1", FIRST),
+        ("E3", LAST),
+        ("E2", "Seeds matter less [2]."),
+    ]
+    assert [rendered.text[item.start : item.end] for item in rendered.sentences][:2] == [FIRST, LAST]
+
+
+def test_the_report_shows_every_sentence_of_a_run_with_its_passage() -> None:
+    view = report_view(record_of(shown()))
+    assert [[support.citation["evidence_id"] for support in card.supports] for card in view.cards] == [
+        ["E1", "E3"],
+        ["E2"],
+    ]
+    assert [card.number for card in view.cards_of(view.findings[0])] == [1]
+
+
+def test_verification_reads_merged_citations() -> None:
+    record = record_of(shown())
+    wrong: list[str] = []
+    check = TextCheck(record, Shelf(), wrong.append)
+    check.check_own_text(record["text"])
+    assert wrong == []
+    check.check_file(record["text"].replace(FIRST, "Nine et al. compared nine large networks."))
+    assert check.edited == 1
+    assert not any("cites" in line for line in wrong)
+    check.check_file(record["text"].replace("[1, pp. 4, 9]", "[2]"))
+    assert sum("in the run it cites ada2017degree" in line for line in wrong) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "original", "covered", "expected"),
+    [
+        (
+            "Nine et al. took nine networks.",
+            "Nine et al. compared nine networks [E1].",
+            True,
+            "Nine et al. took nine networks [E1].",
+        ),
+        ("Bo took nine [2].", "Nine et al. compared nine networks [E1].", True, "Bo took nine [E2]."),
+        (
+            "Degree explained many [1, pp. 4, 9].",
+            "Degree explained most edges [E3].",
+            False,
+            "Degree explained many [E3].",
+        ),
+        ("Both hold [1, p. 9; 2].", "Nothing.", False, "Both hold [E3][E2]."),
+        ("Both hold [1, 2].", "Both hold [E1][E2].", False, "Both hold [E1][E2]."),
+        ("", "Nine et al. compared nine networks [E1].", True, ""),
+    ],
+)
+def test_an_edited_sentence_keeps_its_own_evidence(words: str, original: str, covered: bool, expected: str) -> None:
+    citable = CitableEvidence([source.evidence for source in SOURCES], "numeric", NUMBERING)
+    assert citable.marked(words, original, covered=covered) == expected
