@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ..graph.conversation_state import (
     TurnKind as TurnKind,
@@ -36,42 +36,22 @@ if TYPE_CHECKING:
 
 def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
     """A finished run's answer without what only files and pages need."""
-    return {
+    from .records import CheckedCitation, CitedSource
+
+    sources = [{name: entry.get(name, []) for name in CitedSource.__annotations__} for entry in record["references"]]
+    citations = [
+        {name: citation.get(name, False) for name in CheckedCitation.__annotations__}
+        for citation in record["citations"]  # `ocr` is only there if it is true
+    ]
+    same = {name: record[name] for name in ("question", "answered", "outcome", "text", "warnings")}
+    answer = {
         "run_id": record["thread_id"],
-        "question": record["question"],
-        "answered": record["answered"],
-        "outcome": record["outcome"],
-        "text": record["text"],
-        "sources": [
-            {
-                "label": entry["label"],
-                "key": entry["key"],
-                "title": entry["title"],
-                "authors": entry["authors"],
-                "year": entry["year"],
-                "doi": entry["doi"],
-                "url": entry["url"],
-                "places": entry.get("places", []),
-            }
-            for entry in record["references"]
-        ],
-        "citations": [
-            {
-                "number": citation["number"],
-                "key": citation["key"],
-                "page": citation["page"],
-                "ocr": citation.get("ocr", False),
-                "section": citation["section"],
-                "chunk_id": citation["chunk_id"],
-                "sentence": citation["sentence"],
-                "quote": citation["quote"],
-                "verdict": citation["verdict"],
-            }
-            for citation in record["citations"]
-        ],
-        "warnings": record["warnings"],
+        **same,
+        "sources": sources,
+        "citations": citations,
         "cost": record["usage"],
     }
+    return cast("AnswerRecord", answer)
 
 
 class Conversation:

@@ -1,6 +1,11 @@
 """Formats results for display: safe text, one-line references and coverage, and evidence views."""
 
-from ..citations.export.evidence_report import VERDICTS as VERDICTS, commonness as commonness, links_of as links_of
+from ..citations.export.evidence_report import (
+    VERDICTS as VERDICTS,
+    commonness as commonness,
+    links_of as links_of,
+    packaged_template as packaged_template,
+)
 from ..citations.export.report_html import (
     Link as Link,
     doi_html as doi_html,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from ..citations.csl_styles import style_file
 from ..graph.conversation_graph import build_conversation_graph
@@ -21,7 +20,7 @@ from ..stores.home import Home
 from ..tools.scope import plain_question
 from .execution import RunUnderWayError, can_resume, ignore
 from .publication_notices import with_notices
-from .result_record import StoredRecord, UsageRecord, provenance, stored
+from .result_record import StoredRecord, UsageRecord, provenance, spent_since, stored
 from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 
 _DAY = 86_400  # seconds
@@ -92,7 +91,7 @@ async def take_turn(
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
-        usage = _spent(await session.usage(thread_id), before)
+        usage = spent_since(before, await session.usage(thread_id))
         kept = await _keep(thread_id, values, usage, session, register)
         await saver.keep_latest(thread_id)
     return kept
@@ -125,7 +124,7 @@ async def _keep_finished_turn(
         return
     last = await asyncio.to_thread(register.last_turn, thread_id)
     if last is None or last.number < len(past):
-        await _keep(thread_id, values, _spent({}, {}), session, register)
+        await _keep(thread_id, values, spent_since({}, dict.fromkeys(_ADDED, 0)), session, register)
 
 
 async def _keep(
@@ -144,15 +143,6 @@ async def _keep(
     record = dict(await asyncio.to_thread(with_notices, stored(made), session))
     await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
     return TurnResult(len(past), stored(record))
-
-
-def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
-    """The cost of one turn; None when a price is unknown."""
-    spent = {
-        name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
-        for name in _ADDED
-    }
-    return cast(UsageRecord, spent)
 
 
 def _graph(saver: Checkpoints, session: Session | None = None) -> Any:

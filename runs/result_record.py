@@ -128,6 +128,12 @@ class StoredRecord(_ResultRecord):
     report: dict[str, Any]
 
 
+def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> UsageRecord:
+    """The difference of two usages of a run; its cost is None if a price is unknown."""
+    spent = {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}
+    return cast(UsageRecord, spent)
+
+
 def stored(record: Mapping[str, Any]) -> StoredRecord:
     """Cast the register's plain data to its record type."""
     return cast(StoredRecord, record)

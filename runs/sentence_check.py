@@ -6,7 +6,7 @@ The run's stored text never changes. Saved edits are stored beside it, and files
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
-from .result_record import StoredRecord
+from .result_record import StoredRecord, UsageRecord, spent_since
 
 # Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
@@ -56,7 +56,7 @@ class CheckedSentence(TypedDict):
     findings: list[dict[str, Any]]
     numbers: list[dict[str, Any]]
     warnings: list[str]
-    usage: dict[str, Any]
+    usage: UsageRecord | dict[str, Any]
 
 
 class EditOfSentence(TypedDict):
@@ -154,7 +154,7 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
 
     with session.run(run, fresh=text.run.fresh):
         verdicts = await fitted(session, run, judge)
-    usage = _spent(await session.usage(run), before)
+    usage = spent_since(before, await session.usage(run))
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     return await asyncio.to_thread(_result, position, section, text, seen, keys, verdicts, lost, usage)
 
@@ -185,7 +185,7 @@ def _result(
     keys: Sequence[str],
     verdicts: list[VerdictRecord],
     lost: list[str],
-    usage: dict[str, Any],
+    usage: UsageRecord,
 ) -> SentenceCheck:
     known = verdicts_from(verdicts)
     drafted = check_draft(
@@ -304,7 +304,3 @@ def _plain(words: str) -> str:
     if len(plain) > LONGEST_EDIT:
         raise NotEditableError(f"text: has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")
     return plain
-
-
-def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}

@@ -36,6 +36,19 @@ class JobRequest:
         job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.runs.find, start=start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
 
+    async def refer(self, content: Any, start: Start) -> Response:
+        """Like `answer`, for an ingest: as events if requested, else as 202."""
+        fingerprint = request_fingerprint(self.request, content)
+        job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.ingests.find, start=start)
+        location = f"/api/v1/ingests/{job.id}"
+        if _wants_events(self.request):
+            return event_stream(job, self.request, self.state.streams, {"Content-Location": location})
+        return JSONResponse(job.record(), 202, {"Location": location})
+
+
+def _wants_events(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
+
 
 def _job_request(request: Request, state: StateOf, idempotency_key: IdempotencyKey = None) -> JobRequest:
     return JobRequest(request, state, idempotency_key)
@@ -61,7 +74,7 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
 
     The job goes on if the client disconnects.
     """
-    if "text/event-stream" in request.headers.get("accept", ""):
+    if _wants_events(request):
         return event_stream(job, request, streams, {"Content-Location": location})
     if "respond-async" in request.headers.get("prefer", ""):
         return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
@@ -69,13 +82,6 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})
     return problem_response(job.why_no_result(), {"Content-Location": location})
-
-
-def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
-    """A background job as events if requested, else as 202."""
-    if "text/event-stream" in request.headers.get("accept", ""):
-        return event_stream(job, request, streams, {"Content-Location": location})
-    return JSONResponse(job.record(), 202, {"Location": location})
 
 
 def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:

@@ -18,6 +18,7 @@ from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_sa
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_conversations import (
     ConversationEntry,
+    KeptTurn,
     UnknownConversationError,
     find_conversation,
     find_turn,
@@ -49,6 +50,14 @@ class RunJobs:
         """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
+
+    async def find_turn(self, thread_id: str, number: int) -> tuple[str, KeptTurn]:
+        """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
+        entry = await asyncio.to_thread(find_conversation, self.session.home, thread_id)
+        turn = await asyncio.to_thread(find_turn, self.session.home, entry.thread_id, number)
+        if turn is None:
+            raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+        return entry.thread_id, turn
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:

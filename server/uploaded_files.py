@@ -107,6 +107,11 @@ def find_bibliography(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.endswith(_BIB)), None)
 
 
+def file_name(source: str) -> str:
+    """The name of a file without its path on the server, of any system."""
+    return source.replace("\\", "/").rpartition("/")[2]
+
+
 def strip_folder(text: str, folder: Path) -> str:
     """Replace server paths of uploaded files in a message by their names."""
     return text.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")

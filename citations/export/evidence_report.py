@@ -125,10 +125,10 @@ def _style(view: ReportView) -> str:
     """The style sheet, with a rule that highlights the citation whose card is open, and scrolls to it on a phone."""
     opened = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}" for card in view.cards)
     if not opened:
-        return _packaged("evidence.css")
+        return packaged_template("evidence.css")
     # Browsers snap to boxes with a size, which inline words do not have.
     held = ",\n".join(f":root:has(#c{card.number}:target) #r{card.number}::before" for card in view.cards)
-    return f"{_packaged('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
+    return f"{packaged_template('evidence.css')}{opened} {{ background: var(--lit); }}\n{held} {{ {_SNAPPED_TO} }}\n"
 
 
 def commonness(found: Mapping[str, Any]) -> str:
@@ -141,7 +141,8 @@ def _amount(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def _packaged(name: str) -> str:
+def packaged_template(name: str) -> str:
+    """A template or style sheet of the report."""
     return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -150,7 +151,7 @@ def _template() -> Template:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only reports need it
 
     environment = Environment(
-        loader=FunctionLoader(_packaged),
+        loader=FunctionLoader(packaged_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 from markupsafe import Markup
 
 from ...api.result_views import (
-    DOUBTFUL,
     Card,
     Library,
     Link,
@@ -42,30 +41,10 @@ class AnswerView:
     body: Markup
 
     @property
-    def good(self) -> int:
-        """How many citations the judge found supported."""
-        return self.report.verdicts.get("supported", 0)
-
-    @property
-    def doubted(self) -> int:
-        """How many it did not."""
-        return sum(count for verdict, count in self.report.verdicts.items() if verdict in DOUBTFUL)
-
-    @property
     def warnings(self) -> list[str]:
         """Warnings other than repeated findings."""
         findings = [finding["message"] for finding in self.report.findings]
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
-
-    @property
-    def papers(self) -> int:
-        """Number of cited papers."""
-        return len({citation["key"] for citation in self.record["citations"]})
-
-    @property
-    def used(self) -> frozenset[str]:
-        """Ids of the cited evidence."""
-        return frozenset(citation["evidence_id"] for citation in self.record["citations"])
 
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:

@@ -33,6 +33,7 @@ from ..problems import ServerError
 from ..request_models import EntryBody, Limit, Offset, Year
 from ..response_models import PaperOnServer, problems
 from ..server_state import StateOf
+from ..uploaded_files import file_name
 
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
@@ -99,7 +100,7 @@ async def list_papers(
         state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
     papers: list[PaperSummary] = [
-        {**paper, "source": _file_name(paper["source"])} for paper in found[offset : offset + limit]
+        {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
     ]
     return {"papers": papers, "total": len(found), "in_text": in_text}
 
@@ -170,7 +171,7 @@ async def get_paper(key: str, state: StateOf) -> PaperOnServer:
     """A paper with its metadata, summary, note and section tree."""
     record = await apaper_details(state.session, key)
     added_here = state.uploads.place_of(record["source"]) is not None
-    return {**record, "source": _file_name(record["source"]), "added_here": added_here}
+    return {**record, "source": file_name(record["source"]), "added_here": added_here}
 
 
 @router.put("/{key:path}/entry", responses=problems(404))
@@ -188,8 +189,3 @@ async def delete_paper(key: str, state: StateOf) -> None:
     async with state.orders.on(removed, removed):
         await aremove_papers(state.session, [key])
         await state.orders.end(removed)
-
-
-def _file_name(source: str) -> str:
-    """The name of a file without its path on the server."""
-    return source.replace("\\", "/").rsplit("/", 1)[-1]

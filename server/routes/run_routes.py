@@ -28,7 +28,6 @@ from ...api.run_texts import (
     withdraw_edit,
 )
 from ...api.serving import JobEntry
-from ...api.stored_conversations import find_conversation, find_turn
 from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
 from ...api.writing import image_type
 from ..job import active_record
@@ -162,11 +161,7 @@ async def get_answer_file(
     thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
     """One file of an answer in a conversation, called `answer` with the format: `answer.docx`."""
-    home = state.session.home
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
-    turn = await asyncio.to_thread(find_turn, home, entry.thread_id, number)
-    if turn is None:
-        raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+    _, turn = await state.runs.find_turn(thread_id, number)
     return await _file(stored(turn.record), "answer", name, state, page_images, inline)
 
 
