@@ -50,6 +50,11 @@ def option(description: str, *, value: Any = None, **limits: Any) -> Any:
     return field(default=value, metadata={"description": description, **limits})
 
 
+def required(description: str, **limits: Any) -> Any:
+    """Like `option`, for a field without a default."""
+    return field(metadata={"description": description, **limits})
+
+
 def part_of(given: Any, group: type[Options]) -> Options:
     """The options of `group` among those of a class that extends it."""
     return group(**{item.name: getattr(given, item.name) for item in fields(group)})  # type: ignore[arg-type]  # a dataclass
@@ -266,6 +271,14 @@ class SearchOptions(PaperLimits):
     )
     rerank: bool = option("Rerank with the bundled cross-encoder (weight: CITELOOM_RERANK or 0.5).", value=False)
     limit: int = option("Passages to show.", value=10, ge=1, le=200)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions:
+    """Which passages to read around a passage."""
+
+    chunk_id: Annotated[str, MinLen(1), MaxLen(500)] = required("Id of a passage, as a search gives it.")
+    window: Annotated[int, Ge(1), Le(10)] = option("Number of passages on either side.", value=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ class CheckedSentence(TypedDict):
     findings: list[dict[str, Any]]
     numbers: list[dict[str, Any]]
     warnings: list[str]
-    usage: UsageRecord | dict[str, Any]
+    usage: dict[str, Any]
 
 
 class EditOfSentence(TypedDict):
@@ -221,7 +221,7 @@ def _result(
         "findings": [_finding(finding, seen.sources, shown, start, end) for finding in found],
         "numbers": numbers,
         "warnings": lost,
-        "usage": usage,
+        "usage": dict(usage),
     }
     return SentenceCheck(record, verdicts)
 

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from ..api.homes import Home
 from ..errors import CiteloomError
 from ..settings.config import Settings
+from . import shared_calls
 from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
@@ -73,13 +74,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (
-        conversations,
-        runs,
-        writing,
-        ingests,
-        status,
-    )
+    api = (conversations, runs, writing, ingests, status, shared_calls)
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
     for page in (html, sign_in_page, ask_page, library_page, write_page, runs_page, settings_page):

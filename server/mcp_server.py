@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from mcp.server.context import ServerRequestContext
@@ -26,11 +24,11 @@ from mcp_types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, create_model
+from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from ..api.conversation import answer_with_sources, short_answer
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
-from ..api.library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
+from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
 from ..api.records import (
     AnswerRecord,
@@ -39,15 +37,14 @@ from ..api.records import (
     LibraryStatus,
     PaperFigures,
     PaperSummary,
-    PassageWindow,
 )
-from ..api.run_options import spread_options
 from ..api.serving import Session
 from ..errors import CiteloomError
 from .job import Job
 from .problems import ServerError
 from .request_models import ResearchBody
 from .run_jobs import RunJobs
+from .shared_calls import SHARED_CALLS, with_fields
 
 _PAPERS: Final = "citeloom://papers/"
 _PAGE: Final = 200  # resources per response
@@ -63,7 +60,6 @@ Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
 YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
-_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}
 
 
 class LibraryTools:
@@ -115,16 +111,6 @@ class LibraryTools:
         """Find papers of the user's library by the words of their text, or by what they are about. Free and fast."""
         return await afind_papers(self._session, query, by, min_year, max_year, page)
 
-    async def get_context_window(
-        self,
-        chunk_id: Annotated[
-            str, Field(min_length=1, max_length=500, description="Id of a passage, as search_evidence gives it.")
-        ],
-        window: Annotated[int, Field(ge=1, le=10, description="Number of passages on either side.")] = 1,
-    ) -> PassageWindow:
-        """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
-        return await apassage_window(self._session, chunk_id, window)
-
     async def list_figures(
         self, key: Annotated[str, Field(min_length=1, max_length=500, description="Citation key of the paper.")]
     ) -> PaperFigures:
@@ -174,10 +160,10 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         [
             _strict_tool(tools.search_evidence, "Search passages"),
             _strict_tool(tools.search_papers, "Search papers"),
-            _strict_tool(tools.get_context_window, "Read around a passage"),
             _strict_tool(tools.list_figures, "Figures of a paper"),
-            _strict_tool(_with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
             _strict_tool(tools.library_status, "Library status"),
+            *(_strict_tool(shared.tool(session), shared.title) for shared in SHARED_CALLS),
         ],
     )
 
@@ -196,20 +182,6 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             raise ResourceNotFoundError(str(error)) from error
 
     return server
-
-
-def _with_fields(call: Callable[..., Awaitable[Any]], **groups: type) -> Callable[..., Awaitable[Any]]:
-    """Return a tool that takes the fields of its dataclass arguments."""
-    return spread_options(call, groups, _arguments)
-
-
-def _arguments(group: type) -> Iterator[inspect.Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    for item in fields(group):
-        names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
-        annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
-        default = inspect.Parameter.empty if item.default is MISSING else item.default
-        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True) -> Tool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..api.run_options import PaperKey, QuestionOptions, RunLimits, TextOptions, option, part_of
+from ..api.run_options import PaperKey, QuestionOptions, RunLimits, TextOptions, option, part_of, required
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
@@ -69,7 +69,7 @@ class ImproveBody(TextBody):
 class WritingBody(TextBody):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = field(metadata={"description": "The experiment, as in exp.json."})
+    experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
     plot_upload: Annotated[str, MaxLen(30)] = option(_UPLOADED_PLOTS, value="")
     fresh: bool = option("Write again, without reusing cached answers.", value=False)
 
@@ -78,9 +78,9 @@ class WritingBody(TextBody):
 class SentenceBody(LimitedBody):
     """An edited sentence of a finished run."""
 
-    position: int = field(metadata={"ge": 0, "le": 10**6, "description": "Its place in the list of sentences, from 0."})
-    text: Annotated[str, MaxLen(4000)] = field(
-        metadata={"description": "The sentence as the user wants it, citing as the text does; empty removes it."}
+    position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
+    text: Annotated[str, MaxLen(4000)] = required(
+        "The sentence as the user wants it, citing as the text does; empty removes it."
     )
     check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
     keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
