@@ -16,7 +16,7 @@ from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
-from ..roles.protocols import Comparison, ContradictionJudge, Statement
+from ..roles.protocols import Comparison, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs
 from ..tools.retrieval import Retrieval
 from ..tools.scope import Scope, require_words
@@ -72,13 +72,9 @@ async def find_contradictions(
     }
 
 
-async def _compared(judge: ContradictionJudge, pair: StatementPair) -> Comparison:
-    return await judge.compare(pair.first, pair.second)
-
-
 async def _all_compared(pairs: Sequence[StatementPair], run: str, session: Session) -> list[Comparison]:
     judge = (await session.roles_of(run)).comparer
-    return [] if judge is None else await gather_all(_compared(judge, pair) for pair in pairs)
+    return [] if judge is None else await gather_all(judge.compare(pair.first, pair.second) for pair in pairs)
 
 
 def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:

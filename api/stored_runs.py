@@ -14,7 +14,7 @@ from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, Un
 
 if TYPE_CHECKING:
     from ..graph.session import Session
-    from ..runs.run_requests import ResearchRequest, SectionRequest
+    from ..runs.run_requests import RunRequest
     from .records import QueryRecord, RunDetails, RunSummary
 
 
@@ -98,7 +98,7 @@ class ResumableRun:
     """A registered run with the request and settings to resume it."""
 
     run: RunRecord
-    request: SectionRequest | ResearchRequest
+    request: RunRequest
     settings: Settings
 
     @classmethod

@@ -39,6 +39,25 @@ _OPENAI_TYPES: Final[Mapping[int, str]] = {
 }
 _FIELD = re.compile(r"([a-z_]+(?:\.\w+)*): ")  # how a message about a field of the request begins
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# What each status means here: the title of its problem, and its description in the OpenAPI document.
+STATUSES: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("Bad request", "The request cannot be read."),
+    401: ("Sign in", "A token is needed."),
+    403: ("Forbidden", "The request comes from a page of another site."),
+    404: ("Not found", "There is nothing with this id."),
+    405: ("Method not allowed", "The path does not have this method."),
+    409: ("Conflict", "Something else is under way, or the library cannot be written."),
+    411: ("Length required", "The request has a body of unknown length."),
+    413: ("Too large", "The request is too large."),
+    415: ("Unsupported media type", "The body has another media type."),
+    421: ("Unknown host", "The server is not reached under this host name."),
+    422: ("Invalid input", "The request is invalid."),
+    429: ("Too many requests", "Too many requests, streams or jobs."),
+    500: ("Unexpected error", "An unexpected error; the server's log has the details."),
+    502: ("A model or service failed", "A model or service failed."),
+    503: ("Not now", "The run is paused with everything saved, or the server is shutting down."),
+    507: ("Disk full", "The file cannot be stored."),
+}
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
     (UnknownConversationError, 404),
@@ -112,7 +131,7 @@ def to_problem(error: BaseException) -> Problem:
 
 def problem(status: int, detail: str, *, help: str = "", errors: list[FieldProblem] | None = None) -> Problem:
     """A problem's body."""
-    title = _TITLES.get(status, "Error")
+    title = STATUSES.get(status, ("Error",))[0]
     record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
         record["help"] = help
@@ -202,22 +221,3 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
     return problem_response(problem(422, first, errors=errors))
-
-
-_TITLES = {
-    400: "Bad request",
-    401: "Sign in",
-    403: "Forbidden",
-    404: "Not found",
-    405: "Method not allowed",
-    409: "Conflict",
-    413: "Too large",
-    415: "Unsupported media type",
-    421: "Unknown host",
-    422: "Invalid input",
-    429: "Too many requests",
-    500: "Unexpected error",
-    502: "A model or service failed",
-    503: "Not now",
-    507: "Disk full",
-}

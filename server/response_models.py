@@ -16,7 +16,7 @@ from ..api.records import (
 )
 from ..api.run_texts import CheckedSentence, TextSentence
 from .job import JobRecord
-from .problems import MEDIA_TYPE
+from .problems import MEDIA_TYPE, STATUSES
 from .uploaded_files import RefusedFile
 
 Responses = dict[int | str, dict[str, Any]]
@@ -137,24 +137,6 @@ class KeptSentence(CheckedSentence):
     kept: bool
 
 
-_PROBLEMS: Final = {
-    400: "The request cannot be read.",
-    401: "A token is needed.",
-    403: "The request comes from a page of another site.",
-    404: "There is nothing with this id.",
-    405: "The path does not have this method.",
-    409: "Something else is under way, or the library cannot be written.",
-    411: "The request has a body of unknown length.",
-    413: "The request is too large.",
-    415: "The body has another media type.",
-    421: "The server is not reached under this host name.",
-    422: "The request is invalid.",
-    429: "Too many requests, streams or jobs.",
-    500: "An unexpected error; the server's log has the details.",
-    502: "A model or service failed.",
-    503: "The run is paused with everything saved, or the server is shutting down.",
-    507: "The file cannot be stored.",
-}
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
 METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -163,7 +145,9 @@ METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {
 def problems(*statuses: int) -> Responses:
     """These problems plus those common to all routes."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _PROBLEMS[status], "content": content} for status in sorted({*_ALWAYS, *statuses})}
+    return {
+        status: {"description": STATUSES[status][1], "content": content} for status in sorted({*_ALWAYS, *statuses})
+    }
 
 
 def job_answers(*statuses: int) -> Responses:

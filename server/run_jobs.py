@@ -14,7 +14,7 @@ from ..api.homes import Home
 from ..api.questions import plain_question
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
-from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_save
+from ..api.running import RunRequest, begin_run, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_conversations import (
     ConversationEntry,
@@ -89,7 +89,7 @@ class RunJobs:
             await self.orders.end(conversation_deleted(thread_id))
             self.jobs.forget(thread_id)
 
-    async def start_run(self, request: SectionRequest | ResearchRequest, limits: RunLimits) -> Job:
+    async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
         """Start a run, or join it if active; a finished one returns its result at once.
 
         Raises `InputError` before storing anything, and `ServerError` if the server is busy.
@@ -192,7 +192,7 @@ def _unknown_conversation(thread_id: str) -> UnknownConversationError:
     return UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-def _run_work(request: SectionRequest | ResearchRequest, session: Session) -> Work:
+def _run_work(request: RunRequest, session: Session) -> Work:
     async def work(emit: Emit) -> Mapping[str, Any]:
         recorder = _recorder(emit)
         saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))

@@ -71,7 +71,9 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
     shared = {"view": view}
     if kind == "evidence":
-        found = next((hit for hit in _hits(view.report) if hit.record["id"] == which), None)
+        cited = [support.found for card in view.report.cards for support in card.supports]
+        hits = [*cited, *(hit for group in view.report.unused for hit in group)]
+        found = next((hit for hit in hits if hit.record["id"] == which), None)
         if found is None:
             raise _unknown(kind, which)
         return {**shared, "kind": kind, "found": found, **_images(library, [found])}
@@ -82,11 +84,6 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
     item = items[number - 1]
     hits = [support.found for support in item.supports] if isinstance(item, Card) else []
     return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
-
-
-def _hits(report: ReportView) -> list[SearchHit]:
-    cited = [support.found for card in report.cards for support in card.supports]
-    return [*cited, *(hit for group in report.unused for hit in group)]
 
 
 def _unknown(kind: str, which: str) -> ServerError:
