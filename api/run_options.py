@@ -10,10 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_type_hints
-
-from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from ..section_kinds import (
     PAPER_ORDER as PAPER_ORDER,
@@ -101,9 +100,6 @@ def spread_options(
     return result
 
 
-PaperKey = Annotated[str, MinLen(1), MaxLen(200)]
-
-
 class SettingOptions:
     """Base of dataclasses whose fields override the settings of the same name."""
 
@@ -116,14 +112,10 @@ class SettingOptions:
 class BudgetOptions(SettingOptions):
     """What a run may spend before it pauses."""
 
-    max_calls: Annotated[int | None, Le(10**9)] = option(
-        "Limit on model requests; the run pauses before it exceeds it.", ge=1
-    )
-    max_tokens: Annotated[int | None, Le(10**12)] = option(
-        "Limit on tokens; the run pauses before it exceeds it.", ge=1
-    )
-    max_cost: Annotated[float | None, Gt(0), Le(1e9)] = option(
-        "Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
+    max_calls: int | None = option("Limit on model requests; the run pauses before it exceeds it.", ge=1, le=10**9)
+    max_tokens: int | None = option("Limit on tokens; the run pauses before it exceeds it.", ge=1, le=10**12)
+    max_cost: float | None = option(
+        "Limit on cost, by the prices in the settings; the run pauses before it exceeds it.", gt=0, allow_inf_nan=False
     )
 
 
@@ -217,8 +209,8 @@ class SectionSettings(PaperSettings):
 class YearLimits:
     """Papers published from one year to another."""
 
-    from_year: Annotated[int | None, Ge(0), Le(9999)] = option("First year of publication.")
-    to_year: Annotated[int | None, Ge(0), Le(9999)] = option("Last year of publication.")
+    from_year: int | None = option("First year of publication.", ge=0, le=9999)
+    to_year: int | None = option("Last year of publication.", ge=0, le=9999)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +218,8 @@ class PaperLimits(YearLimits):
     """Which papers to search."""
 
     venue: str = option("Part of the journal's or book's name, in any case.", value="", max_length=200)
-    papers: Annotated[tuple[PaperKey, ...], MaxLen(200), Shown(completes="papers")] = option(
-        "Search only these papers, by their keys.", value=()
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
+        "Search only these papers, by their keys.", value=(), max_length=200
     )
 
 
@@ -277,8 +269,8 @@ class SearchOptions(PaperLimits):
 class WindowOptions:
     """Which passages to read around a passage."""
 
-    chunk_id: Annotated[str, MinLen(1), MaxLen(500)] = required("Id of a passage, as a search gives it.")
-    window: Annotated[int, Ge(1), Le(10)] = option("Number of passages on either side.", value=1)
+    chunk_id: str = required("Id of a passage, as a search gives it.", min_length=1, max_length=500)
+    window: int = option("Number of passages on either side.", value=1, ge=1, le=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,15 +298,15 @@ class IngestOptions:
     )
 
 
-def shown_option(group: type, name: str) -> Shown:
-    """How the command line shows a field."""
-    metadata = getattr(get_type_hints(group, include_extras=True)[name], "__metadata__", ())
-    return next((item for item in metadata if isinstance(item, Shown)), Shown())
+@cache
+def shown_options(group: type) -> Mapping[str, Shown]:
+    """How the command line shows the fields of a dataclass."""
+    types = get_type_hints(group, include_extras=True)
+    marks = {name: getattr(kind, "__metadata__", ()) for name, kind in types.items()}
+    return {name: next((mark for mark in found if isinstance(mark, Shown)), Shown()) for name, found in marks.items()}
 
 
 # Options named differently from the settings they override.
 FLAGS: Final[Mapping[str, str]] = {
-    item.name: shown.flag
-    for item in fields(SectionSettings)
-    if (shown := shown_option(SectionSettings, item.name)).flag
+    name: shown.flag for name, shown in shown_options(SectionSettings).items() if shown.flag
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 import typer
 
 from ..api.messages import command
-from ..api.run_options import FLAGS, shown_option, spread_options
+from ..api.run_options import FLAGS, shown_options, spread_options
 from ..errors import InputError
 from .output import announce_home, notice
 
@@ -120,7 +120,7 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
     """Turn a dataclass's fields into parameters; one of several values is given by comma or repeated."""
     types = get_type_hints(group)
     for item in fields(group):
-        kind, shown, said = types[item.name], shown_option(group, item.name), item.metadata["description"]
+        kind, shown, said = types[item.name], shown_options(group)[item.name], item.metadata["description"]
         several, name = get_origin(kind) is tuple, item.name.replace("_", "-")
         two_sided = kind == bool | None or item.default is True
         given = typer.Option(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import MaxLen
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..api.run_options import PaperKey, QuestionOptions, RunLimits, TextOptions, option, part_of, required
+from ..api.run_options import QuestionOptions, RunLimits, TextOptions, option, part_of, required
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
+PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
 Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
@@ -48,6 +48,7 @@ class ResearchBody(QuestionOptions, TextBody):
     """A question to answer from the library."""
 
     question: Text
+    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class WritingBody(TextBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
-    plot_upload: Annotated[str, MaxLen(30)] = option(_UPLOADED_PLOTS, value="")
+    plot_upload: str = option(_UPLOADED_PLOTS, value="", max_length=30)
     fresh: bool = option("Write again, without reusing cached answers.", value=False)
 
 
@@ -79,8 +80,8 @@ class SentenceBody(LimitedBody):
     """An edited sentence of a finished run."""
 
     position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
-    text: Annotated[str, MaxLen(4000)] = required(
-        "The sentence as the user wants it, citing as the text does; empty removes it."
+    text: str = required(
+        "The sentence as the user wants it, citing as the text does; empty removes it.", max_length=4000
     )
     check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
     keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
@@ -113,4 +114,4 @@ class ExperimentBody(BaseModel):
     """An experiment to check."""
 
     experiment: Any = Field(description="The content of exp.json.")
-    plot_upload: Annotated[str, MaxLen(30)] = Field("", description=_UPLOADED_PLOTS)
+    plot_upload: str = Field("", max_length=30, description=_UPLOADED_PLOTS)

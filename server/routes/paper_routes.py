@@ -25,12 +25,11 @@ from ...api.library_papers import (
 from ...api.library_search import afind_papers, asearch, year_range
 from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...api.records import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
-from ...api.run_options import PaperKey
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
-from ..request_models import EntryBody, Limit, Offset, Year
+from ..request_models import EntryBody, Limit, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, problems
 from ..server_state import StateOf
 from ..uploaded_files import file_name
