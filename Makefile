@@ -4,6 +4,7 @@ BIN := .venv/bin
 DEMO := demo-out
 WORKERS ?= 3
 PORT ?= 8765
+EVERY = 10 # seconds between two lines of progress
 PARALLEL = -n $(WORKERS) --dist loadfile
 
 # Each process that a test starts would compile Citeloom again.
@@ -17,9 +18,12 @@ help: ## List what make can do
 
 .venv/.core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Citeloom needs Python 3.11 or newer; give one as PYTHON=...")'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo 'Installing 0.9 GB of packages into .venv ...'
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e .
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo 'Installing 0.94 GB of packages into .venv; this takes a few minutes ...'
+	@$(BIN)/python -m pip install --quiet --log .venv/pip.log --disable-pip-version-check -c constraints.txt -e . & pip=$$!; \
+	while sleep $(EVERY) && kill -0 $$pip 2>/dev/null; do \
+		echo "  $$(grep -cs '  Collecting ' .venv/pip.log) packages fetched, $$(du -sm .venv | cut -f1) MB installed"; \
+	done; wait $$pip
 	@touch $@
 
 .venv/.server: .venv/.core

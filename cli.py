@@ -60,7 +60,7 @@ app = typer.Typer(
     "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
     "  citeloom discussion exp.json\n\n"
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
-    "to resume; 4 done, but some inputs were refused, nothing could be judged, or a check failed.",
+    "to resume; 4 done, but an input was refused, a part could not be written or judged, or verify found a mismatch.",
 )
 adding_papers.register(app)
 papers.register(app)

@@ -50,6 +50,26 @@ class InputError(CiteloomError):
     exit_code = WRONG_INPUT
 
 
+class OtherFormatError(InputError):
+    """A file or database has the format of another version of Citeloom.
+
+    Args:
+        name: the file or database.
+        found: its format, by number.
+        known: the format that this version reads.
+    """
+
+    default_help = "Open it with that version, or make a new home (--home) and ingest your papers there."
+
+    def __init__(self, name: object, found: int, known: int) -> None:
+        super().__init__(f"{name}: {self.compare(found, known)}.")
+
+    @staticmethod
+    def compare(found: int, known: int) -> str:
+        """The difference in words, for messages that name the file themselves."""
+        return f"was made by another version of Citeloom (its format is {found}; this one reads {known})"
+
+
 class ConfigurationError(InputError):
     """A setting is missing or out of bounds, or a configured model cannot be used."""
 

@@ -1,7 +1,7 @@
 """The experiment behind a paper (`exp.json`): its model, loading and validation.
 
-Unknown fields are allowed and kept. A wrong type, or a missing field that the section requires, raises one error with
-the path of the field.
+Unknown fields are allowed and kept. One error names everything that is wrong: the fields of the wrong type, and the
+missing ones that the section requires.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
 from .experiment_forms import normalise_forms
+from .invalid_values import describe_invalid, field_path, kind_of_value
 from .section_kinds import SECTION_KINDS as SECTION_KINDS, SECTIONS, SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
@@ -193,6 +196,20 @@ class ExperimentError(InputError):
         self.issues = tuple(issues)
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableField:
+    """A field that cannot be used, with the problem and, where it is not obvious, the remedy."""
+
+    field: str
+    problem: str
+    remedy: str = ""
+
+    @property
+    def root(self) -> str:
+        """The field of the experiment that it is or belongs to."""
+        return re.split(r"[.\[]", self.field, maxsplit=1)[0]
+
+
 # Limits on an experiment: all of it is stored with each step of a run, and searched for each number in a text.
 _MOST_CHARACTERS = {
     "paper_concept.title": 1_000,
@@ -222,6 +239,7 @@ _MOST_DIGITS = 1_000
 _MOST_BITS = 3_322  # length of an integer with the maximum number of digits
 _MAX_DEPTH = 100  # levels of objects and lists
 _MOST_PROBLEMS = 10  # in one message
+_MOST_ISSUES = 200
 _LONGEST_PATH = 120  # characters
 _LONGEST_NOTICE = 300
 _SHORTER = "Give what the text needs."
@@ -229,14 +247,15 @@ _LONGEST_NAME = 40  # characters of an unknown field that are compared
 _ALIKE = 0.8
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = ("contains half a character (a lone surrogate)", "Write the whole character, or leave it out.")
+_OWN_FILE = "Give the path of your experiment, a JSON file such as examples/exp.json."
 _FLATTER = "Put deep structures into a text field, or leave them out."
 
 # Fields that a section needs but a failed run does not provide.
 OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasoning", "summary"})
 
 
-def load_experiment(path: Path | str) -> Experiment:
-    """Read `exp.json`; raises `ExperimentError` naming file, field and what was expected."""
+def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
+    """Read `exp.json`; raises one `ExperimentError` naming all that is wrong, and what sections of `kinds` lack."""
     source = Path(path)
     try:
         if source.stat().st_size > _MOST_BYTES:
@@ -244,33 +263,99 @@ def load_experiment(path: Path | str) -> Experiment:
                 f"{source}: is larger than the {_MOST_BYTES // 1_000_000} MB that are read.",
                 help="Leave out what the paper does not need, such as a complete log.",
             )
-        raw = source.read_text(encoding="utf-8-sig")
+        raw = source.read_bytes()
     except FileNotFoundError:
-        raise ExperimentError(f"{source}: no such file.", help="Give the path of your exp.json to --exp.") from None
+        raise ExperimentError(f"{source}: no such file.", help=_OWN_FILE) from None
     except IsADirectoryError:
-        raise ExperimentError(f"{source}: is a folder, not a JSON file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"{source}: cannot be read as UTF-8 text ({error}).") from error
+        raise ExperimentError(f"{source}: is a folder, not a JSON file.", help=_OWN_FILE) from None
+    except OSError as error:
+        raise ExperimentError(f"{source}: cannot be read ({error.strerror}).") from error
     try:
-        data = json.loads(raw, parse_int=_integer)
+        data = json.loads(raw.decode("utf-8-sig"), parse_int=_integer)
     except RecursionError:
         raise ExperimentError(f"{source}: is nested deeper than {_MAX_DEPTH} levels.", help=_FLATTER) from None
-    except json.JSONDecodeError as error:
-        raise ExperimentError(f"{source}: not JSON ({error}).", help="Check the file with a JSON editor.") from error
-    return parse_experiment(data, source=str(source))
+    except ValueError as error:
+        raise _not_json(source, raw, error) from error
+    return parse_experiment(data, *kinds, source=str(source))
 
 
-def parse_experiment(data: object, *, source: str = "experiment") -> Experiment:
-    """Validate an experiment from plain data; raises `ExperimentError` naming `source` and the field."""
+def _not_json(source: Path, raw: bytes, error: ValueError) -> ExperimentError:
+    """The error for a file that is not JSON: damaged JSON names the place, anything else what to give instead."""
+    if not isinstance(error, json.JSONDecodeError):
+        kind = "PDF" if raw.startswith(b"%PDF") else "binary file, or text that is not UTF-8"
+        return ExperimentError(f"{source}: is a {kind}, not JSON.", help=_OWN_FILE)
+    if raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+        return ExperimentError(f"{source}: is not a JSON file.", help=_OWN_FILE)
+    return ExperimentError(
+        f"{source}: line {error.lineno}, column {error.colno}: is not valid JSON ({error.msg}).",
+        help="Correct that line; commas between fields and quotes around names are easily missed.",
+    )
+
+
+def parse_experiment(data: object, *kinds: SectionKind, source: str = "experiment") -> Experiment:
+    """Validate an experiment from plain data; raises `ExperimentError` naming `source` and all that is wrong.
+
+    With `kinds` this includes the fields that sections of these kinds require.
+    """
     if not isinstance(data, dict):
-        raise ExperimentError(f"{source}: expected a JSON object at the top, got {type(data).__name__}.")
-    _require_plain(data, source)
+        raise ExperimentError(f"{source}: must be a JSON object, but is {kind_of_value(data)}.")
+    experiment, problems = examine_experiment(data)
+    _raise_problems(experiment, problems, kinds, source)
+    return limit_sizes(_without_outcome_of_failed_run(experiment))
+
+
+def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableField]]:
+    """The experiment without its unusable fields, and the problems of those."""
+    problems = list(islice(_unstorable_values(data), _MOST_ISSUES))
+    unusable = {problem.root for problem in problems}
+    kept = {name: value for name, value in data.items() if str(name) not in unusable}
+    form = normalise_forms(kept)
     try:
-        return limit_sizes(_without_outcome_of_failed_run(Experiment.model_validate(normalise_forms(data))))
+        return Experiment.model_validate(form), problems
     except ValidationError as error:
-        problems = field_problems(error)
-        issues = "; ".join(f"field {field}: {wrong}" for field, wrong in problems[:_MOST_PROBLEMS])
-        raise ExperimentError(f"{source}: {issues}.", issues=problems) from error
+        wrong = [UnusableField(field, why) for field, why in field_problems(error)]
+        names = {str(item["loc"][0]) for item in error.errors()}
+        usable = {name: value for name, value in form.items() if str(name) not in names}
+        return Experiment.model_validate(usable), [*problems, *wrong]
+
+
+def require_fields(experiment: Experiment, *kinds: SectionKind, source: str = "experiment") -> None:
+    """Raise `ExperimentError` with all empty fields that sections of these kinds require.
+
+    A failed run is an outcome too: the section reports it instead of results.
+    """
+    _raise_problems(experiment, (), kinds, source)
+
+
+def _raise_problems(
+    experiment: Experiment, problems: Sequence[UnusableField], kinds: Sequence[SectionKind], source: str
+) -> None:
+    """Raise one `ExperimentError` for wrong fields and for missing ones, if there are any."""
+    lacks: dict[tuple[str, ...], list[str]] = {}
+    for kind in kinds:
+        for group in missing_fields(experiment, kind, problems):
+            lacks.setdefault(group, []).append(kind)
+    if not problems and not lacks:
+        return
+    said = [f"field {_named(problem.field)}: {problem.problem}" for problem in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        said.append(f"and {len(problems) - _MOST_PROBLEMS} more")
+    said += [f"{needed_fields(group)} (needed for {_listed(names)})" for group, names in lacks.items()]
+    near = "".join(f" Is {found} meant to be {known}?" for found, known in near_fields(experiment) if lacks)
+    remedies = " ".join(dict.fromkeys(problem.remedy for problem in problems if problem.remedy))
+    issues = [(_named(problem.field), f"{problem.problem}. {problem.remedy}".strip()) for problem in problems]
+    raise ExperimentError(f"{source}: {'; '.join(said)}.{near}", help=remedies or None, issues=issues)
+
+
+def needed_fields(group: Sequence[str]) -> str:
+    """Says that one of these fields has to be given."""
+    if len(group) == 1:
+        return f"field {group[0]} is missing or empty"
+    return f"one of the fields {_listed(group, 'or')} must be given"
+
+
+def _listed(names: Sequence[str], conjunction: str = "and") -> str:
+    return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def limit_sizes(experiment: Experiment) -> Experiment:
@@ -414,13 +499,11 @@ def _weight(value: Any, sizes: Mapping[int, int]) -> int:
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
     """The path of each field with a wrong type, with a description of the problem."""
-    found = {
-        _named(".".join(str(part) for part in item["loc"] if part not in ("Plot", "str"))): (
-            f"{item['msg'].lower()}, got {type(item['input']).__name__}"
-        )
-        for item in reversed(error.errors())
-    }
-    return list(reversed(found.items()))
+    found: dict[str, str] = {}
+    for item in error.errors():
+        path = field_path(part for part in item["loc"] if part not in ("Plot", "str"))
+        found.setdefault(_named(path), describe_invalid(item))
+    return list(found.items())
 
 
 def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
@@ -438,29 +521,20 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
-def _require_plain(data: dict[Any, Any], source: str) -> None:
-    """Raise `ExperimentError` for the first value that cannot be stored, searched or written unchanged."""
+def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
+    """The values that cannot be stored, searched or written unchanged."""
     waiting: list[tuple[Any, str, int]] = [(data, "", 0)]
     while waiting:
         value, path, depth = waiting.pop()
-        wrong = _problem_of(value, depth)
-        if wrong:
-            raise _field_error(source, path, *wrong)
+        if wrong := _problem_of(value, depth):
+            yield UnusableField(path, *wrong)
+            continue
         if isinstance(value, dict):
-            inner = [(item, f"{path}.{name}" if path else str(name), name) for name, item in value.items()]
-            for _, place, name in inner:
-                if _SURROGATE.search(str(name)):
-                    raise _field_error(source, place, *_LONE_SURROGATE)
-            waiting += [(item, place, depth + 1) for item, place, _ in reversed(inner)]
+            inner = [(item, f"{path}.{name}" if path else str(name)) for name, item in value.items()]
+            yield from (UnusableField(place, *_LONE_SURROGATE) for _, place in inner if _SURROGATE.search(place))
+            waiting += [(item, place, depth + 1) for item, place in reversed(inner) if not _SURROGATE.search(place)]
         elif isinstance(value, list | tuple):
             waiting += [(item, f"{path}[{n}]", depth + 1) for n, item in reversed(list(enumerate(value)))]
-
-
-def _field_error(source: str, path: str, problem: str, remedy: str) -> ExperimentError:
-    field = _named(path)
-    return ExperimentError(
-        f"{source}: field {field}: {problem}.", help=remedy, issues=[(field, f"{problem}. {remedy}")]
-    )
 
 
 def _problem_of(value: Any, depth: int) -> tuple[str, str] | None:
@@ -482,27 +556,16 @@ def _named(path: str) -> str:
     return plain if len(plain) <= _LONGEST_PATH else f"{plain[:_LONGEST_PATH]}…"
 
 
-def require_fields(experiment: Experiment, *kinds: SectionKind, source: str = "experiment") -> None:
-    """Raise `ExperimentError` with all empty fields that sections of these kinds require.
-
-    A failed run is an outcome too: the section reports it instead of results.
-    """
-    missing = [
-        f"field {' or '.join(group)}: is missing or empty, but {kind} needs it"
-        for kind in kinds
-        for group in missing_fields(experiment, kind)
-    ]
-    if missing:
-        near = "".join(f" Did you mean {known} by {found}?" for found, known in near_fields(experiment))
-        raise ExperimentError(f"{source}: {'; '.join(missing)}.{near}")
-
-
-def missing_fields(experiment: Experiment, kind: SectionKind) -> list[tuple[str, ...]]:
-    """The groups of fields of which a section of `kind` needs one and has none."""
+def missing_fields(
+    experiment: Experiment, kind: SectionKind, problems: Sequence[UnusableField] = ()
+) -> list[tuple[str, ...]]:
+    """The groups of fields of which a section of `kind` needs one and has none, not even one with a problem."""
+    unusable = {problem.root for problem in problems}
     return [
         group
         for group in SECTIONS[kind].required
-        if not any(experiment.text_at(path).strip() for path in group)
+        if not unusable.intersection(path.partition(".")[0] for path in group)
+        and not any(experiment.text_at(path).strip() for path in group)
         and not (experiment.failure and OUTCOMES.intersection(group))
     ]
 
@@ -543,6 +606,9 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
             f"exp.json: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
             "the text does not mention them."
         )
+    pathless = [f"plots[{place}]" for place, path in enumerate(paths) if not path]
+    if pathless:
+        warnings.append(f"exp.json: {_named(', '.join(pathless))}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(
             f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "

@@ -71,9 +71,18 @@ def _named_metrics(values: list[Any]) -> Any:
     return named if len(named) == len(values) and all(isinstance(name, str) for name in named) else values
 
 
+def _named_plot(name: str, plot: str | dict[str, Any]) -> dict[str, Any]:
+    return {"caption": " ".join(name.replace("_", " ").split()), **({"path": plot} if isinstance(plot, str) else plot)}
+
+
 def _plots(value: Any) -> Any:
-    """A list of objects with a `path`, also of a single plot or of bare paths."""
-    plots = [value] if isinstance(value, str | dict) else value
+    """A list of objects with a `path`, also of a single plot, of bare paths, or of plots by name."""
+    if isinstance(value, dict) and not {"path", "caption"} & value.keys():
+        if not all(isinstance(plot, str) or (isinstance(plot, dict) and "path" in plot) for plot in value.values()):
+            return value
+        plots: Any = [_named_plot(str(name), plot) for name, plot in value.items()]
+    else:
+        plots = [value] if isinstance(value, str | dict) else value
     if not isinstance(plots, list):
         return value
     return [{"path": plot} if isinstance(plot, str) else plot for plot in plots]

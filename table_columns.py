@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from .invalid_values import describe_invalid, field_path
+
 _LATEST: Final = 1e11  # seconds, about the year 5100
 _LARGEST: Final = 2**62
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
@@ -279,8 +281,8 @@ def shaped(expected: str, kind: Any, *, as_record: bool = True) -> Column:
                 return adapter().validate_json(plain, strict=True)
             adapter().validate_python(plain, strict=True)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            raise ShapeError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")) from None
+            first = error.errors(include_url=False, include_context=False)[0]
+            raise ShapeError(f"{field_path(first['loc'])}: {describe_invalid(first)}".removeprefix(": ")) from None
         return plain
 
     return Column(expected, decode)

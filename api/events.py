@@ -9,6 +9,7 @@ from typing import Any
 from ..graph.run_events import (
     Event as Event,
     EventRecorder as EventRecorder,
+    FindingEvent as FindingEvent,
     OnEvent as OnEvent,
     ProgressEvent as ProgressEvent,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
+from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
 from ..runs.edited_text import export_edited
 from ..stores.backends import backend_of
 from ..stores.library import Library
+from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
 
@@ -27,10 +29,11 @@ async def aexport(
     file: Path | str,
     formats: Sequence[Format] | Format,
     *,
+    out: Path | str | None = None,
     csl: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Convert the markdown file of a section or paper, edited or not, to other formats beside it.
+    """Convert the markdown file of a section or paper, edited or not, to other formats.
 
     The run's `.json` must be beside the file; no model is called. Returns `files`, paths by format, and `warnings`.
 
@@ -38,6 +41,7 @@ async def aexport(
         session: the open library that the file was written from.
         file: the `.md`.
         formats: `tex`, `docx`, `html`, `pdf` or `zip`.
+        out: folder for the files; beside the `.md` if omitted.
         csl: a citation style; default: the run's.
         force: replace exported files that were edited since.
 
@@ -49,7 +53,8 @@ async def aexport(
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
     run = await in_thread(lambda: backend_of(session.home).runs().get(_read_thread_id(file)))
     ordered = [name for name in FORMATS if name in wanted]
-    paths, warnings = await export_edited(file, run, ordered, session, csl=csl, force=force)
+    folder = None if out is None else Path(out)
+    paths, warnings = await export_edited(file, run, ordered, session, out=folder, csl=csl, force=force)
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
@@ -74,10 +79,11 @@ verify = requires_open(blocking(averify))
 
 
 def _verify(session: Session, file: Path) -> dict[str, Any]:
-    exported = read_exported(_existing(file)) if file.suffix in SUFFIXES else None
-    record = _read(file.with_suffix(".json") if exported else file)
+    record = _read(_record_of(_existing(file)))
+    exported = read_exported(file) if file.suffix in SUFFIXES else None
     shelf = _LibraryReader(session.library)
-    found = verify_record(record, shelf, exported.text, exported.labels) if exported else verify_record(record, shelf)
+    text, labels = (exported.text, exported.labels) if exported else (None, ())
+    found = verify_record(record, shelf, text, labels, _experiment_of(session, record))
     return {
         "file": str(file),
         "checked": {"quotes": found.quotes, "keys": found.keys, "numbers": found.numbers},
@@ -86,11 +92,22 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
     }
 
 
+def _experiment_of(session: Session, record: Mapping[str, Any]) -> Experiment | None:
+    """The experiment that the run was given, if the library still has the run."""
+    try:
+        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+    except UnknownRunError:
+        return None
+    given = run.request.get("experiment")
+    return parse_experiment(given) if isinstance(given, dict) else None
+
+
 def _read_thread_id(file: Path) -> str:
     """The id of the run that wrote it, from the `.json`."""
     record = file.with_suffix(".json")
     if file.suffix != ".md" or not file.is_file():
-        raise InputError(f"{file}: is no markdown file.", help="Give the .md of a section or a paper.")
+        raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
+    _record_of(file)
     try:
         found: Any = json.loads(record.read_text("utf-8"))["thread_id"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -101,11 +118,21 @@ def _read_thread_id(file: Path) -> str:
     return str(found)
 
 
+def _record_of(file: Path) -> Path:
+    """The `.json` that belongs to a file."""
+    record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
+    if not record.is_file():
+        raise InputError(
+            f"{file}: is not a result of Citeloom: its record, {record.name}, is not in the same folder.",
+            help="Give a file of a section, paper or answer, and keep its .json beside it.",
+        )
+    return record
+
+
 def _read(file: Path) -> dict[str, Any]:
     """Read the record; raises `InputError` if it is not a result."""
-    _existing(file)
     try:
-        record: Any = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        record: Any = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
     if not is_result(record):

@@ -1,5 +1,6 @@
 """Helpers for messages: counted nouns, and commands as the user would type them."""
 
+from ..invalid_values import describe_invalid as describe_invalid, field_path as field_path
 from ..plurals import counted as counted, megabytes as megabytes
 from ..program import (
     NAME as NAME,

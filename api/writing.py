@@ -14,13 +14,11 @@ from ..citations.export.plot_figures import (
     without_plot_files as without_plot_files,
 )
 from ..experiment import (
-    SECTION_KINDS,
     Experiment as Experiment,
     ExperimentError as ExperimentError,
     SectionKind,
     load_experiment,
     parse_experiment as parse_experiment,
-    require_fields,
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
@@ -31,7 +29,7 @@ from ..runs.experiment_check import (
     shorten_body as shorten_body,
 )
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import RunKind, SectionRequest
+from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
@@ -107,8 +105,7 @@ def astream_paper(
 
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
     """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
-    experiment = with_plot_files(load_experiment(file), file.parent)
-    require_fields(experiment, *(SECTION_KINDS if kind == "paper" else (kind,)), source=str(file))
+    experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
     return SectionRequest(kind, experiment, str(file), fresh)
 
 
@@ -126,7 +123,7 @@ async def _write(
     session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: RunOptions
 ) -> ResultRecord:
     require_writable(session)
-    given, source = _load_experiment(experiment)
+    given, source = _load_experiment(kind, experiment)
     request = SectionRequest(kind, given, source, options.get("fresh", False))
     return await run(request, session, on_event, **options)
 
@@ -135,13 +132,13 @@ write_section = requires_open(blocking(awrite_section))
 write_paper = requires_open(blocking(awrite_paper))
 
 
-def _load_experiment(given: GivenExperiment) -> tuple[Experiment, str]:
+def _load_experiment(kind: RunKind, given: GivenExperiment) -> tuple[Experiment, str]:
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):
-        return with_plot_files(parse_experiment(given), Path()), "experiment"
+        return with_plot_files(parse_experiment(given, *required_kinds(kind)), Path()), "experiment"
     if not isinstance(given, Path | str):
         raise ArgumentError(
             f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
         )
-    return with_plot_files(load_experiment(given), Path(given).parent), str(given)
+    return with_plot_files(load_experiment(given, *required_kinds(kind)), Path(given).parent), str(given)

@@ -56,10 +56,17 @@ class TextCheck:
     `edited` counts the citing sentences that differ from the run's, so that their support was never judged.
     """
 
-    def __init__(self, part: Mapping[str, Any], shelf: PaperReader, wrong: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        part: Mapping[str, Any],
+        shelf: PaperReader,
+        wrong: Callable[[str], None],
+        experiment: Experiment | None = None,
+    ) -> None:
         self._part = part
         self._shelf = shelf
         self._wrong = wrong
+        self._experiment = experiment or Experiment()
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
         self._details = find_details(self._citable.marked_text(part["text"]))
@@ -198,7 +205,8 @@ class TextCheck:
     def _check_numbers(self, marked: str) -> None:
         own = [*self._part.get("own_citations", ()), *self._part.get("figures", ()), *self._part.get("numbers", ())]
         fields = ("sentence", "caption", "text")
-        given = Experiment(results="; ".join(str(item[name]) for item in own for name in fields if name in item))
+        known = "; ".join(str(item[name]) for item in own for name in fields if name in item)
+        given = self._experiment.model_copy(update={"results": f"{self._experiment.results}\n\n{known}"})
         for trace in trace_numbers(marked, list(self._sources()), given):
             if trace.origin is None:
                 around = marked[max(0, trace.start - 40) : trace.end + 25]
@@ -276,18 +284,21 @@ def verify(
     shelf: LibraryReader,
     text: str | None = None,
     labels: Sequence[tuple[str, str]] = (),
+    experiment: Experiment | None = None,
 ) -> Verified:
     """Verify a result with all its parts: the sections of a paper, the turns of a conversation.
 
-    `text` is the text of a file exported from the record, `labels` what a reader sees for its linked citations.
+    `text` is the text of a file exported from the record, `labels` what a reader sees for its linked citations;
+    without the `experiment` of the run, the numbers taken from it are not checked.
     """
     found = Verified()
     if text is not None:
-        check = TextCheck(record, shelf, partial(found.wrong, "text"))
+        check = TextCheck(record, shelf, partial(found.wrong, "text"), experiment)
         check.check_file(text, labels)
         found.lacks |= {"edited sentences, whose support was not judged": check.edited} if check.edited else {}
     for place, part in _parts(record):
         _check(part, place, shelf, found)
+        _check_numbers(part, place, shelf, experiment, found)
     return found
 
 
@@ -313,7 +324,6 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
     references = {entry.get("key") for entry in _records(part, "references")}
     evidence = {entry.get("id") for entry in _records(part, "evidence")}
-    texts: dict[str, str] = {}
     for number, citation in enumerate(_records(part, "citations")):
         at = f"{place}citations[{number}]"
         found.keys += 1
@@ -322,9 +332,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
         if evidence and citation.get("evidence_id") not in evidence:
             found.wrong(f"{at}.evidence_id", f"{citation.get('evidence_id')!r} is not among the evidence of the file")
         own = citation.get("chunk_text")
-        if isinstance(own, str):
-            texts[str(citation.get("evidence_id"))] = own
-        else:
+        if not isinstance(own, str):
             found.lacking("citations without the text of their chunk")
         _check_quote(citation, at, own, shelf, found)
     for number, entry in enumerate(_records(part, "evidence")):
@@ -333,8 +341,6 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
         if shelf.paper(str(entry.get("key"))) is None:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
     _check_own_text(part, place, shelf, found)
-    for number, trace in enumerate(_records(part, "numbers")):
-        _check_number(trace, str(part.get("text")), f"{place}numbers[{number}]", texts, shelf, found)
 
 
 def _check_own_text(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
@@ -364,27 +370,36 @@ def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryR
         found.wrong(f"{at}.quote", "is not at this position in the library")
 
 
-def _check_number(
-    trace: Mapping[str, Any], text: str, at: str, texts: Mapping[str, str], shelf: LibraryReader, found: Verified
+def _check_numbers(
+    part: Mapping[str, Any], place: str, shelf: LibraryReader, experiment: Experiment | None, found: Verified
 ) -> None:
-    words = trace.get("text")
-    if _slice(text, trace) != words:
-        found.wrong(f"{at}.text", "is not text[start:end] of the file")
-    origin = trace.get("found")
-    if not isinstance(origin, Mapping):
-        found.lacking("numbers that were found nowhere when the text was written")
-        return
-    if "evidence_id" not in origin:
-        found.lacking("numbers of the experiment, which the file does not hold")
-        return
-    found.numbers += 1
-    held = shelf.chunk(str(origin.get("chunk_id")))
-    source = held[1] if held else texts.get(str(origin.get("evidence_id")))
-    found_text = None if source is None else _slice(source, origin)
-    if found_text is None:
-        found.wrong(f"{at}.found", "its passage is not in the library")
-    elif not _agree(str(words), found_text, exact=origin.get("how") == "equal"):
-        found.wrong(f"{at}.found", f"the passage says {found_text[:40]!r} there, not {str(words)[:40]!r}")
+    """Check that each number of the text stands where the record says that it was found."""
+    cited = {str(entry.get("evidence_id")): entry.get("chunk_text") for entry in _records(part, "citations")}
+    leaves = {path: str(value) for path, value in experiment.leaves()} if experiment else {}
+    for number, trace in enumerate(_records(part, "numbers")):
+        at = f"{place}numbers[{number}]"
+        words, origin = trace.get("text"), trace.get("found")
+        if _slice(str(part.get("text")), trace) != words:
+            found.wrong(f"{at}.text", "is not text[start:end] of the file")
+        if not isinstance(origin, Mapping):
+            found.lacking("numbers that were found nowhere when the text was written")
+            continue
+        if "evidence_id" in origin:
+            held = shelf.chunk(str(origin.get("chunk_id")))
+            source = held[1] if held else cited.get(str(origin.get("evidence_id")))
+            name = "passage"
+        elif experiment is not None:
+            source, name = leaves.get(str(origin.get("path"))), "experiment"
+        else:
+            found.lacking("numbers of the experiment, which neither the file nor the library holds")
+            continue
+        found.numbers += 1
+        said = source if origin.get("start") is None else _slice(source or "", origin)
+        if said is None:
+            where = "in the library" if name == "passage" else "in the experiment of the run"
+            found.wrong(f"{at}.found", f"its {name if name == 'passage' else 'field'} is not {where}")
+        elif not _agree(str(words), said, exact=origin.get("how") == "equal"):
+            found.wrong(f"{at}.found", f"the {name} says {said[:40]!r} there, not {str(words)[:40]!r}")
 
 
 def _slice(text: str, span: Mapping[str, Any]) -> str | None:

@@ -24,7 +24,10 @@ def register(app: typer.Typer) -> None:
 @takes_options(settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
-    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write beside it; can be repeated.")],
+    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write; can be repeated.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the files.", show_default="the folder of the .md")
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -47,7 +50,9 @@ def export(
     current, found = resolve(home, **settings.changes())
     found.require_library()
     with command_session(current, found, create=False) as session:
-        exported = export_file(session, file, parse_formats(wanted, file.parent), csl=settings.csl, force=force)
+        exported = export_file(
+            session, file, parse_formats(wanted, file.parent), out=out, csl=settings.csl, force=force
+        )
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     result_json(exported) if as_json else result("\n".join(exported["files"].values()))
@@ -78,10 +83,13 @@ def verify_file(
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
-    for what, count in verified["lacks"].items():
+    wrong, unchecked = len(mismatches), verified["lacks"]
+    outcome = (
+        f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"
+    )
+    notice(f"{counts}; {outcome}.")
+    for what, count in unchecked.items():
         notice(f"Not checked: {count} {what}.")
-    wrong = len(mismatches)
-    notice(f"{counts}; {wrong} {'does' if wrong == 1 else 'do'} not hold." if wrong else f"{counts}; all hold.")
     if as_json:
         result_json(verified)
     else:

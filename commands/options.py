@@ -61,6 +61,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
+    found.require_place()
     announce_home(found.name, exists=found.exists())
     _in_use[:] = [found.root]
     return settings, found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.events import Event, ProgressEvent
+    from ..api.events import Event, FindingEvent, ProgressEvent
     from ..api.spending import Usage
 
     Spent = Callable[[], Usage]
@@ -71,6 +71,11 @@ class RunProgress:
         """Render an event."""
         if event["kind"] == "stage":
             self._draw(event)
+        elif event["kind"] == "finding":
+            self.found(event)
+
+    def found(self, event: FindingEvent) -> None:
+        """Show a finding as it is read; printed line by line they would only hide the steps."""
 
     def hide(self) -> None:
         """Hide the view until the next step, to make room for other output."""
@@ -102,6 +107,11 @@ class LiveProgress(RunProgress):
         live, self._live = self._live, None
         if live is not None:
             live.stop()
+
+    def found(self, event: FindingEvent) -> None:
+        """See `RunProgress`."""
+        self.show()
+        self._doing = one_line(_shorten(f"{event['key']}: {event['text']}", self._console.width))
 
     def draw(self, event: ProgressEvent) -> None:
         """Render a step; searches only update the state."""

@@ -58,7 +58,7 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
         ]
         for record in records
     ]
-    table(counted(len(rows), "run"), ["run", "status", "last", "paper", "detail"], rows, prose=["paper", "detail"])
+    table(counted(len(rows), "run"), ["run", "status", "last", "subject", "detail"], rows, prose=["subject", "detail"])
 
 
 @runs_app.command("show")

@@ -14,6 +14,7 @@ from .terminal_text import one_line
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
 
+_SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lines about the library and its settings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
 
 
@@ -70,6 +71,8 @@ def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
     library = record.get("library")
     findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
     for finding in findings:
+        if finding["level"] == "fine" and finding["topic"] in _SHOWN_ANYWAY:
+            continue
         remedy = f" {finding['remedy']}" if finding["remedy"] else ""
         result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
     if library is None:

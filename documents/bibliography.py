@@ -228,12 +228,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Bibliography:
-    """The papers of a `.bib` by key; `files` maps the base names of files that entries point to."""
+    """The papers of a `.bib` by key; `files` maps the base names of files that entries point to.
+
+    `unreadable` are the refused entries as they are written.
+    """
 
     papers: Mapping[str, Paper] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     # Lookup tables for matching files, built on first use: a library may have ten thousand papers.
     _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -241,7 +245,13 @@ class Bibliography:
         """Plain data that `from_record` restores."""
         refused = [[item.path, item.reason] for item in self.refused]
         papers = [asdict(paper) for paper in self.papers.values()]
-        return {"papers": papers, "files": dict(self.files), "refused": refused, "warnings": self.warnings}
+        return {
+            "papers": papers,
+            "files": dict(self.files),
+            "refused": refused,
+            "warnings": self.warnings,
+            "unreadable": self.unreadable,
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
@@ -253,7 +263,7 @@ class Bibliography:
             }
             papers[item["key"]] = Paper(**fields)
         refused = tuple(Refusal(*item) for item in record["refused"])
-        return cls(papers, record["files"], refused, tuple(record["warnings"]))
+        return cls(papers, record["files"], refused, tuple(record["warnings"]), tuple(record["unreadable"]))
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
@@ -268,6 +278,17 @@ class Bibliography:
         if found is None and len(wanted) >= _TITLE_ENOUGH:
             found = self._only("title", wanted)
         return found
+
+    def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
+        """Whether an entry that was refused seems to be of this file: by its key, file name, DOI or title."""
+        names = [name for name in (path.name.lower(), doi.lower()) if name]
+        wanted = _letters(title) if len(_letters(title)) >= _TITLE_ENOUGH else ""
+        for raw in self.unreadable:
+            named = _ENTRY_KEY.search(raw)
+            same_key = named is not None and named.group(1).lower() == path.stem.lower()
+            if same_key or any(name in raw.lower() for name in names) or (wanted and wanted in _letters(raw)):
+                return True
+        return False
 
     def _only(self, name: str, value: str) -> Paper | None:
         """The only paper with this normalised key, DOI or title; None if there are several."""
@@ -335,6 +356,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
     files: dict[str, str] = {}
     lines: dict[str, int] = {}
     refused: list[Refusal] = []
+    unreadable: list[str] = []
     notes = list(warnings)
     in_all = 0
     parents = {entry.key.lower(): entry for entry in library.entries}
@@ -348,6 +370,7 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
             paper = _read_paper(whole, macros, as_written=whole is block)
         except _EntryRefusedError as error:
             refused.append(Refusal(source, f"line {line}: {error}"))
+            unreadable.append((block.raw or "")[:_MOST_CHARACTERS])
             continue
         lines[entry.key] = line
         if entry is not block:
@@ -358,7 +381,9 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
             raise InputError(f"{source}: line {line}: its entries expand to more than {_MOST_IN_ALL / 1e6:.0f} MB.")
         for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
             files.setdefault(name, entry.key)
-    return Bibliography(papers, files, tuple(refused), tuple(notes))
+    if not papers and not refused:
+        notes.append(f"{source}: has no BibTeX entries; export your library as BibTeX or BibLaTeX.")
+    return Bibliography(papers, files, tuple(refused), tuple(notes), tuple(unreadable))
 
 
 class _EntryRefusedError(Exception):
@@ -381,8 +406,10 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
             fields = [item for item in given.fields if first[item.key.lower()] is item]
             entry = model.Entry(given.entry_type, given.key, fields, given.start_line, given.raw)
     elif isinstance(block, model.ParsingFailedBlock):
-        named = _ENTRY_KEY.search(block.raw or "")
-        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX")
+        raw = block.raw or ""
+        named = _ENTRY_KEY.search(raw)
+        why = ": a closing brace } is missing" if raw.count("{") > raw.count("}") else ""
+        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX{why}")
     if not isinstance(entry, model.Entry):
         return None
     key = entry.key

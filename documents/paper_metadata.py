@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from .bibliography import as_latex, render_entry
+from .bibliography import Bibliography, as_latex, render_entry
 from .evidence import text_hash
 from .markdown import ParsedPaper
 from .paper_names import family_name
@@ -17,19 +17,21 @@ from .types import Category, Paper
 SUMMARY_WORDS = 150
 
 
-def describe(path: Path, parsed: ParsedPaper, entry: Paper | None) -> tuple[Paper, list[str]]:
+def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tuple[Paper, list[str]]:
     """The paper's metadata, and warnings about what had to be inferred.
 
-    With an entry, the file only fills its empty fields; without one, a BibTeX entry is generated.
+    With an entry in the bibliography, the file only fills its empty fields; without one, a BibTeX entry is generated.
     """
     front = parsed.front_matter
+    entry = bibliography.match(path, doi=front.doi, title=parsed.title)
     warnings = [f"{path}: {problem}." for problem in (front.problem, *parsed.warnings) if problem]
     if entry is None:
         title = parsed.title or path.stem
         found = _title_source(parsed)
         read = " and ".join(name for name, value in (("authors", front.authors), ("year", front.year)) if value)
         rest = f", its {read} from the first page" if read and parsed.page_starts else ""
-        warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
+        if not bibliography.has_unreadable_entry(path, doi=front.doi, title=parsed.title):
+            warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
         paper = Paper(key=key_of(path), title=title)
     else:
         paper = entry

@@ -24,6 +24,7 @@ from .written_draft import QuestionSearch, WrittenDraft
 
 # "passages": passages close to the question that no model has judged; whether they answer it is unknown.
 Outcome = Literal["answered", "passages", "nothing"]
+_NO_ANSWER = "The library does not answer this question"
 _ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
 
@@ -75,8 +76,9 @@ def finish_text(
         return replace(final, text=_nothing_found(written.search, written.queries, len(known_keys), not extractive))
     if extractive:
         return final
+    lead = f"{_NO_ANSWER}.\n\n" if draft.declined and isinstance(brief, AnswerBrief) else ""
     text, replaced = replace_invalid_citations(
-        draft.text, sources, brief.experiment.words(), known_keys=known_keys, word_for_word=brief.word_for_word
+        lead + draft.text, sources, brief.experiment.words(), known_keys=known_keys, word_for_word=brief.word_for_word
     )
     lost = list(written.lost)
     if not isinstance(brief, AnswerBrief):
@@ -86,15 +88,13 @@ def finish_text(
 
     def check(text: str) -> list[Finding]:
         # Marking may fix more or less than it names, so only what remains in the text is reported.
-        found = check_draft(
-            Draft(text, draft.truncated),
-            sources,
-            kind=brief.kind,
-            experiment=brief.experiment,
-            known_keys=known_keys,
-            earlier=earlier,
-        )
-        return [*found, *support_findings(text, written.verdicts), *absence_findings(text, written.unmet)]
+        drafted, own = Draft(text, draft.truncated), brief.experiment
+        found = [
+            *check_draft(drafted, sources, kind=brief.kind, experiment=own, known_keys=known_keys, earlier=earlier)
+        ]
+        found += support_findings(text, written.verdicts)
+        found += [item for item in absence_findings(text, written.unmet) if not item.span or item.span[0] >= len(lead)]
+        return found
 
     text, left, out = _check_text(text, check, strict=strict, kind=brief.kind)
     if not text and isinstance(brief, AnswerBrief):
@@ -129,12 +129,12 @@ def _cites(text: str, sources: Sequence[Source]) -> bool:
 
 
 def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]], papers: int, judged: bool) -> str:
-    """The message for a question without a relevant passage, which lists what was searched.
+    """The message for a question without a relevant passage, which says where was looked.
 
     Only if a reader `judged` passages can it say that the library has no answer.
     """
     lines = [
-        "The library does not answer this question: no relevant passage was found."
+        f"{_NO_ANSWER}: no relevant passage was found."
         if judged
         else "Nothing near: no passage of the library is near to this question.",
         "",
@@ -150,18 +150,9 @@ def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]],
     else:
         lines.append(f"- the summaries of all papers ({papers:,})")
         lines.append(f"- {passages} of the {looked} nearest by summary")
-    lines += [f"- {_where(record['scope'])}: “{record['query']}”" for record in queries[1:]]
+    if further := sum(record["origin"] == "custom" for record in queries):
+        lines.append(f"- the full texts, {counted(further, 'time')} more, in other words")
     return "\n".join(lines)
-
-
-def _where(scope: Mapping[str, Any]) -> str:
-    if not scope:
-        return "the full texts of all papers"
-    limits = [
-        f"{name.replace('_', ' ')} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in scope.items()
-    ]
-    return f"the full texts, {'; '.join(limits)}"
 
 
 def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:
@@ -170,7 +161,7 @@ def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: boo
     With `quoted_only` nothing was judged to be an answer, so `answered` is None if passages were found.
     """
     ids = {citation["evidence_id"] for citation in record["citations"]}
-    cited = any(source.evidence.id in ids for source in written.sources)
+    cited = any(source.evidence.id in ids for source in written.sources) and not written.draft.declined
     outcome: Outcome = "nothing" if not cited else "passages" if quoted_only else "answered"
     brief = written.brief
     head = {

@@ -53,10 +53,11 @@ class RouteRecord(TypedDict):
 
 
 class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off, quotes chosen by the writer, notes."""
+    """The latest draft: text with markers, whether it was cut off or declines to answer, the writer's quotes, notes."""
 
     text: str
     truncated: bool
+    declined: NotRequired[bool]
     quotes: list[tuple[str, int, int]]
     notes: list[str]
 
@@ -97,6 +98,7 @@ def draft_from(record: DraftRecord) -> Draft:
     return Draft(
         record["text"],
         truncated=record["truncated"],
+        declined=record.get("declined", False),
         quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
         notes=tuple(record["notes"]),
     )
@@ -107,6 +109,7 @@ def draft_record(draft: Draft) -> DraftRecord:
     return {
         "text": draft.text,
         "truncated": draft.truncated,
+        "declined": draft.declined,
         "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
         "notes": list(draft.notes),
     }

@@ -11,7 +11,7 @@ Paper: the steps of a section for each of six sections on one thread; only queri
     START -> begin -> default_queries -> ... -> check -> store_section -> default_queries ...
                                                           store_section -> assemble -> END
 
-Research: from a question and the papers it is about to a checked and rendered answer.
+Research: from a question and the papers it is about to a checked and rendered answer; the agent is for broad questions.
 
     START -> route -> plan_needs -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
                                  -> survey    -> read -> agent -> guard -> tools -> agent ...

@@ -19,6 +19,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError
+from ..invalid_values import describe_invalid, field_path
 from ..models.concurrency import iterate_async
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
@@ -76,10 +77,8 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
             types[name].validate_python(given[name])
         except ValidationError as error:
             wrong = error.errors()[0]
-            place = "".join(f".{part}" for part in wrong["loc"])
-            raise GraphInputError(
-                f"input: field {name}{place}: {wrong['msg'].lower()}, got {wrong['input']!r:.80}."
-            ) from None
+            place = field_path((name, *wrong["loc"]))
+            raise GraphInputError(f"input: field {place}: {describe_invalid(wrong, show=True)}.") from None
 
 
 def _require_messages(given: Any) -> None:

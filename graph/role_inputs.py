@@ -16,7 +16,8 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..settings.config import Depth
 from ..stores.library import Library
-from ..tools.found_evidence import STRONG
+from ..text.statement_words import measured
+from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
@@ -196,11 +197,16 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     for need in dict.fromkeys(record["need"] for record in records):
-        serving = sorted((item for item in records if item["need"] == need), key=lambda item: -item["llm_score"])
+        serving = sorted((item for item in records if item["need"] == need), key=_worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])
     return [record for record in records if record["id"] in shown]
+
+
+def _worth(record: dict[str, Any]) -> float:
+    """The reader's score, and a little more for an effect, the size of a group and a test."""
+    return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
 
 
 def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
+from ..roles.protocols import PassageFinding
 
 Stage = Literal[
     "queries",
@@ -56,6 +58,17 @@ class EvidenceEvent(TypedDict):
     query: str
 
 
+class FindingEvent(TypedDict):
+    """A passage was read, and this is what it says; the finding may still be dropped, and gets its id later."""
+
+    source: Literal["citeloom"]
+    kind: Literal["finding"]
+    text: str
+    key: str
+    page: int | None
+    section: str
+
+
 class TokenEvent(TypedDict):
     """The draft continues with `text`, in the citation style of the run."""
 
@@ -97,7 +110,7 @@ class DoneEvent(TypedDict):
     result: Mapping[str, Any]
 
 
-Event = ProgressEvent | EvidenceEvent | TokenEvent | CitationEvent | RestartedEvent | DoneEvent
+Event = ProgressEvent | FindingEvent | EvidenceEvent | TokenEvent | CitationEvent | RestartedEvent | DoneEvent
 OnEvent = Callable[[Event], None]
 
 
@@ -121,6 +134,25 @@ def progress(
     if section is not None:
         event["section"] = section
     return event
+
+
+def on_findings(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFinding]], None]:
+    """A listener that emits an event for each finding as soon as it is read."""
+
+    def heard(findings: Sequence[PassageFinding]) -> None:
+        for finding in findings:
+            chunk = finding.spans[0][0]
+            event: FindingEvent = {
+                "source": "citeloom",
+                "kind": "finding",
+                "text": finding.statement,
+                "key": finding.paper.key,
+                "page": chunk.page,
+                "section": chunk.section,
+            }
+            emit(event)
+
+    return heard
 
 
 def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:

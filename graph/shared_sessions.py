@@ -30,6 +30,7 @@ from pydantic import (
     model_validator,
 )
 
+from ..invalid_values import describe_invalid, field_path
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
 from ..stores.home import configured_home
@@ -56,10 +57,9 @@ class _Context(BaseModel):
             return handler(given)
         except ValidationError as error:
             wrong = error.errors()[0]
-            name = ".".join(str(part) for part in wrong["loc"])
-            secret = name.endswith("_base_url")
-            value = "a value that is not shown" if secret else f"{wrong['input']!r:.80}"
-            raise GraphInputError(f"context: field {name}: {wrong['msg'].lower()}, got {value}.") from None
+            name = field_path(wrong["loc"])
+            problem = describe_invalid(wrong, show=not name.endswith("_base_url"))
+            raise GraphInputError(f"context: field {name}: {problem}.") from None
 
 
 def _fields() -> dict[str, Any]:

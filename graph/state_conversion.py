@@ -176,6 +176,18 @@ class PlannedSearch:
     searched: SearchResult
 
 
+def further_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
+    """One record for each need with another query that was searched again, with what only this found."""
+    return [
+        PlannedSearch(
+            {"query": need.search, "origin": "need", "needs": [need.id], "scope": scope, "evidence_ids": []},
+            SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
+        )
+        for need in needs
+        if need.id in searched.again
+    ]
+
+
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
     """Split the first search for all needs into one record per need, with the findings that serve it."""
     known = {need.id for need in needs}

@@ -149,7 +149,7 @@ async def ingest_sources(
 
 def refused_report(sources: Sources) -> IngestReport:
     """The report of an ingest that cannot store anything."""
-    return IngestReport((), (), (), (), 0, sources.refused, sources.warnings, 0.0)
+    return IngestReport((), (), (), (), 0, (*sources.refused, *sources.refused_entries), sources.warnings, 0.0)
 
 
 async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:

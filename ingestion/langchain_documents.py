@@ -81,7 +81,7 @@ def read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePape
     # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
     last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
     path = Path(f"{given.name}.md" if given.metadata.get("key") else last or "document")
-    paper, warnings = describe(path, parsed, bibliography.match(path, doi=front.doi, title=parsed.title))
+    paper, warnings = describe(path, parsed, bibliography)
     source = str(given.metadata.get("source") or given.name)
     return SourcePaper(path, parsed, replace(paper, source=source)), warnings
 

@@ -173,7 +173,7 @@ def make_plan(
         added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
         updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
         unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
-        refused=sources.refused,
+        refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
     )
     return plan.without(refused)

@@ -169,10 +169,11 @@ def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of an ingest: papers with distinct keys, refusals and warnings.
+    """The sources of an ingest: papers with distinct keys, refused files and warnings.
 
     `folders` are the folders that were walked, needed to detect papers whose file is gone; `notes` are the user's notes
-    found on the way, which may be links out of their folders if `follow_links`.
+    found on the way, which may be links out of their folders if `follow_links`; `refused_entries` are those of the
+    `.bib`.
     """
 
     found: tuple[SourcePaper, ...]
@@ -181,6 +182,7 @@ class Sources:
     folders: tuple[Path, ...]
     notes: tuple[Path, ...] = ()
     follow_links: bool = False
+    refused_entries: tuple[Refusal, ...] = ()
 
 
 def read_sources(
@@ -215,7 +217,7 @@ def read_sources(
         if not _is_pdf(twin)
     ]
     bibliography = _bibliography(walked.bibliographies, bib, warnings)
-    refused = [*walked.refused, *bibliography.refused]
+    refused = [*walked.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = grouped(documents)
     refused.extend(nameless)
@@ -247,7 +249,15 @@ def read_sources(
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
         skipped = counted(sum(passed_over.values()), "file")
         warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
-    return Sources(tuple(found.values()), tuple(refused), tuple(warnings), folders, notes, follow_links)
+    return Sources(
+        tuple(found.values()),
+        tuple(refused),
+        tuple(warnings),
+        folders,
+        notes,
+        follow_links,
+        refused_entries=bibliography.refused,
+    )
 
 
 def require_paths(paths: Sequence[Path]) -> None:
@@ -330,8 +340,7 @@ def _describe(
     if isinstance(parsed, Refusal):
         return parsed
     try:
-        entry = bibliography.match(file, doi=parsed.front_matter.doi, title=parsed.title)
-        paper, notices = describe(file, parsed, entry)
+        paper, notices = describe(file, parsed, bibliography)
     except UNPARSABLE as error:
         return refuse_unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent), notices

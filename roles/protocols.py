@@ -299,7 +299,8 @@ class QuoteSpan:
 class Draft:
     """A section with markers such as `[E3]`.
 
-    `truncated` if the model was cut off at its output limit. `quotes` are spans of a source's chunk that a citation
+    `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
+    a question that the sources do not answer. `quotes` are spans of a source's chunk that a citation
     rests on, where the writer chose other words than the reader. `notes` are for the user.
     """
 
@@ -307,6 +308,7 @@ class Draft:
     truncated: bool = False
     quotes: tuple[QuoteSpan, ...] = ()
     notes: tuple[str, ...] = ()
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

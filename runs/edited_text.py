@@ -20,7 +20,7 @@ from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.plot_figures import figure_lines
-from ..citations.export.section_files import section_title, write_atomically
+from ..citations.export.section_files import prepare_folder, section_title, write_atomically
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
@@ -298,25 +298,32 @@ async def export_edited(
     formats: Sequence[Format],
     session: Session,
     *,
+    out: Path | None = None,
     csl: str | None = None,
     force: bool = False,
 ) -> tuple[list[Path], list[str]]:
-    """Export an edited markdown file to formats beside it; returns paths, and warnings on kept files.
+    """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
 
-    `run` is the run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
+    LaTeX in another folder gets its bibliography and figures there. `run` is the run that wrote the file. Raises
+    `InputError`, and `ExportError` if a conversion fails.
     """
     markdown = await in_thread(_read, file)
     record = await edited_record(edited_by_hand(run, markdown), session, csl)
 
     def write() -> tuple[list[Path], list[str]]:
         files = ResultFiles.of(record, session.home, file.stem)
-        contents = {name: files.content(name) for name in formats}
+        folder = out or file.parent
+        prepare_folder(folder)
+        needed = () if out is None or "tex" not in formats else ("bib", *files.image_suffixes)
         written = written_files(session.home)
-        free = free_file_name(file.parent, file.stem, formats, written, force=force)
+        free = free_file_name(folder, file.stem, [*formats, *needed], written, force=force)
+        if needed and free.stem != file.stem:
+            files = ResultFiles.of(record, session.home, free.stem)
+        contents = {name: files.content(name) for name in (*formats, *needed)}
         written.note(list(contents.values()))
         paths = []
         for name, content in contents.items():
-            path = file.parent / f"{free.stem}.{name}"
+            path = folder / f"{free.stem}.{name}"
             write_atomically(path, content)
             paths.append(path)
         return paths, [*free.notices(), *(str(line) for line in record["warnings"])]

@@ -15,6 +15,7 @@ from ..experiment import (
     Experiment,
     ExperimentError,
     SectionKind,
+    examine_experiment,
     experiment_warnings,
     missing_fields,
     parse_experiment,
@@ -47,8 +48,10 @@ def check_experiment(
     try:
         experiment = with_plots(parse_experiment(data))
     except InputError as error:
-        return {"problems": _problems(error), "missing": {}, "warnings": [], "ready": []}
-    missing = {kind: list(missing_fields(experiment, kind)) for kind in SECTION_KINDS}
+        usable, problems = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
+        lacking = {kind: missing_fields(usable, kind, problems) for kind in SECTION_KINDS} if problems else {}
+        return {"problems": _problems(error), "missing": lacking, "warnings": [], "ready": []}
+    missing = {kind: missing_fields(experiment, kind) for kind in SECTION_KINDS}
     ready = [kind for kind, groups in missing.items() if not groups]
     return {"problems": [], "missing": missing, "warnings": list(experiment_warnings(experiment)), "ready": ready}
 

@@ -100,6 +100,11 @@ def _digest(kind: str, record: Mapping[str, Any]) -> str:
     return f"{kind}-{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
 
 
+def required_kinds(kind: RunKind) -> tuple[SectionKind, ...]:
+    """The kinds of sections that a run writes, whose fields it requires."""
+    return SECTION_KINDS if kind == "paper" else (kind,)
+
+
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
     """A request for a section, or a paper of all six.
@@ -121,8 +126,7 @@ class SectionRequest:
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
         """Raise `ExperimentError` if the experiment lacks a required field."""
-        kinds = SECTION_KINDS if self.kind == "paper" else (self.kind,)
-        require_fields(self.experiment, *kinds, source=self.source)
+        require_fields(self.experiment, *required_kinds(self.kind), source=self.source)
 
     def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""

@@ -30,6 +30,7 @@ from ..api.conversation import answer_with_sources, short_answer
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
+from ..api.messages import describe_invalid, field_path
 from ..api.records import (
     AnswerRecord,
     FoundPapers,
@@ -226,7 +227,7 @@ class _LibraryServer(MCPServer[Any]):
                 raise ToolError(str(cause)) from cause
             if isinstance(cause, ValidationError):
                 wrong = "; ".join(
-                    f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}"
+                    f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}"
                     for item in cause.errors()
                 )
                 raise ToolError(f"{name}: {wrong}. It takes {', '.join(self._arguments[name])}.") from cause

@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
 from ..api.library_papers import MissingFigureError
+from ..api.messages import describe_invalid
 from ..api.paper_pdfs import MissingPdfError
 from ..api.records import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
@@ -216,7 +217,7 @@ async def _answer(_: Request, error: Exception) -> Response:
 async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors: list[FieldProblem] = [
-        {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": str(item["msg"])[:_LONGEST]}
+        {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": describe_invalid(item)[:_LONGEST]}
         for item in error.errors()[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."

@@ -34,6 +34,7 @@ from pydantic_settings import (
 )
 
 from ..errors import ConfigurationError
+from ..invalid_values import describe_invalid, field_path
 from ..section_kinds import Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
@@ -188,7 +189,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         4,
         ge=1,
         le=1000,
-        description="Findings per need of a question over several papers from which on the agent is skipped.",
+        description="Findings per need of a question over several papers from which on no further search is made.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
@@ -388,10 +389,9 @@ def load_settings(
 
 def _refused(first: ErrorDetails, option: str | None) -> ConfigurationError:
     """The error for an invalid value, naming its `option` or else its setting."""
-    name = ".".join(str(part) for part in first["loc"])
-    wrong = first["msg"].removeprefix("Value error, ")
+    name = field_path(first["loc"])
     secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
-    wrong += f", got {'a value that is not shown' if secret else repr(first.get('input'))}."
+    wrong = f"{describe_invalid(first, show=not secret)}."
     if option is not None:
         return ConfigurationError(f"{option}: {wrong}")
     return ConfigurationError(

@@ -208,22 +208,3 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
 def is_context_dependent(sentence: str) -> bool:
     """Whether a sentence depends on the previous one: "This", "However, it", "The latter" ..."""
     return _LEANS.match(sentence) is not None
-
-
-_QUANTIFIED = r"(?:all|both|most|many|some|several|few|none|neither|each|two|three|four|five|half|majority)"
-_WEIGHS = re.compile(
-    rf"\b{_QUANTIFIED}\s(?:of\s)?(?:(?:the|these|those)\s)?(?:[\w-]{{1,30}}\s){{0,3}}"
-    r"(?:stud(?:y|ies)|trials?|surveys?|papers|works|experiments|analyses|reviews?|sources|groups|cohorts|authors|teams)\b"
-    r"|\b(?:evidence|findings|results|ground|support|literature)\b[^.;:]{0,60}\b(?:weak|strong|mixed|thin|firm|limited"
-    r"|consistent|inconsistent|conflicting|disagrees?|differs?|agrees?|diverges?|confirm\w*|points?|favou?rs?|suggests?)\b"
-    r"|\b(?:taken\stogether|on\sbalance|overall|in\ssum|balance\sof\s(?:the\s)?evidence|outweighs?|same\sdirection)\b"
-    r"|\b(?:more|less|larger|smaller|higher|lower|faster|slower|better|worse|fewer|stronger|weaker)\b[^.;]{0,80}\bthan\b"
-    rf"|\bwhy\s(?:the|these|{_QUANTIFIED})\s[^.;]{{0,40}}\bdiffer|\b(?:agree|disagree|contradict|conflict|converge)\b",
-    re.IGNORECASE,
-)
-_WEIGHED = 1_000  # characters of a sentence that are examined
-
-
-def weighs_sources(sentence: str) -> bool:
-    """Whether a sentence weighs, counts or compares what several sources say, rather than reporting one of them."""
-    return _WEIGHS.search(sentence[:_WEIGHED]) is not None

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..documents import Category
 from ..documents.chunking import Window
 from ..models.concurrency import gather_all
-from ..roles.protocols import EvidenceReader, Findings, Need, Purpose
+from ..roles.protocols import EvidenceReader, Findings, Need, PassageFinding, Purpose
 from ..stores.library import Library
-from .found_evidence import STRONG, EvidenceLimits, FoundEvidence, SearchResult, limit_findings
+from .found_evidence import STRONG, EvidenceLimits, FoundEvidence, SearchResult, limit_findings, meets
 from .scope import Scope
 from .window_search import propose_windows
+
+OnFindings = Callable[[Sequence[PassageFinding]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherSearch:
+    """A second search, made while the first wave is read, for the needs that this leaves open or thin.
+
+    `needs` are those of the purpose with other queries, `enough` is the number of findings from which on a need is not
+    thin.
+    """
+
+    needs: Sequence[Need]
+    windows: Callable[[], Awaitable[Sequence[Window]]]
+    enough: int
+
+    def wanted(self, found: Sequence[FoundEvidence]) -> tuple[str, ...]:
+        """The ids of the needs to read on for, by what was found."""
+        scores = {need.id: [item.finding.score for item in found if need.id in item.needs] for need in self.needs}
+        return tuple(name for name, of in scores.items() if not meets(of) or len(of) < self.enough)
+
+    def traced(self, item: FoundEvidence, wanted: Sequence[str]) -> FoundEvidence:
+        """The finding of a further window, as found by the search for its need."""
+        need = next((need for need in self.needs if need.id in item.needs and need.id in wanted), None)
+        return item if need is None else replace(item, query=need.search)
+
 
 _PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
 
@@ -77,8 +103,13 @@ async def read_in_waves(
     windows: Sequence[Window],
     limits: EvidenceLimits,
     library: Library | None = None,
+    *,
+    further: FurtherSearch | None = None,
+    heard: OnFindings | None = None,
 ) -> SearchResult:
-    """Read windows best first, skipping those whose needs are met or exhausted.
+    """Read windows best first, skipping those whose needs are met or exhausted; the last wave has `further` windows.
+
+    What is found is `heard` as soon as it is read.
 
     With a `library`, the last wave also reads the abstracts of the papers that helped most, unless they are among the
     windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
@@ -86,16 +117,41 @@ async def read_in_waves(
     found: list[FoundEvidence] = []
     read: list[Window] = []
     unreadable: frozenset[str] = frozenset()
+    prepared: Sequence[Window] = ()
+    again: tuple[str, ...] = ()
     waves = list(_waves(windows, limits.waves))
+    waves += [()] if further is not None and len(waves) == 1 else []
     for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
         wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
-        if library is not None and number == len(waves) > 1:
-            abstracts = await asyncio.to_thread(_abstracts, library, found, [*read, *wanted], limits)
-            wanted, windows = [*wanted, *abstracts], [*windows, *abstracts]
-        new, lost = await read_windows(reader, purpose, wanted, limits, purpose.needs)
+        last, more = number == len(waves) > 1, list[Window]()
+        if last and further is not None:
+            again = further.wanted(found)
+            more = [window for window in prepared if not set(again).isdisjoint(window.needs)]
+        if last and library is not None:
+            more += await asyncio.to_thread(_abstracts, library, found, [*read, *wanted, *more], limits)
+        wanted, windows = [*wanted, *more], [*windows, *more]
+        reading = read_windows(reader, purpose, wanted, limits, purpose.needs, heard=heard)
+        if number == 1 and further is not None:
+            (new, lost), prepared = await _while_preparing(reading, further)
+        else:
+            new, lost = await reading
+        if more and further is not None:
+            own = frozenset(chunk_ids([window for window in prepared if window in more]))
+            new = [further.traced(item, again) if item.finding.spans[0][0].id in own else item for item in new]
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
-    return _build_result(limit_findings(found, limits), windows, read, unreadable)
+    return replace(_build_result(limit_findings(found, limits), windows, read, unreadable), again=again)
+
+
+async def _while_preparing(
+    reading: Awaitable[tuple[list[FoundEvidence], frozenset[str]]], further: FurtherSearch
+) -> tuple[tuple[list[FoundEvidence], frozenset[str]], Sequence[Window]]:
+    """What is read, and the windows of the further search, which is made meanwhile."""
+    preparing = asyncio.ensure_future(further.windows())
+    try:
+        return await reading, await preparing
+    finally:
+        preparing.cancel()
 
 
 def _abstracts(
@@ -120,13 +176,22 @@ async def read_windows(
     windows: Sequence[Window],
     limits: EvidenceLimits,
     searched_for: Sequence[Need],
+    *,
+    heard: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
     """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
 
     Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
     `searched_for`, otherwise to the first search.
     """
-    readings = await gather_all(reader.read(purpose, group) for group in group_windows(windows, limits.call_tokens))
+
+    async def read(group: Sequence[Window]) -> list[PassageFinding]:
+        findings = await reader.read(purpose, group)
+        if heard is not None:
+            heard(findings)
+        return findings
+
+    readings = await gather_all(read(group) for group in group_windows(windows, limits.call_tokens))
     searches = {need.id: need.search for need in searched_for}
     first = searched_for[0].search if searched_for else ""
     found = [

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ..documents import Evidence, EvidenceSpan
+from ..documents import Chunk, Evidence, EvidenceSpan
 from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
+from ..text.statement_words import Direction, direction, measured, telling_words
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 
 _BREADTH: Final = 2
+MEASURED_WEIGHT: Final = 0.03  # for an effect, the size of a group and a test, each: what answers most questions
+_RESTATED: Final = 0.8  # share of the telling words of the shorter of two statements
+_FEWEST_WORDS: Final = 5  # telling words of a statement that can be restated
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,23 @@ class FoundEvidence:
 
     def joined(self, other: FoundEvidence) -> FoundEvidence:
         """Merge with `other`, which rests on the same words: serves both findings' needs and keeps the longer words."""
-        also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
         longer = FindingWords.of_finding(other.finding).length > FindingWords.of_finding(self.finding).length
-        spans = other.finding.spans if longer else self.finding.spans
+        return self._serving(other, other.finding.spans if longer else self.finding.spans, self.finding.statement)
+
+    def restated(self, other: FoundEvidence) -> FoundEvidence:
+        """Merge with `other`, which states the same at another place: keeps the fuller statement and all words."""
+        statement = max(self.finding.statement, other.finding.statement, key=lambda text: (measured(text), len(text)))
+        spans = list(self.finding.spans)
+        for span in other.finding.spans:
+            if not any(_words_of(span) in _words_of(kept) for kept in spans):
+                spans.append(span)
+        return self._serving(other, sorted(spans, key=lambda span: (span[0].index, span[1])), statement)
+
+    def _serving(self, other: FoundEvidence, spans: Sequence[tuple[Chunk, int, int]], statement: str) -> FoundEvidence:
+        also = tuple(dict.fromkeys(need for need in (*self.also, *other.needs) if need and need != self.finding.need))
         score = max(self.finding.score, other.finding.score)
-        return replace(self, finding=replace(self.finding, spans=spans, score=score), also=also)
+        finding = replace(self.finding, spans=tuple(spans), score=score, statement=statement)
+        return replace(self, finding=finding, also=also)
 
     def as_evidence(self, identifier: str) -> Evidence:
         """Convert to evidence with the id by which a writer cites it."""
@@ -122,7 +138,7 @@ class SearchResult:
     """The result of a search: the findings kept, best first, and the ids of all chunks read for it.
 
     `proposed` counts the passages found, `shown` the ones shown to the reader, and `unreadable` the shown ones for
-    which it gave no valid answer.
+    which it gave no valid answer. `again` are the ids of the needs for which a further search was read.
     """
 
     found: tuple[FoundEvidence, ...]
@@ -130,15 +146,18 @@ class SearchResult:
     proposed: int = 0
     shown: int = 0
     unreadable: int = 0
+    again: tuple[str, ...] = ()
 
 
 def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
     """The findings to keep, best first, within the limits per need and per paper.
 
-    Findings on the same words are merged into one, which serves the needs of all.
+    Findings on the same words, and those of a paper that state the same twice, are merged into one, which serves the
+    needs of all.
     """
     best: list[FoundEvidence] = []
     words: list[FindingWords] = []
+    told: list[_Told] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
     for item in sorted(found, key=_order):
@@ -148,6 +167,11 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
             best[place] = best[place].joined(item)
             words[place] = FindingWords.of_finding(best[place].finding)
             continue
+        said = _Told.by(item)
+        if (same := next((place for place, other in enumerate(told) if said.restates(other)), None)) is not None:
+            best[same] = best[same].restated(item)
+            words[same], told[same] = FindingWords.of_finding(best[same].finding), _Told.by(best[same])
+            continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
             continue
         if limits.per_paper is not None and of_paper[need, key] >= limits.per_paper:
@@ -156,12 +180,42 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
         of_paper[need, key] += 1
         best.append(item)
         words.append(own)
+        told.append(said)
     return best
 
 
 def _order(item: FoundEvidence) -> tuple[float, str, int]:
     chunk, start, _ = item.finding.spans[0]
-    return (-item.combined_score, chunk.id, start)
+    return (-item.combined_score - MEASURED_WEIGHT * measured(item.finding.statement), chunk.id, start)
+
+
+def _words_of(span: tuple[Chunk, int, int]) -> str:
+    chunk, start, end = span
+    return " ".join(chunk.text[start:end].split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a finding states: its paper's key, and the numbers and telling words of its statement."""
+
+    key: str
+    numbers: frozenset[str]
+    words: frozenset[str]
+    way: Direction
+
+    @classmethod
+    def by(cls, item: FoundEvidence) -> _Told:
+        told = telling_words(item.finding.statement)
+        numbers = frozenset(word for word in told if word[0].isdigit())
+        return cls(item.finding.paper.key, numbers, frozenset(told) - numbers, direction(item.finding.statement))
+
+    def restates(self, other: _Told) -> bool:
+        """Whether one of both, of the same paper, has nearly all words and all numbers of the other."""
+        less, more = sorted((self, other), key=lambda told: len(told.words))
+        if self.key != other.key or self.way != other.way or len(less.words) < _FEWEST_WORDS:
+            return False
+        numbers = less.numbers <= more.numbers or more.numbers <= less.numbers
+        return numbers and len(less.words & more.words) >= _RESTATED * len(less.words)
 
 
 _FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place
@@ -231,6 +285,11 @@ def coverage(
     return [_cover_need(need, planned, evidence, queries) for need in needs]
 
 
+def meets(scores: Sequence[float]) -> bool:
+    """Whether findings with these scores meet their need: one alone, or two that help."""
+    return sum(score >= STRONG for score in scores) >= _SEVERAL or any(score >= _WHOLE for score in scores)
+
+
 def _cover_need(
     need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
 ) -> NeedCoverage:
@@ -247,7 +306,7 @@ def _cover_need(
         key=lambda record: -record["llm_score"],
     )
     strong = [record for record in serving if record["llm_score"] >= STRONG]
-    met = len(strong) >= _SEVERAL or any(record["llm_score"] >= _WHOLE for record in strong)
+    met = meets([record["llm_score"] for record in strong])
     status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
     return NeedCoverage(
         need=need,

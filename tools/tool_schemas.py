@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ..documents import Category, Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
+from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted
 from ..stores.library import Library
 from .paper_search import publication_statuses, search_papers
@@ -145,7 +146,7 @@ def parse_request(name: str, arguments: Any) -> ToolRequest:
         return kind.model_validate(arguments)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(str(part) for part in item['loc']) or 'arguments'}: {item['msg']}" for item in error.errors()
+            f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}" for item in error.errors()
         )
         raise ToolRequestError(f"{name} was not carried out: {problems}.") from error
 

@@ -166,6 +166,12 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
+# What kind of study is wanting: "A trial in children would answer this."
+_WANTED = re.compile(
+    r"\b(?:trial|stud(?:y|ies)|survey|experiment|cohort|review|meta-analysis|comparison|analysis|data)\b[^.;]{0,200}"
+    r"\bwould\s(?:be\s(?:needed|required)|answer|settle|decide|show|tell|have\sto)\b",
+    re.IGNORECASE,
+)
 # Statements that sources lack something, and text that introduces a list.
 _LEFT_OPEN = re.compile(
     r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
@@ -242,7 +248,9 @@ def _states(text: str, sentence: CitedSentence, following: CitedSentence | None)
     words = sentence.text.strip(" *_-")
     if NEEDED in words:
         return False
-    return bool(_LETTER.search(words)) and not _LEFT_OPEN.search(words) and not words.endswith(("?", ":"))
+    if _LEFT_OPEN.search(words) or _WANTED.search(words):
+        return False
+    return bool(_LETTER.search(words)) and not words.endswith(("?", ":"))
 
 
 def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
-from ...text.sentences import weighs_sources
+from ...text.statement_words import weighs_sources
 from ...text.words import is_generic, is_stop, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
 from .fabricated_citations import NEEDED

@@ -13,7 +13,7 @@ from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
 from ...drafts.paper_record import paper_record
-from ...experiment import SECTION_KINDS, SectionKind, parse_experiment, require_fields
+from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..input_check import require_given
@@ -70,8 +70,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
     Raises `ExperimentError` for a field of the wrong type or a missing field that a section requires.
     """
     require_given(state, "experiment", PaperInput)
-    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
-    require_fields(experiment, *SECTION_KINDS)
+    await asyncio.to_thread(parse_experiment, state["experiment"], *SECTION_KINDS)
     return {
         "section": WRITING_ORDER[0],
         "written": [],

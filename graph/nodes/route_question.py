@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -17,7 +17,7 @@ from ...drafts.written_draft import QueryRecord
 from ...plurals import counted
 from ...roles.protocols import Turn
 from ...text.question_subject import subject_words
-from ...tools.evidence_search import read_in_waves, search_evidence
+from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits, coverage
 from ...tools.paper_cards import screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
@@ -27,13 +27,14 @@ from ..conversation_state import PastTurn
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
-from ..run_events import progress
+from ..run_events import on_findings, progress
 from ..session import Session
 from ..state import ResearchInput, ResearchState, TurnRecord, Update
 from ..state_conversion import (
     PlannedSearch,
     evidence_key,
     first_searches,
+    further_searches,
     needs_of,
     nothing_done,
     purpose_of,
@@ -44,6 +45,15 @@ from ..state_conversion import (
 
 _MOST_CHUNKS = 12
 _CHUNKS_OF_A_NEED = 8
+_SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
+    Category.ABSTRACT: "abstracts",
+    Category.INTRODUCTION: "introductions",
+    Category.METHOD: "methods sections",
+    Category.EVALUATION: "results sections",
+    Category.CONCLUSION: "conclusions",
+    Category.RELATED_WORK: "related work",
+    Category.OTHER: "other sections",
+}
 
 
 async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -63,8 +73,8 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
-    kinds = ", ".join(category.name.lower().replace("_", " ") for category in found.categories)
-    runtime.stream_writer(progress("routed", f"{target}{f'; looking first in: {kinds}' if kinds else ''}"))
+    kinds = ", ".join(_SECTION_NAMES[category] for category in found.categories)
+    runtime.stream_writer(progress("routed", f"{target}{f'; searching {kinds} first' if kinds else ''}"))
     return {
         "question": question,
         "route": {
@@ -141,20 +151,28 @@ def _is_broad(state: ResearchState) -> bool:
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Read the passages in waves; when none is relevant, search the whole library once more.
+    """Read the passages in waves; while the first is read, a search in other words is prepared for the needs left open.
 
-    The user's feedback on an answer is searched for separately. The agent continues from here, unless it was disabled.
+    The user's feedback on an answer is searched for separately. For a broad question the agent continues from here,
+    unless it was disabled.
     """
     roles = await session.roles(runtime)
     reader = roles.answering.reader
     usual = await search_limits(session, runtime, section=False)
     purpose, limits = purpose_of(state), _limits(state, usual, session)
     windows = await asyncio.to_thread(windows_from, state["found"], session.library)
-    searched = await read_in_waves(reader, purpose, windows, limits, session.library)
-    said = f"{counted(len(searched.found), 'finding')} from {counted(len(windows), 'passage')}"
-    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     within = await asyncio.to_thread(limits_of, state, session.library)
-    searches = first_searches(purpose.needs, searched, {"papers": state["shortlist"]} if state["shortlist"] else {})
+    further = _further_search(state, session, windows, usual, within)
+    searched = await read_in_waves(
+        reader, purpose, windows, limits, session.library, further=further, heard=on_findings(runtime.stream_writer)
+    )
+    said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
+    runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
+    again = further_searches(further.needs if further else (), searched, within.as_dict())
+    later = {search.record["query"] for search in again}
+    first = replace(searched, found=tuple(item for item in searched.found if item.query not in later))
+    scope: dict[str, Any] = {"papers": state["shortlist"]} if state["shortlist"] else {}
+    searches = [*first_searches(purpose.needs, first, scope), *again]
 
     async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
         need = replace(purpose.needs[0], queries=(query,))
@@ -173,7 +191,8 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         searches.append(PlannedSearch(record, found))
 
     one = state["route"]["track"] == "one_paper"
-    if not any(one or item.finding.score >= session.settings.answer_threshold for item in searched.found):
+    least = session.settings.answer_threshold
+    if further is None and not any(one or item.finding.score >= least for item in searched.found):
         await more(purpose.text, "in the whole library", searched.read)
     if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
         await more(lacking, f"for: {lacking}")
@@ -185,16 +204,44 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
 
 
 def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """True if the agent may continue and a need is unmet, or met only thinly by a survey.
+    """True if the agent may continue and a need of a broad question is unmet or met only thinly.
 
-    Without a chat model it has nothing to add.
+    A focused question is answered without it: each of its turns and searches would be waited for in a row.
     """
-    if state.get("single_shot") or session.settings.max_search_iterations == 0 or "agent" in session.extractive:
+    if not _may_search_on(state, session) or not _is_broad(state):
         return False
-    survey = state["route"]["track"] == "survey"
     needs = coverage(needs_of(state), found["evidence"], found["queries"])
-    enough = session.settings.enough_findings if survey else 0
-    return any(item.status != "met" or len(item.evidence) < enough for item in needs)
+    return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+
+
+def _may_search_on(state: ResearchState, session: Session) -> bool:
+    """Whether anything may be searched for beyond the first search; without a chat model there is nothing to add."""
+    searches = session.settings.max_search_iterations
+    return not state.get("single_shot") and searches > 0 and "agent" not in session.extractive
+
+
+def _further_search(
+    state: ResearchState, session: Session, known: Sequence[Window], limits: EvidenceLimits, within: Scope
+) -> FurtherSearch | None:
+    """The search in other words for a focused question: the needs' own text, for the first also the question."""
+    if not _may_search_on(state, session) or _is_broad(state) or "reader" in session.extractive:
+        return None
+    purpose = purpose_of(state)
+    words = [(need.text, purpose.text) if not place else (need.text,) for place, need in enumerate(purpose.needs)]
+    needs = [
+        replace(need, queries=other)
+        for need, said in zip(purpose.needs, words, strict=True)
+        if (other := tuple(query for query in said if query not in need.queries))
+    ]
+    if not needs:
+        return None
+    proposed = limits.windows(limits.search_tokens * len(needs), len(needs))
+
+    async def windows() -> Sequence[Window]:
+        return await propose_windows(session.library, needs, within, proposed, limits.retrieval, known=chunk_ids(known))
+
+    survey = state["route"]["track"] == "survey"
+    return FurtherSearch(needs, windows, session.settings.enough_findings if survey else 0)
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:

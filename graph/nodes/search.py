@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...drafts.written_draft import QueryRecord
-from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment, require_fields
+from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment
 from ...plurals import counted
 from ...roles.extractive.statement_needs import section_needs
 from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
@@ -20,7 +20,7 @@ from ...tools.window_search import propose_windows
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
-from ..run_events import progress
+from ..run_events import on_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
 from ..state import RunState, SectionInput, SectionState, Update
@@ -46,8 +46,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     """
     kind = _kind_of(state)
     require_given(state, "experiment", SectionInput)
-    experiment = await asyncio.to_thread(parse_experiment, state["experiment"])
-    require_fields(experiment, kind)
+    experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
     begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
@@ -100,7 +99,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
-    searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library)
+    heard = on_findings(runtime.stream_writer)
+    searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, heard=heard)
     said = f"{counted(len(searched.found), 'finding')} from {counted(len(searched.read), 'chunk')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})

@@ -46,11 +46,12 @@ from .finish import page_options
 async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Write the section or the answer from the evidence, streaming it as events.
 
-    The writer is not called for a question without enough evidence.
+    For a question without enough evidence the writer only names what comes nearest; it is not called without any.
     """
     roles = await session.roles(runtime)
     brief, warnings = await brief_of(state, session)
-    nothing = not brief.writable
+    thin = not brief.writable
+    nothing = thin and (not brief.citable or "writer" in session.extractive)
     passages = counted(len(brief.citable), "passage")
     said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {passages}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
@@ -60,6 +61,7 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     before = cast(ResearchState, state).get("numbering", ())
     stream = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
     draft = await roles.writer_for(brief).write(brief, stream)
+    draft = replace(draft, declined=draft.declined or thin)
     stream.finish(draft)
     return {"draft": draft_record(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
 

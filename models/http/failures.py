@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from ...errors import CiteloomError, ConfigurationError, PausedError
 from ...plurals import counted
+from ...settings.key_trust import is_loopback
 from .endpoints import ModelIdentity
 
 FailureKind = Literal[
@@ -275,10 +276,7 @@ def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple
     tries = "one try" if failed.tries == 1 else counted(failed.tries, "try", "tries")
     match failed.failure.kind:
         case "unreachable":
-            return (
-                f"{where}: cannot be reached for model {model} ({reason}).",
-                _set(identity.url_setting, "Start the server, or"),
-            )
+            return f"{where}: cannot be reached for model {model} ({reason}).", _remedy_of_unreachable(identity)
         case "redirect":
             return (
                 f"{where} redirects requests to model {model} ({reason}); redirects are not followed.",
@@ -315,6 +313,15 @@ def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple
                 f"{where}: model {model} could not answer in {tries} ({reason}{waiting}).",
                 "Lower CITELOOM_MAX_CONCURRENCY if this happens often.",
             )
+
+
+def _remedy_of_unreachable(identity: ModelIdentity) -> str:
+    """The remedy for a server on this machine, which can be started, or elsewhere, which cannot."""
+    if is_loopback(identity.endpoint):
+        return _set(identity.url_setting, "Start the server, or")
+    key = f", set {identity.key_setting} (no key is set)" if identity.key_setting and identity.secret is None else ""
+    other = f", or set {identity.url_setting} for another server" if identity.url_setting else ""
+    return f"Check the network connection{key}{other}."
 
 
 def _set(setting: str, otherwise: str = "") -> str:

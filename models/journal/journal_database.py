@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from ...errors import OtherFormatError
 from ...sqlite import TextConnection, write_ahead
 from .single_flight import CallLocks, KeyLocks
 
@@ -185,7 +186,7 @@ def _make_tables(db: sqlite3.Connection) -> None:
     try:
         version = _version(db)  # check again: another process may have created them meanwhile
         if version > SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"made by a newer Citeloom (journal version {version})")
+            raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
         for statement in _SCHEMA.split(";\n"):
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -208,8 +209,8 @@ def _version(db: sqlite3.Connection) -> int:
 def remedy(error: Exception) -> str:
     """A one-line remedy for an error of the file."""
     name = getattr(error, "sqlite_errorname", "")
-    if "newer" in str(error):
-        return "Use the Citeloom version that created it, or another --home."
+    if "another version of Citeloom" in str(error):
+        return OtherFormatError.default_help
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return DAMAGED_REMEDY
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):

@@ -184,6 +184,8 @@ def _place_of(tag: str, text: str) -> int:
 
 
 _DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
+# The refusal before a paragraph on the evidence that comes nearest.
+_DECLINES = re.compile(r"\A[^\w\[]{0,20}not answered[*_]{0,3}(?:[.:;!]|[ \t]*\n)[\s.:;!*_-]*(?=[\w\[])", re.IGNORECASE)
 _ANSWER_HEADING = re.compile(r"\A#{1,6}[ \t]*+answer[ \t]*+:?[ \t]*+\n+", re.IGNORECASE)
 # A reference list added by the model; ours is built from the citations.
 _LISTS: Final = ("references", "bibliography", "sources", "works cited")
@@ -204,9 +206,12 @@ _HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:
 
 
 def extract_answer(draft: Draft) -> Draft:
-    """The draft without an "Answer" heading and without references; empty when it declines to answer."""
+    """The draft without an "Answer" heading and references; of one that declines to answer, what it names instead."""
     text = _REFERENCES.sub("", _ANSWER_HEADING.sub("", draft.text)).strip()
-    return replace(draft, text="" if _DECLINED.fullmatch(text) else text)
+    if _DECLINED.fullmatch(text):
+        return replace(draft, text="", declined=True)
+    instead = _DECLINES.sub("", text)
+    return replace(draft, text=instead, declined=instead != text)
 
 
 class AnswerFilter:
@@ -254,7 +259,7 @@ class AnswerFilter:
 
     def _may_be_no_answer(self) -> bool:
         """True when the text so far may decline to answer or be a heading; a finished heading is removed."""
-        self._held = _ANSWER_HEADING.sub("", self._held).lstrip()
+        self._held = _DECLINES.sub("", _ANSWER_HEADING.sub("", self._held).lstrip())
         words = re.sub(r"\A\W*", "", self._held).lower()
         declines = _START.startswith(words[: len(_START)]) and not re.search(r"\w", words[len(_START) :])
         return declines or _HEADING_BEGINS.match(self._held) is not None

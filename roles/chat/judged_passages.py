@@ -7,13 +7,12 @@ finding's window that have words of the sentence which are missing so far.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...text.sentences import is_context_dependent
-from ...text.words import is_generic, is_stop, split_words
+from ...text.statement_words import NAMED, telling_words
 from ..protocols import DecidingSpan, PassageSentence, Source
 from .prompt_format import estimate_tokens, full_heading, select_sentences
 
@@ -24,8 +23,6 @@ _AFTER: Final = 1
 _AROUND_TOKENS: Final = 120  # of sentences around the words of a finding
 _MISSING_TOKENS: Final = 120  # of sentences found for missing words
 _MOST_FOUND: Final = 3
-_NAMED: Final = 2  # weight of a missing number or name; a sentence with one common word alone is not worth showing
-_NUMBER: Final = re.compile(r"\d{1,12}(?:[.,]\d{1,12}){0,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +116,11 @@ def _holding_missing(source: Source, places: set[int], said: Sequence[str]) -> s
     while held and len(found) < _MOST_FOUND:
         best = max(held, key=lambda place: (sum(weights[word] for word in held[place]), -place))
         words = held.pop(best)
-        if sum(weights[word] for word in words) < _NAMED:
+        if sum(weights[word] for word in words) < NAMED:  # one common word
             break
         found.append(best)
         held = {place: others - words for place, others in held.items()}
     return _afford(source.window, found, _MISSING_TOKENS)
-
-
-def telling_words(text: str) -> dict[str, int]:
-    """The numbers of a text and its words that are not common to papers of every field, with a weight.
-
-    A number or name weighs more than another word.
-    """
-    words = [word for word in split_words(text) if not is_stop(word) and not is_generic(word.form)]
-    weights = {word.form: 1 if word.surface.islower() else _NAMED for word in words}
-    return weights | dict.fromkeys(_NUMBER.findall(text), _NAMED)
 
 
 def _within(sentences: Sequence[PassageSentence], tokens: int) -> tuple[PassageSentence, ...]:

@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, ValidationError, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
-from ...text.sentences import weighs_sources
+from ...text.statement_words import weighs_sources
 from ..protocols import CitedClaim, Comparison, DecidingSpan, Statement, Verdict
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage

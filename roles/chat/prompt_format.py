@@ -27,7 +27,9 @@ from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
 from ...text.sentences import sentence_spans
+from ...text.statement_words import measured
 from ...text.words import one_line as one_line
+from ..disagreements import find_disagreements
 from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
@@ -200,6 +202,12 @@ def present_findings(
             parts.append(fence("\n\n".join([f"What has to be known: {one_line(item.need.text)}", *mine]), "findings"))
     if blocks:
         parts.append(fence("\n\n".join(blocks.values()), "findings"))
+    if pairs := [
+        pair.line
+        for pair in find_disagreements(sources)
+        if not {pair.first.evidence.id, pair.second.evidence.id} & set(left_out)
+    ]:
+        parts.append(present_lines(pairs, "pairs of findings that may disagree"))
     vain = [f"{one_line(item.need.text)} (searched: {'; '.join(item.need.queries)})" for item in needs if item.in_vain]
     if vain:
         parts.append(present_lines(vain, "searched for in the library in vain"))
@@ -220,9 +228,10 @@ def _leave_out_weakest(
     spent = sum(estimate_tokens(block) for block in blocks.values())
     place = {name: rank for item in needs for rank, name in enumerate(item.evidence)}
 
-    def strength(at: tuple[int, Source]) -> tuple[float, int, float, int]:
+    def strength(at: tuple[int, Source]) -> tuple[float, int, int, float, int]:
         evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
-        return (round(evidence.llm_score, 1), -place.get(evidence.id, 0), evidence.combined_score, -at[0])
+        rank = -place.get(evidence.id, 0)
+        return (round(evidence.llm_score, 1), measured(evidence.summary), rank, evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:

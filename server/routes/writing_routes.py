@@ -21,6 +21,7 @@ from ...api.writing import (
     ExperimentReport,
     check_experiment,
     parse_experiment,
+    required_kinds,
     shorten_body,
 )
 from ...documents.sandbox import in_thread
@@ -109,7 +110,7 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
 
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
-    parsed = await asyncio.to_thread(parse_experiment, body.experiment)
+    parsed = await asyncio.to_thread(parse_experiment, body.experiment, *required_kinds(kind))
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))

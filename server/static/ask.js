@@ -71,6 +71,7 @@ function listen() {
     reset: () => live.reset(),
     stage: (event) => keepInView(() => live.stage(event)),
     notice: ({ text }) => live.say(text),
+    finding: (event) => keepInView(() => live.finding(event)),
     evidence: (event) => keepInView(() => live.evidence(event)),
     citation: (event) => live.draft.cite(event),
     token: ({ text }) => keepInView(() => live.draft.add(text)),

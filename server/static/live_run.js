@@ -47,7 +47,14 @@ export class LiveRun {
     this.draft = new Draft(prose, showCited);
   }
 
+  /** What a passage says, as it is read, until the findings that are kept have their ids. */
+  finding({ key, text }) {
+    this.of("evidence").append(element("li", { class: "read", title: text, dir: "auto" }, element("b", {}, key), ` ${text}`));
+    this.of("found").hidden = false;
+  }
+
   evidence({ id, key, page, section }) {
+    for (const read of this.of("evidence").querySelectorAll(".read")) read.remove();
     const place = [page === null ? "" : `p. ${page}`, section].filter(Boolean).join(", ");
     const link = element("a", { href: `/library/${encodeURIComponent(key)}`, target: "_blank" }, key);
     this.of("evidence").append(element("li", { title: `${key}, ${place}` }, element("b", {}, id), " ", link, ` ${place}`));

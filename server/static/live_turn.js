@@ -38,7 +38,13 @@ export class LiveTurn {
     announce(text);
   }
 
+  /** What a passage says, as it is read, until the findings that are kept have their ids. */
+  finding({ key, text }) {
+    this.part("evidence").append(element("li", { class: "read", title: text, dir: "auto" }, element("b", {}, key), ` ${text}`));
+  }
+
   evidence({ id, key, page, section }) {
+    for (const read of this.part("evidence").querySelectorAll(".read")) read.remove();
     const place = [page === null ? "" : `p. ${page}`, section].filter(Boolean).join(", ");
     const link = element("a", { href: `/library/${encodeURIComponent(key)}`, target: "_blank" }, key);
     this.part("evidence").append(element("li", { title: `${key}, ${place}` }, element("b", {}, id), " ", link, ` ${place}`));

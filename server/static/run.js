@@ -56,6 +56,7 @@ function listen() {
     reset: () => live.reset(),
     stage: (event) => live.stage(event),
     notice: ({ text }) => live.say(text),
+    finding: (event) => live.finding(event),
     evidence: (event) => live.evidence(event),
     citation: (event) => live.cite(event),
     token: ({ text }) => live.add(text),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...documents import Section, chunk_id, text_hash
-from ...errors import InputError
+from ...errors import InputError, OtherFormatError
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_change import (
@@ -109,7 +109,7 @@ class Catalog:
     """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
 
     def __init__(self, path: Path, images: FigureFiles) -> None:
-        """Open or create the file; raises `InputError` if it is not a catalog or a newer Citeloom created it."""
+        """Open or create the file; raises `InputError` if it is not a catalog of this format."""
         self.figures = CatalogFigures(self._read, self._transaction, images)
         self.contents = CatalogContents(self._read, self._transaction)
         self._lock = threading.RLock()
@@ -140,10 +140,8 @@ class Catalog:
                 f"{self._path}: table meta, column value, row name='schema': expected a number, not {version[:60]!r}.",
                 help=_REMEDY,
             )
-        elif int(version) > SCHEMA_VERSION:
-            raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
-        elif int(version) < SCHEMA_VERSION:
-            raise InputError(f"{self._path}: was created by a Citeloom that was never released.", help=_REMEDY)
+        elif int(version) != SCHEMA_VERSION:
+            raise OtherFormatError(self._path, int(version), SCHEMA_VERSION)
 
     def close(self) -> None:
         with self._lock:

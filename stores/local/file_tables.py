@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import InputError
+from ...errors import OtherFormatError
 from ...models.journal.journal_database import connect
 from ...sqlite import (
     CHECKPOINTS_REMEDY,
@@ -63,9 +63,10 @@ class FileTables:
                 yield connection
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        """Create the tables that are missing; raises `InputError` if a newer version created them."""
-        if connection.execute("PRAGMA user_version").fetchone()[0] > TABLES_VERSION:
-            raise InputError(f"{self._path}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
+        """Create the tables that are missing; raises `OtherFormatError` if they cannot be read."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > TABLES_VERSION:
+            raise OtherFormatError(self._path, version, TABLES_VERSION)
         statements = "".join(table.create(SQLITE) for table in self._tables)
         connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
 

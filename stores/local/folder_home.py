@@ -110,7 +110,7 @@ class FolderHome(Home):
     def require_place(self) -> None:
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
         if there.is_file():
-            raise InputError(f"{self.root}: cannot be written ({there} is a file).", help=_REMEDY)
+            raise InputError(f"{self.root}: cannot be a home, since {there} is a file.", help=_REMEDY)
 
     def prepare(self) -> FolderHome:
         require_plain_files(self.root)

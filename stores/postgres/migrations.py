@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib import resources
 from typing import Any, Final
 
-from ...errors import InputError
+from ...errors import OtherFormatError
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
 from ..home_tables import RUN_TABLES, SERVER_TABLES
@@ -63,7 +63,7 @@ def _migrate(connection: Any, url: DatabaseUrl) -> None:
     """Create all tables, or apply the migrations that are missing; the caller holds the lock."""
     version = _read_version(connection)
     if version > TABLES_VERSION:
-        raise InputError(f"{url}: was created by a newer Citeloom.", help="Update Citeloom to open it.")
+        raise OtherFormatError(url, version, TABLES_VERSION)
     if version == 0:
         _require_vectors(connection, url)
         declared = [table.create(POSTGRESQL) for table in (*RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES)]

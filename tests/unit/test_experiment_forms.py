@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citeloom.experiment import ExperimentError, parse_experiment, require_fields
+from citeloom.experiment import (
+    ExperimentError,
+    experiment_warnings,
+    load_experiment,
+    parse_experiment,
+    require_fields,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,4 +63,46 @@ def test_all_problems_are_said_at_once() -> None:
     assert all(name in said for name in ("field reasoning:", "field metrics:", "field plots"))
     with pytest.raises(ExperimentError) as refused:
         require_fields(parse_experiment({}), "introduction", "discussion", source="exp.json")
-    assert "but introduction needs it" in str(refused.value) and "but discussion needs it" in str(refused.value)
+    assert "introduction" in str(refused.value) and "discussion" in str(refused.value)
+
+
+def test_wrong_values_wrong_types_and_missing_fields_are_said_together_once_each() -> None:
+    given = {"summary": {"a": 1}, "metrics": {"auroc": float("nan")}, "plots": 3, "paper_concept": {"title": 3.5}}
+    with pytest.raises(ExperimentError) as refused:
+        parse_experiment({**given, "hypotesis": "x"}, "methods", "abstract", source="exp.json")
+    said = str(refused.value)
+    for once in ("field metrics.auroc:", "field summary:", "field plots:", "experimental_plan", "paper_concept.desc"):
+        assert said.count(once) == 1, said
+    assert "hypotesis" in said and "one of the fields summary" not in said and "dict" not in said
+    assert {field for field, _ in refused.value.issues} == {"metrics.auroc", "summary", "plots"}
+
+
+def test_plots_by_name_are_taken_with_the_name_as_caption() -> None:
+    named = parse_experiment({"plots": {"roc_curve": "roc.png", "loss": {"path": "loss.png", "caption": "The loss."}}})
+    assert [(plot.path, plot.caption) for plot in named.plots if not isinstance(plot, str)] == [
+        ("roc.png", "roc curve"),
+        ("loss.png", "The loss."),
+    ]
+
+
+def test_plots_that_cannot_be_found_are_named() -> None:
+    with pytest.raises(ExperimentError, match="field plots:"):
+        parse_experiment({"plots": {"a": 1}})
+    assert any("plots[1]" in line for line in experiment_warnings(parse_experiment({"plots": ["a.png", {"a": 1}]})))
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"%PDF-1.7\n%\xd3", "PDF"),
+        (b"# A title\n", "not a JSON"),
+        (b'{"results": 1\n "a": 2}', "line 2"),
+        (b"[]", "list"),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_called_what_it_is(content: bytes, named: str, tmp_path: Path) -> None:
+    file = tmp_path / "exp.json"
+    file.write_bytes(content)
+    with pytest.raises(ExperimentError) as refused:
+        load_experiment(file)
+    assert named in str(refused.value) and str(file) in str(refused.value) and "codec" not in str(refused.value)

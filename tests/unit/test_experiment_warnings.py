@@ -30,14 +30,13 @@ GOOD: dict[str, Any] = {
         ({"metric": {}}, "metric", "metrics"),
         ({"paper_concept": {"desciption": "x"}}, "paper_concept.desciption", "paper_concept.description"),
         ({"execution_result": {"return_code": 0}}, "execution_result.return_code", "execution_result.returncode"),
-        ({"plots": [{"captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
+        ({"plots": [{"path": "a.png", "captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
     ],
 )
 def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, Any], found: str, meant: str) -> None:
     experiment = parse_experiment(data)
     assert near_fields(experiment) == [(found, meant)]
-    (warning,) = experiment_warnings(experiment)
-    assert found in warning and f"did you mean {meant}?" in warning
+    assert any(found in line and f"did you mean {meant}?" in line for line in experiment_warnings(experiment))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_a_field_of_the_users_own_is_let_be(name: str) -> None:
 
 def test_a_section_that_lacks_a_field_for_a_slip_says_which() -> None:
     experiment = parse_experiment({"paper_concept": {"description": "x"}, "hypotesis": {"description": "y"}})
-    with pytest.raises(ExperimentError, match="Did you mean hypothesis by hypotesis"):
+    with pytest.raises(ExperimentError, match=r"hypotesis.*hypothesis"):
         require_fields(experiment, "introduction")
 
 

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from citeloom import export, open_library, verify
 from tests.integration.commands.conftest import Citeloom
@@ -99,3 +100,22 @@ def test_what_has_no_record_is_refused(citeloom: Citeloom, home: Path, exp: Path
     (tmp_path / "notes.json").write_text(json.dumps({"thread_id": "discussion-0000"}), "utf-8")
     assert citeloom("export", tmp_path / "notes.md", "--format", "docx", "--home", home).code == 2
     assert citeloom("export", exp, "--format", "docx", "--home", home).code == 2
+
+
+def test_latex_in_another_folder_has_its_bibliography_and_figures_there(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    experiment = json.loads(exp.read_text("utf-8"))
+    Image.new("RGB", (4, 4)).save(tmp_path / "roc.png")
+    (tmp_path / "exp.json").write_text(json.dumps({**experiment, "plots": "roc.png"}), "utf-8")
+    assert citeloom("results", tmp_path / "exp.json", "--home", home, "--out", tmp_path / "md").code == 0
+    new = tmp_path / "to" / "publisher"
+    export = ("export", tmp_path / "md" / "results.md", "--format", "tex", "--out", new, "--home", home)
+    assert citeloom(*export).code == 0
+    names = {path.name for path in new.iterdir()}
+    assert {"results.tex", "results.bib"} < names and any(name.endswith(".png") for name in names)
+    (new / "results.tex").write_text("% mine", "utf-8")
+    done = citeloom(*export)
+    assert done.code == 0 and (new / "results.tex").read_text("utf-8") == "% mine"
+    assert "results.2" in (new / "results.2.tex").read_text("utf-8") and (new / "results.2.bib").is_file()
+    assert citeloom(*export[:-3], tmp_path / "md" / "results.md", "--home", home).code == 2, "a file is no folder"

@@ -65,7 +65,7 @@ READERS: dict[str, tuple[tuple[str, ...], ...]] = {
 # A higher version of the catalog is a newer one, and the type of a checkpoint says how its value is encoded.
 LEGAL = (
     *("There is no conversation", "There is no run", "no paper", "was started with another library"),
-    *("was created by a newer Citeloom", "table checkpoints, column checkpoint, row"),
+    *("was made by another version of Citeloom", "table checkpoints, column checkpoint, row"),
 )
 SKIPPED = {"migrations"}
 

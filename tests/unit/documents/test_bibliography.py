@@ -110,11 +110,36 @@ def test_made_keys_are_safe(name: str, key: str | None) -> None:
     assert made == key if key else made.startswith("paper-")
 
 
+BROKEN = """@article{ada2020, title={Looms that count}, year={2020},
+
+@misc{bob2021, file={scan7.pdf}, doi={10.1234/five}, title={Threads}
+
+@misc{cyd2022, title={A whole one}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("ada2020.md", ""), ("scan7.pdf", ""), ("x.md", "---\ndoi: 10.1234/five\n---\n"), ("y.md", "# Looms that count")],
+)
+def test_a_paper_whose_entry_is_broken_is_not_said_to_have_none(name: str, text: str) -> None:
+    found = parse_bibliography(BROKEN, source="library.bib")
+    again = Bibliography.from_record(found.as_record())
+    assert [("line 1" in item.reason, "brace" in item.reason) for item in again.refused][:1] == [(True, True)]
+    for bibliography in (found, again):
+        assert describe(Path(name), parse_markdown(f"{text}\n\nProse."), bibliography)[1] == []
+    assert "no .bib entry" in describe(Path("other.md"), parse_markdown("Prose."), again)[1][0]
+
+
+def test_a_bib_that_is_another_kind_of_text_is_named() -> None:
+    assert "library.bib" in parse_bibliography("TY  - JOUR\nER  -", source="library.bib").warnings[0]
+
+
 def test_a_made_entry_can_be_read_back(tmp_path: Path) -> None:
     text = (
         "---\ntitle: 'Profit & {loss} of 50% \\ x_1'\nauthor: Ada Lovelace and Band and Sons\ndate: 1843\n---\n\nProse."
     )
-    paper, warnings = describe(tmp_path / "a b.md", parse_markdown(text), None)
+    paper, warnings = describe(tmp_path / "a b.md", parse_markdown(text), Bibliography())
     assert "no .bib entry" in warnings[0]
     again = parse_bibliography(paper.bibtex, source="x").papers["a-b"]
     assert (again.title, again.year) == ("Profit & loss of 50% x_1", 1843)

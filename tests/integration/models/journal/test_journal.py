@@ -299,7 +299,11 @@ def folder(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
-    [(not_a_database, "Move the file away"), (newer, "newer Citeloom"), (folder, "--home")],
+    [
+        (not_a_database, "Move the file away"),
+        (newer, "another version of Citeloom"),
+        (folder, "--home"),
+    ],
     ids=["not a database", "newer", "a folder"],
 )
 def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path], None], words: str) -> None:

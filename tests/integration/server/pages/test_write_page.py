@@ -206,7 +206,7 @@ def test_an_uploaded_experiment_fills_the_form_and_loses_nothing(
     odd = tmp_path / "odd.json"
     odd.write_text('{"metrics": 3, "hypotesis": {"description": "x"}, "plots": [{"path": 1}]}', encoding="utf-8")
     page.locator("#file").set_input_files(odd)
-    expect(page.locator("#field-metrics-error")).to_contain_text("valid dictionary")
+    expect(page.locator("#field-metrics-error")).to_contain_text("an object")
     expect(page.locator("#field-metrics")).to_have_attribute("aria-invalid", "true")
     broken = tmp_path / "broken.json"
     broken.write_text('{"metrics": <script>alert(1)</script>', encoding="utf-8")

@@ -6,14 +6,18 @@ import socket
 import ssl
 
 import pytest
+from pydantic import SecretStr
 
+from citeloom.models.http.endpoints import ModelIdentity
 from citeloom.models.http.failures import (
     BrokenAnswerError,
+    CallFailedError,
     Failure,
     ServerRefusalError,
     classify_failure,
     retry_after,
     server_message,
+    to_user_error,
 )
 
 
@@ -128,3 +132,22 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 )
 def test_server_message(body: str, message: str) -> None:
     assert server_message(body) == message
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "says", "never"),
+    [
+        ("http://localhost:1234/v1", None, "Start the server", "key"),
+        ("https://api.openai.com/v1", None, "CITELOOM_CHAT_API_KEY (no key is set)", "Start the server"),
+        ("https://api.openai.com/v1", SecretStr("sk-1"), "network", "key"),
+    ],
+)
+def test_what_to_do_about_a_server_that_cannot_be_reached(
+    url: str, secret: SecretStr | None, says: str, never: str
+) -> None:
+    model = ModelIdentity(
+        url, "gpt", {}, "CITELOOM_CHAT_BASE_URL", "CITELOOM_CHAT_MODEL", "CITELOOM_CHAT_API_KEY", secret
+    )
+    failed = CallFailedError(Failure("unreachable", "refused"), 1)
+    help = to_user_error(failed, model, answered=False).help
+    assert says in help and never not in help and "CITELOOM_CHAT_BASE_URL" in help

@@ -93,6 +93,8 @@ async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn
         (f"## On degree\n\n{ANSWER}", f"## On degree\n\n{ANSWER}"),
         ("NOT ANSWERED", ""),
         ("**Not answered.**", ""),
+        (f"NOT ANSWERED\n\n{ANSWER}", ANSWER),
+        (f"**NOT ANSWERED.** {ANSWER}", ANSWER),
         (f"Not answered in full. {ANSWER}", f"Not answered in full. {ANSWER}"),
     ],
 )

@@ -31,6 +31,7 @@ def heard(draft: str, length: int) -> Heard:
         f"{TEXT}\n\n**Bibliography**",
         f"# Answers vary\n\n{TEXT}",
         "NOT ANSWERED",
+        "NOT ANSWERED.\n\nThe nearest is a study of looms [E1].",
         "**Not answered.**",
         "Not answered by one paper, but by two [E1].",
         "",
