@@ -62,6 +62,8 @@ async def run(
     request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
 ) -> ResultRecord:
     """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
+    if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
+        raise TypeError(f"unexpected option {unknown[0]!r}; there are {', '.join(RunOptions.__annotations__)}")
     given = TextOptions(strict=options.get("strict"), depth=options.get("depth"))
     if given.depth is not None:
         require_choice("depth", given.depth, Depth)
