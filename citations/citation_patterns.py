@@ -72,15 +72,24 @@ class NamePatterns:
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year."""
+    """The names by which a sentence may refer to a source it cites: its authors' family names, and its year.
+
+    `words` are the source's own: what a review says of others' studies may be told with the names that it gives.
+    """
 
     family_names: tuple[str, ...]
     year: int | None
+    words: str = ""
 
     @classmethod
-    def of(cls, paper: Paper) -> NamedSource:
+    def of(cls, paper: Paper, words: str = "") -> NamedSource:
         names = paper.family_names or tuple(family_name(author) for author in paper.authors)
-        return cls(tuple(_comparable(name) for name in names), paper.year)
+        return cls(tuple(_comparable(name) for name in names), paper.year, words)
+
+    def tells_of(self, authors: Sequence[str], year: str) -> bool:
+        """Whether the source's own words name these authors, and the year if one is given."""
+        said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
+        return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
         """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""
@@ -360,7 +369,8 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
         # "On LASSO, Sanou et al." does not begin with an author.
         while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
             authors = authors[1:]
-        if any(source.is_named(authors, bool(others), year_of(match)) for source in sources):
+        year = year_of(match)
+        if any(source.is_named(authors, bool(others), year) or source.tells_of(authors, year) for source in sources):
             passed.append(match.span())
         else:
             yield "author-year", match.start(), match.end()

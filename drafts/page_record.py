@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
@@ -20,15 +20,17 @@ from ..citations.references import Reference, References, build_references, cite
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Evidence, Paper
 from ..metadata.bib_entry import complete_papers
+from ..plurals import counted
 from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
 from .completeness import attempts, coverage_warnings, measure_coverage
 from .finished_text import FinishedText, as_answer
-from .written_draft import load_read_chunks
+from .written_draft import QuestionSearch, load_read_chunks
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
+_MOST_LEFT: Final = 8  # papers of an inventory that were opened and not cited
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def render_page(
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
     shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
     papers = {paper.key: paper for paper in library.papers()}
+    ending = screening_lines(final.written.search, papers, shown.keys)
+    shown = replace(shown, text=shown.text + ending)
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.citing_too([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
@@ -89,8 +93,32 @@ def render_page(
         trace_numbers(blank_details(text), sources, brief.experiment),
         own,
         flags,
-        manuscript(for_pandoc.text, places, title=final.title, sections=style in ("pandoc", "key-page")),
+        manuscript(for_pandoc.text + ending, places, title=final.title, sections=style in ("pandoc", "key-page")),
     )
+
+
+def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], cited: Sequence[str]) -> str:
+    """The paragraph that ends an inventory: how many papers were screened, and why near cases are not in it.
+
+    Empty for any other question. It rests on no source, so it is neither checked nor cited.
+    """
+    route = search.route if search else None
+    if route is None or route["kind"] != "inventory" or not (screened := route.get("screened")):
+        return ""
+    opened = [key for key in screened["opened"] if key in papers]
+    left = [key for key in opened if key not in cited]
+    cards = counted(screened["cards"], "paper")
+    said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
+    unused = [f"- {_titled(papers[key])}: opened, and no passage of it is cited." for key in left[:_MOST_LEFT]]
+    if len(left) > _MOST_LEFT:
+        unused.append(f"- and {len(left) - _MOST_LEFT} more that were opened.")
+    near = [f"- {_titled(papers[key])}: {why.rstrip('.')}." for key, why in screened["near"].items() if key in papers]
+    lines = [*near, *unused]
+    return "\n\n".join([f"\n\n{said}" + (" Left out:" if lines else ""), *(["\n".join(lines)] if lines else [])])
+
+
+def _titled(paper: Paper) -> str:
+    return f"{paper.title} ({paper.year or 'n.d.'})"
 
 
 def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, csl: str) -> References:

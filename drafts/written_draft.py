@@ -39,6 +39,14 @@ class QueryRecord(TypedDict):
     unreadable: NotRequired[int]
 
 
+class ScreeningRecord(TypedDict):
+    """The cards read for a broad question, the papers opened for it, and those left out as near cases, with why."""
+
+    cards: int
+    opened: list[str]
+    near: dict[str, str]
+
+
 class RouteRecord(TypedDict):
     """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section.
 
@@ -50,6 +58,7 @@ class RouteRecord(TypedDict):
     categories: list[str]
     kind: Literal["paper", "focused", "survey", "inventory"]
     start: list[str]
+    screened: NotRequired[ScreeningRecord]
 
 
 class DraftRecord(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
@@ -398,6 +398,23 @@ class PaperCard:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ScreenedPapers:
+    """What a screener made of `cards` cards: the keys of the papers that may bear on each need, the best first.
+
+    `near` are papers that come near but do not meet any need, with one line on why.
+    """
+
+    named: Mapping[str, tuple[str, ...]]
+    near: Mapping[str, str] = field(default_factory=dict)
+    cards: int = 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all named papers, each once."""
+        return tuple(dict.fromkeys(key for keys in self.named.values() for key in keys))
+
+
 class NeedsPlanner(Protocol):
     """Plans the needs before anything is searched."""
 
@@ -408,9 +425,7 @@ class NeedsPlanner(Protocol):
 class PaperScreener(Protocol):
     """Reads the cards of papers, and names the papers that may meet the needs."""
 
-    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
-        """The keys of the papers that may bear on each need, by its id, most promising first."""
-        ...
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers: ...
 
 
 class Findings(list[PassageFinding]):

@@ -16,7 +16,7 @@ from typing import Final
 from ..documents import Category, Paper
 from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
-from ..roles.protocols import PaperCard, PaperScreener, Purpose
+from ..roles.protocols import PaperCard, PaperScreener, Purpose, ScreenedPapers
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
 from .scope import Scope
@@ -70,8 +70,8 @@ _STANDARD: Final = re.compile(
 
 async def screen_papers(
     library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int
-) -> dict[str, tuple[str, ...]]:
-    """The keys of the papers that may bear on each need, by its id; empty if no paper is in scope.
+) -> ScreenedPapers:
+    """The papers that may bear on each need; none if no paper is in scope.
 
     Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary.
     """
@@ -79,7 +79,7 @@ async def screen_papers(
     if len(keys) > most:
         keys = await _nearest_keys(library, purpose, frozenset(keys), most)
     cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
-    return await screener.screen(purpose, cards) if cards else {}
+    return await screener.screen(purpose, cards) if cards else ScreenedPapers({})
 
 
 async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:

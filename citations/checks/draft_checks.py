@@ -196,7 +196,7 @@ def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
 
 def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
     """A function from a position to the sources that its sentence cites."""
-    named = {source.evidence.id: NamedSource.of(source.paper) for source in sources}
+    named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
     cited = sentences(text)
     starts = [sentence.start for sentence in cited]
 

@@ -13,9 +13,9 @@ from langgraph.types import Overwrite
 
 from ...documents import Category
 from ...documents.chunking import Window
-from ...drafts.written_draft import QueryRecord
+from ...drafts.written_draft import QueryRecord, ScreeningRecord
 from ...plurals import counted
-from ...roles.protocols import Turn
+from ...roles.protocols import ScreenedPapers, Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits, coverage
@@ -123,27 +123,34 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Sessio
 
 async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
     """Find passages for the needs, in papers proposed by summaries, passages and, for a broad question, their cards."""
-    windows = await _proposed(state, runtime, session, await _screen(state, runtime, session))
+    screened = await _screen(state, runtime, session)
+    start = state["route"]["start"]
+    candidates = {need: list(dict.fromkeys([*start, *papers])) for need, papers in screened.named.items()}
+    windows = await _proposed(state, runtime, session, candidates)
     count = len({window.paper.key for window in windows})
     by = "named" if state["route"]["papers"] else "found by their summaries and passages"
     runtime.stream_writer(progress("shortlisted", f"{counted(count, 'paper')} {by}", total=count))
-    return _windows_update(windows, runtime)
+    update = _windows_update(windows, runtime)
+    if not screened.cards:
+        return update
+    record: ScreeningRecord = {"cards": screened.cards, "opened": list(screened.keys), "near": dict(screened.near)}
+    return {**update, "route": {**state["route"], "screened": record}}
 
 
-async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session) -> Mapping[str, Sequence[str]]:
-    """The papers that may bear on each need of a broad question, by their cards; empty for any other question."""
+async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session) -> ScreenedPapers:
+    """The papers that may bear on each need of a broad question, by their cards; none for any other question."""
     screener = (await session.roles(runtime)).screener
     most = session.settings.screened_papers
     scope = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, session.library))
     if screener is None or not most or not _is_broad(state) or len(scope.papers) == 1:
-        return {}
+        return ScreenedPapers({})
     purpose = await asyncio.to_thread(purpose_of, state)
-    named = await screen_papers(session.library, screener, purpose, scope, most)
-    keys = {key for papers in named.values() for key in papers} | set(state["route"]["start"])
+    screened = await screen_papers(session.library, screener, purpose, scope, most)
+    keys = {*screened.keys, *state["route"]["start"]}
     runtime.stream_writer(
         progress("shortlisted", f"{counted(len(keys), 'paper')} named by their cards", total=len(keys))
     )
-    return {need: list(dict.fromkeys([*state["route"]["start"], *papers])) for need, papers in named.items()}
+    return screened
 
 
 def _is_broad(state: ResearchState) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -10,11 +10,14 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import Field
 
 from ...models.concurrency import gather_all
-from ..protocols import PaperCard, Purpose
-from .prompt_format import estimate_tokens, fence, present_lines
+from ..protocols import PaperCard, Purpose, ScreenedPapers
+from .prompt_format import estimate_tokens, fence, one_line, present_lines
 from .structured_output import ChatRole, StructuredAnswer
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
+_MOST_NEAR: Final = 8  # of all batches
+_LONGEST_REASON: Final = 160  # characters
+_NO_BRACKETS: Final = {ord(bracket): None for bracket in "[]<>`"}  # a reason is shown, and cites nothing
 
 
 class ScreenedNeed(StructuredAnswer):
@@ -24,25 +27,39 @@ class ScreenedNeed(StructuredAnswer):
     papers: list[int] = Field(description="The numbers of the papers that may bear on it, most promising first.")
 
 
+class NearCase(StructuredAnswer):
+    """A paper that comes near but is left out."""
+
+    paper: int = Field(description="Its number.")
+    why: str = Field(description="At most fifteen words on what its card shows that it does not meet.")
+
+
 class Screening(StructuredAnswer):
-    """The papers for each need."""
+    """The papers for each need, and those that come near."""
 
     screened: list[ScreenedNeed] = Field(description="One object for each need.")
+    near: list[NearCase] = Field(default_factory=list, description="Five at most, the nearest first.")
 
 
 class ChatScreener(ChatRole):
     """Implements `PaperScreener`; the role's `note` receives a line if cards were not read."""
 
-    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> dict[str, tuple[str, ...]]:
-        """The keys of the papers that may bear on each need, by its id, most promising first.
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
+        """The papers that may bear on the needs, and those that come near.
 
         The cards are read in concurrent batches. A batch without a valid answer names no paper.
         """
         batches = list(self._batches(purpose, cards))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
-        if unread := sum(len(batch) for batch, answer in zip(batches, answers, strict=True) if answer is None):
+        read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
+        screened = sum(len(batch) for batch, _ in read)
+        if unread := len(cards) - screened:
             self.note(f"{unread} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
-        return {need.id: _merge([answer.get(need.id, []) for answer in answers if answer]) for need in purpose.needs}
+        rankings = [_named(answer, batch) for batch, answer in read]
+        named = {need.id: _merge([ranking.get(need.id, []) for ranking in rankings]) for need in purpose.needs}
+        kept = {key for keys in named.values() for key in keys}
+        near = {key: why for batch, answer in read for key, why in _near(answer, batch) if key not in kept}
+        return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), screened)
 
     def _batches(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Iterator[list[PaperCard]]:
         most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
@@ -58,21 +75,28 @@ class ChatScreener(ChatRole):
         if batch:
             yield batch
 
-    async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Mapping[str, list[str]] | None:
+    async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Screening | None:
         task = self.prompts["screener_task"].render(
             purpose=fence(purpose.text, "purpose"),
             needs=present_lines([f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs], "needs"),
             cards=fence("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
         )
-        messages = [SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)]
-        answer = await self.ask(messages, Screening)
-        if answer is None:
-            return None
-        known = {number: card.key for number, card in enumerate(cards, start=1)}
-        return {
-            item.need: list(dict.fromkeys(known[number] for number in item.papers if number in known))
-            for item in answer.screened
-        }
+        return await self.ask([SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)], Screening)
+
+
+def _named(answer: Screening, cards: Sequence[PaperCard]) -> dict[str, list[str]]:
+    """The keys of the papers by need; numbers that no card has are dropped."""
+    known = {number: card.key for number, card in enumerate(cards, start=1)}
+    return {
+        item.need: list(dict.fromkeys(known[number] for number in item.papers if number in known))
+        for item in answer.screened
+    }
+
+
+def _near(answer: Screening, cards: Sequence[PaperCard]) -> Iterator[tuple[str, str]]:
+    for item in answer.near:
+        if 1 <= item.paper <= len(cards):
+            yield cards[item.paper - 1].key, one_line(item.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
 
 
 def _merge(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:

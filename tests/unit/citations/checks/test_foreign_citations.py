@@ -65,3 +65,21 @@ def test_the_table_holds_both_classes() -> None:
 )  # fmt: skip
 def test_text_made_to_be_slow_is_read(text: str) -> None:
     find_fabricated(text, known_keys=KEYS)  # a pattern that backtracks would hang the suite here
+
+
+TOLD = "As Kerry and Bland showed, and as Eldridge et al. found in 2006, sizes matter."
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Kerry and Bland and Eldridge et al., cited there, gave design effects [E1].", []),
+        ("Eldridge et al. (2006), cited there, gave design effects [E1].", []),
+        ("Eldridge et al. (2007), cited there, gave design effects [E1].", ["Eldridge et al. (2007)"]),
+        ("Murray et al., cited there, gave design effects [E1].", ["Murray et al."]),
+    ],
+)
+def test_a_study_may_be_named_as_the_words_of_the_cited_source_name_it(text: str, foreign: list[str]) -> None:
+    named = NamedSource(("lauer",), 2015, TOLD)
+    found = find_fabricated(text, names_at=lambda _: [named])
+    assert [text[item.start : item.end] for item in found] == foreign

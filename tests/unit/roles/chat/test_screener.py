@@ -22,8 +22,8 @@ def answer(**papers: list[int]) -> dict[str, Any]:
 
 async def test_papers_are_named_by_need_and_unknown_numbers_are_dropped(scripted: Any, prompts: PromptLibrary) -> None:
     caller = scripted(answer(N1=[3, 1, 3, 9, 0], N7=[1]))
-    named = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
-    assert named == {"N1": ("key3", "key1"), "N2": ()}
+    screened = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
+    assert screened.named == {"N1": ("key3", "key1"), "N2": ()}
     shown = caller.text()
     assert "3. Looms of kind 3 (2020)" in shown and "N2" in shown and "key3" not in shown
 
@@ -33,13 +33,24 @@ async def test_many_cards_are_read_in_batches_and_merged_in_turns(
 ) -> None:
     monkeypatch.setattr("citeloom.roles.chat.screener._BATCH_TOKENS", 10)
     caller = scripted(answer(N1=[1]), answer(N1=[1]), answer(N2=[1]))
-    named = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
-    assert named == {"N1": ("key1", "key2"), "N2": ("key3",)}
+    screened = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
+    assert screened.named == {"N1": ("key1", "key2"), "N2": ("key3",)}
 
 
 async def test_a_batch_without_a_valid_answer_names_none_and_says_so(scripted: Any, prompts: PromptLibrary) -> None:
     notes: list[str] = []
     caller = scripted("no JSON", "none again")
-    named = await ChatScreener(caller, prompts, max_tokens=90, note=notes.append).screen(PURPOSE, CARDS)
-    assert named == {"N1": (), "N2": ()}
+    screened = await ChatScreener(caller, prompts, max_tokens=90, note=notes.append).screen(PURPOSE, CARDS)
+    assert screened.named == {"N1": (), "N2": ()}
     assert len(notes) == 1 and "3 of 3 cards" in notes[0]
+
+
+async def test_papers_that_come_near_are_left_out_with_why(scripted: Any, prompts: PromptLibrary) -> None:
+    near = [
+        {"paper": 2, "why": "hand looms [E1]\nonly"},
+        {"paper": 3, "why": "named above"},
+        {"paper": 9, "why": "none"},
+    ]
+    caller = scripted({**answer(N1=[3]), "near": near})
+    screened = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
+    assert (screened.cards, screened.keys, screened.near) == (3, ("key3",), {"key2": "hand looms E1 only"})

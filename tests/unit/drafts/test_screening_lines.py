@@ -1,0 +1,33 @@
+"""The paragraph that ends an inventory: how many papers were screened, and which were left out and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from citeloom.documents import Paper
+from citeloom.drafts.page_record import screening_lines
+from citeloom.drafts.written_draft import QuestionSearch
+
+PAPERS = {key: Paper(key, f"On {key}", year=2020) for key in ("looms", "mills", "yarn")}
+
+
+def search(**route: Any) -> QuestionSearch:
+    record: Any = {"track": "survey", "papers": [], "categories": [], "kind": "inventory", "start": [], **route}
+    return QuestionSearch(record, [], 0, limited=False)
+
+
+SCREENED = {"cards": 57, "opened": ["looms", "mills", "gone"], "near": {"yarn": "a review"}}
+
+
+def test_an_inventory_says_what_was_screened_and_why_near_cases_are_left_out() -> None:
+    assert screening_lines(search(screened=SCREENED), PAPERS, ["looms"]).strip().splitlines() == [
+        "Screened by their cards: 57 papers; 2 opened, 1 of them cited. Left out:",
+        "",
+        "- On yarn (2020): a review.",
+        "- On mills (2020): opened, and no passage of it is cited.",
+    ]
+
+
+def test_other_questions_say_nothing_of_screening() -> None:
+    assert not screening_lines(search(screened=SCREENED, kind="survey"), PAPERS, [])
+    assert not screening_lines(search(), PAPERS, []) and not screening_lines(None, PAPERS, [])
