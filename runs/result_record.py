@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..citations.checks.findings import FindingRecord
     from ..drafts.completeness import Coverage
     from ..drafts.finished_text import Outcome
+    from ..roles.protocols import VerdictLabel
 
 # Fields only in the register: contents of the other files.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
@@ -53,7 +54,7 @@ class CitationRecord(TypedDict):
     start: int
     end: int
     sentence: str
-    verdict: str
+    verdict: VerdictLabel
     reason: str
     number: int | None
     decided_by: tuple[int, int] | None

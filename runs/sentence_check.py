@@ -253,10 +253,8 @@ def _worst(labels: Sequence[str]) -> str:
 def _sentence_records(section: EditableSection) -> list[TextSentence]:
     record = section.record
     shown, places = section.shown(), section.places()
-    waiting = list(record["citations"])
     found: list[TextSentence] = []
-    for number, (sentence, words, (start, end)) in enumerate(zip(section.sentences, shown, places, strict=True)):
-        own = [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]
+    for number, (own, words, (start, end)) in enumerate(zip(section.citations(), shown, places, strict=True)):
         edit = section.edits.get(section.first + number)
         found.append(
             {
