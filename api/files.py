@@ -15,7 +15,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
-from ..runs.edited_text import export_edited
+from ..runs.edited_text import export_edited, section_of_paper
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.run_register import UnknownRunError
@@ -51,10 +51,13 @@ async def aexport(
     wanted = parse_formats(formats, file.parent)
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    run = await in_thread(lambda: backend_of(session.home).runs().get(_read_thread_id(file)))
+    thread_id, section = await in_thread(_read_origin, file)
+    run = await in_thread(backend_of(session.home).runs().get, thread_id)
     ordered = [name for name in FORMATS if name in wanted]
     folder = None if out is None else Path(out)
-    paths, warnings = await export_edited(file, run, ordered, session, out=folder, csl=csl, force=force)
+    paths, warnings = await export_edited(
+        file, section_of_paper(run, section), ordered, session, out=folder, csl=csl, force=force
+    )
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
@@ -102,20 +105,20 @@ def _experiment_of(session: Session, record: Mapping[str, Any]) -> Experiment | 
     return parse_experiment(given) if isinstance(given, dict) else None
 
 
-def _read_thread_id(file: Path) -> str:
-    """The id of the run that wrote it, from the `.json`."""
+def _read_origin(file: Path) -> tuple[str, str]:
+    """The id of the run that wrote the file, and which of its texts the file has, from the `.json`."""
     record = file.with_suffix(".json")
     if file.suffix != ".md" or not file.is_file():
         raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
     _record_of(file)
     try:
-        found: Any = json.loads(record.read_text("utf-8"))["thread_id"]
+        found: Any = json.loads(record.read_text("utf-8"))
+        return str(found["thread_id"]), str(found["section"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{record}: is not the record of {file.name} ({type(error).__name__}).",
             help="Keep the .json that was written with the .md beside it.",
         ) from error
-    return str(found)
 
 
 def _record_of(file: Path) -> Path:

@@ -278,7 +278,7 @@ def _explain_missing_image(figure: PaperFigure) -> str:
     """Why a figure has no readable image, depending on its source."""
     if figure.page is not None and figure.start is None:
         return "has no caption by which it could be found on its page"
-    return "is kept as the rows in the text" if figure.body else "names no image file"
+    return "is kept as rows of the text" if figure.body else "names no image file"
 
 
 async def ahas_read_figures(session: Session, key: str) -> bool:

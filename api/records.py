@@ -53,7 +53,7 @@ class PaperList(TypedDict):
 
     papers: list[PaperSummary]
     total: int
-    in_text: Annotated[bool, Meaning("True if only the text of these papers has the words.")]
+    in_text: Annotated[bool, Meaning("True if the words are only in the full text of these papers.")]
 
 
 class FigureRecord(TypedDict):

@@ -227,7 +227,9 @@ class PaperLimits(YearLimits):
 class QuestionOptions(PaperLimits):
     """Which papers to search for an answer, and its length."""
 
-    sources: Annotated[int | None, Shown(default="8")] = option("Most papers that the answer may draw on.", ge=1, le=50)
+    sources: Annotated[int | None, Shown(default="8")] = option(
+        "Maximum number of papers that the answer may draw on.", ge=1, le=50
+    )
     length: Annotated[int | None, Shown(default="by depth")] = option(
         "Target length of the answer, in words.", ge=50, le=5000
     )
@@ -290,7 +292,7 @@ class IngestOptions:
         "BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."
     )
     prune: bool = option("Remove papers whose files are gone.", value=False)
-    follow_links: bool = option("Also ingest what links inside a folder point to outside of it.", value=False)
+    follow_links: bool = option("Also follow links that lead out of a folder.", value=False)
     ocr: bool = option("Read pages of PDFs that hold no text by OCR; needs tesseract.", value=False)
     summarize: bool = option("Summarize each new paper with the summarizer model (costs calls).", value=False)
     describe: bool = option(

@@ -36,6 +36,7 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
 
 async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
+    from ..drafts.written_draft import searches_of
     from ..runs.execution import state_values  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
@@ -46,7 +47,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     values = await state_values(home, run.thread_id)
     queries: list[QueryRecord] = [
         {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
-        for record in values.get("queries", [])
+        for record in searches_of(values.get("queries", []))
     ]
     result = None if run.result is None else dict(public_record(stored(run.result)))
     return {**summary, "queries": queries, "result": result}

@@ -61,6 +61,7 @@ def main() -> None:
         "--home", type=Path, default=os.environ.get("CITELOOM_BENCH_HOME"), help="coverage: its library"
     )
     parser.add_argument("--needs", type=Path, help="coverage: JSON file with needs that a model planned")
+    parser.add_argument("--named", type=Path, help="coverage: JSON file with papers that a model named by their cards")
     parser.add_argument("--single-shot", action="store_true", help="coverage: without the agent")
     parser.add_argument("--json", action="store_true", help="coverage: one JSON object instead of the table")
     given = parser.parse_args()
@@ -90,7 +91,8 @@ def main() -> None:
     if "coverage" in parts:
         _log("coverage: facts found, read and shown to the writer ...")
         names = [name for name in given.questions.split(",") if name]
-        coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, needs=given.needs)
+        files = {"needs": given.needs, "named": given.named}
+        coverage.measure(given.home, names, single_shot=given.single_shot, as_json=given.json, **files)
     if "scans" in parts:
         _log("scans: words that OCR reads ...")
         scans.measure()

@@ -92,7 +92,7 @@ def score_number_forms() -> tuple[Score, Score]:
             found.append((case["id"], ["found"] * case["found"], ["found"] * (not flagged)))
         else:
             (finding, *_) = number_findings(case["claim"], [cited, other], Experiment())
-            hinted.append((case["id"], ["hint"] * case["hint"], ["hint"] * ("that of E2" in finding.message)))
+            hinted.append((case["id"], ["hint"] * case["hint"], ["hint"] * ("from E2" in finding.message)))
     return _score(found), _score(hinted)
 
 

@@ -1,15 +1,19 @@
 """How many facts that an answer should contain are found, read and shown to the writer; calls no model.
 
-`python -m bench coverage [--questions d01,d04] [--single-shot] [--needs FILE] [--home FOLDER] [--json]`. The questions
-and their weighted facts are those of `../shared/standin/rubrics.json`, over the papers of `../shared/corpus/papers`. A
-fact counts for a stage when the words near it in its paper are in the input of that stage:
+`python -m bench coverage [--questions d01,d04] [--single-shot] [--needs FILE] [--named FILE] [--home FOLDER]
+[--json]`. The questions and their weighted facts are those of `../shared/standin/rubrics.json`, over the papers of
+`../shared/corpus/papers`. A fact counts for a stage when the words near it in its paper are in the input of that stage:
 
 - searched: everything that any search of the indexes returned, an upper bound for what could be read;
 - proposed: the candidates for reading;
 - read: what a reader was shown;
 - shown: the contents of the writer's prompt.
 
-With `--needs` the searches come from a file, as a model planned them, instead of from the rules. The library is built
+A second table counts papers: of those that hold a fact, how many were named by their cards, found by searches, read,
+and cited by the extractive writer.
+
+With `--needs` the searches come from a file, as a model planned them, instead of from the rules; with `--named` the
+papers of broad questions do, as a model named them by their cards: `{question id: [key, ...]}`. The library is built
 once in the home, which takes minutes since the bundled model embeds it, and then reused: FOLDER, else
 CITELOOM_BENCH_HOME, else a folder of the user's cache.
 """
@@ -38,6 +42,7 @@ from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 
 STAGES: Final = ("searched", "proposed", "read", "shown")
+PAPER_STAGES: Final = ("cards", "searched", "read", "cited")
 CONTEXT: Final = 1_000_000  # tokens: nothing is shortened, and no server is asked for its size
 _USUAL_HOME: Final = Path("~/.cache/citeloom-bench/corpus")
 
@@ -59,13 +64,22 @@ class Question:
     text: str
     facts: tuple[Fact, ...]
 
+    @property
+    def papers(self) -> frozenset[str]:
+        """The keys of the papers that hold a fact."""
+        return frozenset(key for fact in self.facts for _, keys in fact.places for key in keys)
+
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """The result for one question: for each fact the stages it reached, and how much was read and shown."""
+    """The result for one question: for each fact the stages it reached, and how much was read and shown.
+
+    `papers` are the papers that reached a stage, by its name.
+    """
 
     question: Question
     reached: tuple[frozenset[str], ...]
+    papers: Mapping[str, frozenset[str]]
     words_read: int
     passages_read: int
     papers_read: int
@@ -81,6 +95,10 @@ class Covered:
         facts = zip(self.question.facts, self.reached, strict=True)
         return sum(fact.weight for fact, stages in facts if stage in stages)
 
+    def found_papers(self, stage: str) -> int:
+        """How many of the papers that hold a fact reached a stage."""
+        return len(self.question.papers & self.papers[stage])
+
     def as_dict(self) -> dict[str, Any]:
         """The record of `--json`."""
         facts = zip(self.question.facts, self.reached, strict=True)
@@ -93,6 +111,8 @@ class Covered:
             "papers_read": self.papers_read,
             "words_shown": self.words_shown,
             "answered": self.answered,
+            "papers": len(self.question.papers),
+            "papers_found": {stage: self.found_papers(stage) for stage in PAPER_STAGES},
             "facts": [
                 {"fact": fact.text, "weight": fact.weight, "reached": [stage for stage in STAGES if stage in stages]}
                 for fact, stages in facts
@@ -107,6 +127,7 @@ def measure(
     single_shot: bool = False,
     as_json: bool = False,
     needs: Path | None = None,
+    named: Path | None = None,
 ) -> None:
     """Print the table or one JSON object, or a message when there are no rubrics or papers."""
     shared = Path(os.environ.get("CITELOOM_SHARED", ROOT.parent / "shared"))
@@ -120,7 +141,8 @@ def measure(
     missing = misplaced(asked, shared / "corpus/papers")
     place = (home or _USUAL_HOME).expanduser()
     planned = {} if needs is None else planned_needs(needs, asked)
-    covered = asyncio.run(_covered(asked, place, shared / "corpus", planned, single_shot=single_shot))
+    papers = {} if named is None else named_papers(named, asked)
+    covered = asyncio.run(_covered(asked, place, shared / "corpus", planned, papers, single_shot=single_shot))
     print(json.dumps(_record(covered, missing), ensure_ascii=False, indent=1) if as_json else _table(covered, missing))
 
 
@@ -190,11 +212,18 @@ def planned_needs(path: Path, questions: Sequence[Question]) -> dict[str, tuple[
     }
 
 
+def named_papers(path: Path, questions: Sequence[Question]) -> dict[str, tuple[str, ...]]:
+    """The papers of a file `{question id: [key, ...]}`, by the question's text."""
+    given = json.loads(path.read_text(encoding="utf-8"))
+    return {question.text: tuple(given[question.id]) for question in questions if question.id in given}
+
+
 async def _covered(
     questions: Sequence[Question],
     home: Path,
     corpus: Path,
     planned: Mapping[str, tuple[Need, ...]],
+    named: Mapping[str, tuple[str, ...]],
     *,
     single_shot: bool,
 ) -> list[Covered]:
@@ -203,11 +232,12 @@ async def _covered(
         await _complete(library, corpus)
         with Journal.open(library.home.journal) as journal:
             settings = Settings(context_tokens=CONTEXT)
-            bench = RecordingBench(settings, library.home, library, journal, PromptLibrary(None), planned=planned)
+            prompts = PromptLibrary(None)
+            bench = RecordingBench(settings, library.home, library, journal, prompts, planned=planned, named=named)
             found = []
             for question in questions:
                 seen, result = await ask(question.text, bench, single_shot=single_shot)
-                found.append(_of(question, seen, library, answered=result["answered"]))
+                found.append(_of(question, seen, library, result))
                 _log(f"coverage: {question.id}, {len(seen.read)} passages read")
             return found
     finally:
@@ -222,7 +252,7 @@ async def _complete(library: Library, corpus: Path) -> None:
         await ingest(library, missing, bib=corpus / "library.bib")
 
 
-def _of(question: Question, seen: Seen, library: Library, *, answered: bool) -> Covered:
+def _of(question: Question, seen: Seen, library: Library, result: Mapping[str, Any]) -> Covered:
     def passages(ids: Iterable[str]) -> list[Passage]:
         return [Passage(chunk.key, chunk.text) for chunk in library.chunks(list(ids))]
 
@@ -232,14 +262,22 @@ def _of(question: Question, seen: Seen, library: Library, *, answered: bool) -> 
         "read": seen.read,
         "shown": seen.shown,
     }
+    screened = result["route"].get("screened", {"opened": ()})
+    papers = {
+        "cards": frozenset(screened["opened"]),
+        "searched": frozenset(passage.key for passage in handed["searched"]),
+        "read": frozenset(passage.key for passage in seen.read),
+        "cited": frozenset(citation["key"] for citation in result["citations"]),
+    }
     return Covered(
         question,
         reached(question.facts, handed),
+        papers,
         words_read=sum(len(passage.text.split()) for passage in seen.read),
         passages_read=len(seen.read),
         papers_read=len({passage.key for passage in seen.read}),
         words_shown=sum(len(passage.text.split()) for passage in seen.shown),
-        answered=answered,
+        answered=result["answered"],
     )
 
 
@@ -248,6 +286,8 @@ def _record(covered: Sequence[Covered], missing: Sequence[str]) -> dict[str, Any
     return {
         "weight": weight,
         **{stage: round(sum(item.covered(stage) for item in covered) / weight, 4) for stage in STAGES},
+        "papers": sum(len(item.question.papers) for item in covered),
+        "papers_found": {stage: sum(item.found_papers(stage) for item in covered) for stage in PAPER_STAGES},
         "not_in_their_papers": list(missing),
         "questions": [item.as_dict() for item in covered],
     }
@@ -273,7 +313,22 @@ def _table(covered: Sequence[Covered], missing: Sequence[str]) -> str:
     ]
     means = f"{sums[0]:.0f} | {sums[1]:.1f} | {sums[2]:.1f} | {sums[3]:.0f}"
     lines.append(f"| all | {weight:g} | {shares} | {means} | {sum(item.answered for item in covered)} of {count} |")
-    return "\n".join([*lines, *(f"not found: {line}" for line in missing)])
+    return "\n".join([*lines, "", *_paper_rows(covered), *(f"not found: {line}" for line in missing)])
+
+
+def _paper_rows(covered: Sequence[Covered]) -> list[str]:
+    """The table of papers: of those that hold a fact, how many reached each stage."""
+    rows = [
+        (item.question.id, len(item.question.papers), [item.found_papers(stage) for stage in PAPER_STAGES])
+        for item in covered
+    ]
+    sums = [sum(found) for found in zip(*(found for _, _, found in rows), strict=True)]
+    rows.append(("all", sum(papers for _, papers, _ in rows), sums))
+    return [
+        "| question | papers with a fact | named by cards | found by search | read | cited |",
+        "|---" * 6 + "|",
+        *(f"| {name} | {papers} | {' | '.join(map(str, found))} |" for name, papers, found in rows),
+    ]
 
 
 def _log(line: str) -> None:

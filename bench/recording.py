@@ -16,7 +16,17 @@ from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import present_fresh
 from citeloom.roles.extractive.extractive_roles import extractive_roles
-from citeloom.roles.protocols import AnswerBrief, AnswerWriter, EvidenceReader, Need, NeedsPlanner, Purpose, Roles
+from citeloom.roles.protocols import (
+    AnswerBrief,
+    AnswerWriter,
+    EvidenceReader,
+    Need,
+    NeedsPlanner,
+    PaperCard,
+    Purpose,
+    Roles,
+    ScreenedPapers,
+)
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
@@ -65,11 +75,13 @@ class RecordingLibrary(Library):
 class RecordingBench(Session):
     """A session whose roles record in `seen` what they are shown, with the search settings of a chat model.
 
-    `planned` are needs by question that replace those of the rules.
+    `planned` are needs by question that replace those of the rules, `named` the papers that a model named by their
+    cards.
     """
 
     seen: Seen = field(default_factory=Seen)
     planned: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def extractive(self) -> frozenset[RoleName]:
@@ -81,8 +93,10 @@ class RecordingBench(Session):
         roles = self._bare
         answering = roles.answering
         reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
-        needs = _Needs(roles.protocols, self.planned)
-        return replace(roles, needs=needs, answering=replace(answering, reader=reader, writer=writer))
+        needs = _Needs(roles.needs, self.planned)
+        screener = _Screener(self.named) if self.named else None
+        answering = replace(answering, reader=reader, writer=writer)
+        return replace(roles, needs=needs, answering=answering, screener=screener)
 
     @cached_property
     def _bare(self) -> Roles:
@@ -95,6 +109,15 @@ class _Needs:
 
     async def needs(self, brief: Any, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         return self._planned.get(brief.question) or await self._planner.needs(brief, papers)
+
+
+class _Screener:
+    def __init__(self, named: Mapping[str, tuple[str, ...]]) -> None:
+        self._named = named
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
+        keys = self._named.get(purpose.text, ())
+        return ScreenedPapers({need.id: keys for need in purpose.needs}, cards=len(cards))
 
 
 class _Reader:

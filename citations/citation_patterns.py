@@ -241,6 +241,8 @@ _SEEN_IN = re.compile(
 )
 _LONGEST_NAME = 60
 _NAME_BEFORE = re.compile(r"(?<![\w'-])[^\W\d_][\w'-]*+,?\s\Z")
+_LONGEST_PREPOSITION = 8
+_PREPOSITION = re.compile(r"\b(?:At|By|For|From|In|On|To|Under|Using|Via|With|Within)\s\Z")
 _WHOLE_GROUP = 160  # a longer parenthesis contains more than a citation, and keeps its other words
 
 
@@ -365,12 +367,13 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
         if only_dates(match["authors"], others):
             continue
         sources = names_at(view.starts[match.start()]) if names_at else ()
-        authors = split_authors(match["authors"])
-        # "On LASSO, Sanou et al." does not begin with an author.
-        while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
-            authors = authors[1:]
+        lists = list(_author_lists(split_authors(match["authors"]), seen, match.start()))
         year = year_of(match)
-        if any(source.is_named(authors, bool(others), year) or source.tells_of(authors, year) for source in sources):
+        if any(
+            source.is_named(authors, bool(others), year) or source.tells_of(authors, year)
+            for source in sources
+            for authors in lists
+        ):
             passed.append(match.span())
         else:
             yield "author-year", match.start(), match.end()
@@ -384,13 +387,26 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
             yield "author-year", start, match.end()
 
 
+def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[str]]:
+    """The lists of authors that can begin at `start`.
+
+    In "On LASSO, Sanou et al." and "In Project Rephetio, Himmelstein et al." the first words are not an author.
+    """
+    while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
+        authors = authors[1:]
+    yield authors
+    if _PREPOSITION.search(seen, max(0, start - _LONGEST_PREPOSITION), start):
+        yield authors[1:]
+
+
 _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")
 
 
 def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
-    """The works of a citation by authors and year: authors, whether there are others, year, and the words behind it.
+    """The works that a citation by author and year names.
 
-    "Smith 2019, 2020b" names two works of the same authors.
+    Of each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
+    the same authors.
     """
     patterns = name_patterns()
     bracketed = words[:1] in ("(", "[")

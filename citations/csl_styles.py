@@ -139,7 +139,7 @@ class _Builder(ElementTree.TreeBuilder):
             raise _StyleRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
         # pandoc ignores namespaces, so an element in another one could evade our checks.
         if not tag.startswith(_CSL) or any(name.startswith("{") and not name.startswith(_XML) for name in attrs):
-            raise _StyleRefusedError("is no CSL style")
+            raise _StyleRefusedError("is not a CSL style")
         if any(len(value) > _MOST_CHARACTERS for value in attrs.values()):
             raise _StyleRefusedError(f"has an attribute of more than {_MOST_CHARACTERS} characters")
         return super().start(tag, attrs)
@@ -150,7 +150,7 @@ class _Builder(ElementTree.TreeBuilder):
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse document types: their entities can refer to files or expand beyond memory."""
-        raise _StyleRefusedError("declares a document type, as no CSL style does")
+        raise _StyleRefusedError("declares a document type, which CSL styles do not")
 
 
 def _parsed(text: str) -> Element:
@@ -169,7 +169,7 @@ def _parent(root: Element) -> str | None:
 def _check(root: Element) -> None:
     """Raise `_StyleRefusedError` if it is not a style, or if its macros expand without limit."""
     if root.tag != f"{_CSL}style":
-        raise _StyleRefusedError("is no CSL style")
+        raise _StyleRefusedError("is not a CSL style")
     if any(len(element.text or "") > _MOST_CHARACTERS for element in root.iter()):
         raise _StyleRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
     macros: dict[str, Element] = {}

@@ -106,7 +106,7 @@ def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
 
 @dataclass(frozen=True, slots=True)
 class CitationRun:
-    """Consecutive sentences of a draft that rest on one paper and are cited once, by the `group` at the run's end.
+    """Consecutive sentences of a draft that rest on the same papers, cited once by the `group` at the end of the run.
 
     `ids` are the evidence of all of them; `hidden` are the starts of the groups that are not shown, `covered` those of
     the sentences before the last, and `start` that of the first.
@@ -122,13 +122,14 @@ class CitationRun:
 def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
     """The runs of a normalised draft, of two groups or more; `keys` are the papers of the known evidence.
 
-    A run stays within a line. A sentence belongs to it if all its markers name the paper and the last one ends it.
+    A run stays within a line. A sentence belongs to it if a group of markers ends it, with all that it cites in that
+    group, or of a single paper.
     """
     groups = marker_groups(text)
     starts = [start for start, _, _ in groups]
     runs: list[CitationRun] = []
     open_run: list[CitedSentence] = []
-    paper: str | None = None
+    papers: frozenset[str] | None = None
 
     def close() -> None:
         places = [groups[n] for item in open_run for n in within(starts, item.start, item.end)]
@@ -142,23 +143,25 @@ def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
         open_run.clear()
 
     for sentence in sentences(text):
-        rests = only_paper(sentence, keys)
-        if open_run and (rests != paper or "\n" in text[open_run[-1].end : sentence.start]):
+        rests = papers_at_end(sentence, keys)
+        if open_run and (rests != papers or "\n" in text[open_run[-1].end : sentence.start]):
             close()
-        paper = rests
+        papers = rests
         if rests is not None:
             open_run.append(sentence)
     close()
     return runs
 
 
-def only_paper(sentence: CitedSentence, keys: Mapping[str, str]) -> str | None:
-    """The only paper that a sentence cites, in one line and at its end; None if it is not so."""
-    papers = {keys.get(identifier) for identifier in sentence.ids}
-    if len(papers) != 1 or "\n" in sentence.text:
+def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset[str] | None:
+    """The papers that a sentence of one line cites at its end; None if it also cites others, or unknown evidence."""
+    groups = marker_groups(sentence.text)
+    if not groups or "\n" in sentence.text or any(map(str.isalnum, sentence.text[groups[-1][1] :])):
         return None
-    last = list(MARKER.finditer(sentence.text))[-1]
-    return papers.pop() if not any(map(str.isalnum, sentence.text[last.end() :])) else None
+    if not all(identifier in keys for identifier in sentence.ids):
+        return None
+    papers = frozenset(keys[identifier] for identifier in sentence.ids)
+    return papers if len(papers) == 1 or len(groups) == 1 else None
 
 
 def _rewrite(text: str) -> str:

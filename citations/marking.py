@@ -25,7 +25,7 @@ MARKS: Final[Mapping[Rule, str]] = {
     "copied-run": "[copied words]",
     "citation-missing": NEEDED,
 }
-CITES_NOTHING: Final = "It cites what is not among the evidence."
+CITES_NOTHING: Final = "It cites something that is not in the evidence."
 
 _STOPS: Final = ".!?\u2026\u3002\uff1f\uff01"
 _LINE = re.compile(r"[^\n]*\n?")

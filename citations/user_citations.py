@@ -74,8 +74,11 @@ def insert_user_statements(
     """Insert the statements that the user's fields require: those with citations, and the one that the run failed.
 
     A statement that already occurs verbatim in the draft or an earlier section is not repeated. A missing one is
-    inserted after the paragraph that shares most of its words.
+    inserted after the paragraph that shares most of its words. A draft without any text stays empty, which is a failure
+    of its section.
     """
+    if not any(map(str.isalnum, text)):
+        return ""
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, partial
@@ -84,7 +85,7 @@ class TextCheck:
         for sentence in found:
             expected = recorded.get(_bare(sentence.text))
             if expected is None and sentence.ids:
-                self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} without a record")
+                self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} which the record does not have")
             self._compare_keys(sentence, expected)
         self._check_quotes(found)
 
@@ -101,7 +102,7 @@ class TextCheck:
             self._compare_keys(sentence, expected)
             self.edited += expected is None and bool(sentence.ids)
             if expected is None and _DIGITS.sub("0", _bare(sentence.text)) in numbered:
-                self._wrong(f"{_named(sentence.text)} has other numbers than in the run")
+                self._wrong(f"{_named(sentence.text)} differs from the run in its numbers")
         changed = [sentence for sentence in found if _bare(sentence.text) not in recorded]
         self._check_foreign(changed)
         self._check_quotes(found)
@@ -122,7 +123,7 @@ class TextCheck:
         for place in range(len(found) - 2, -1, -1):
             item, following = found[place], found[place + 1]
             apart = item.ids or "\n" in marked[item.end : following.start]
-            if not apart and len(self._keys(following)) == 1 and self._is_covered(item, following):
+            if not apart and self._keys(following) and self._is_covered(item, following):
                 found[place] = replace(item, ids=following.ids)
         return found
 
@@ -178,7 +179,7 @@ class TextCheck:
             for item in found:
                 words = sentence.text[item.start : item.end]
                 if words not in self._quoted(sentence):
-                    self._wrong(f"{_named(sentence.text)} cites {words}, which is no evidence of the run")
+                    self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
 
     def _quoted(self, sentence: CitedSentence) -> str:
         """The verbatim quotations of a sentence."""
@@ -228,7 +229,7 @@ class TextCheck:
             names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
             strange = sorted(name for name in names if name not in said)
             if strange:
-                self._wrong(f"{_named(label)} stands for {key}, whose reference does not have {', '.join(strange)}")
+                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
 
 def _everywhere(named: Sequence[NamedSource]) -> NamesAt:
@@ -409,20 +410,25 @@ def _slice(text: str, span: Mapping[str, Any]) -> str | None:
 
 
 def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
-    """Whether two numbers are equal up to their scale; numbers in words are not compared."""
-    ours, theirs = _value(claimed), _value(found_text)
-    if ours is None or theirs is None:
+    """Whether a number stands in the words, up to its scale; numbers in words are not compared.
+
+    The words are a whole sentence where markup left the number's own place in it unknown.
+    """
+    ours, theirs = _values(claimed), _values(found_text)
+    if not ours or not theirs:
         return bool(found_text.strip())
     reach = Decimal(0) if exact else _ROUNDED
-    return any(abs(ours - (theirs * Decimal(10) ** power)) <= reach * abs(ours) for power in _POWERS)
+    return any(
+        abs(ours[0] - value * Decimal(10) ** power) <= reach * abs(ours[0]) for value in theirs for power in _POWERS
+    )
 
 
-def _value(text: str) -> Decimal | None:
-    match = _NUMBER.search(text)
-    try:
-        return Decimal(match[0].replace(",", "")) if match else None
-    except InvalidOperation:
-        return None
+def _values(text: str) -> list[Decimal]:
+    found: list[Decimal] = []
+    for match in _NUMBER.finditer(text):
+        with suppress(InvalidOperation):
+            found.append(Decimal(match[0].replace(",", "")))
+    return found
 
 
 def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

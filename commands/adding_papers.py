@@ -93,14 +93,16 @@ def ingest(
         typer.Option(
             "--ray",
             metavar="[ADDRESS]",
-            help="Read, chunk and embed on a Ray cluster: host:port, ray://host:port, 'auto' for the one of this "
-            "computer; without ADDRESS, on a Ray started here. Needs the extra 'ray'.",
+            help="Read, chunk and embed on a Ray cluster: host:port, ray://host:port, 'auto' for the cluster on this "
+            "computer; without ADDRESS, one is started here. Needs the extra 'ray'.",
             show_default=False,
         ),
     ] = None,
     ray_workers: Annotated[
         int | None,
-        typer.Option("--ray-workers", min=1, help="Ray tasks at once.", show_default="the CPUs of the cluster"),
+        typer.Option(
+            "--ray-workers", min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"
+        ),
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -171,7 +173,7 @@ def add(
     ] = None,
     bib: Annotated[
         Path | None,
-        typer.Option("--bib", help="Also add the entries at the end of this .bib of yours.", show_default=False),
+        typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False),
     ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")

@@ -178,7 +178,9 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
 @conversations_app.command("export")
 def export_conversation(
     thread_id: IdArgument,
-    file: Annotated[Path, typer.Argument(help="Markdown, or JSON where it ends in .json.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.", show_default=False)
+    ],
     force: ForceOption = False,
     home: HomeOption = None,
 ) -> None:

@@ -42,7 +42,7 @@ def contradictions(
     elif record["contradictions"]:
         _show(record["contradictions"])
     elif record["judged"]:
-        notice("No contradiction among the pairs judged; --pairs judges more.")
+        notice("No contradiction among the pairs that were judged; --pairs N judges more.")
     else:
         tried = "no valid answer came for any of them" if record["pairs"] else "there were none to compare"
         notice(f"No pair was judged ({tried}): whether the papers contradict each other is not known.")

@@ -36,8 +36,8 @@ def export(
 ) -> None:
     """Write the text of an edited markdown file in other formats.
 
-    Your sentences are kept as you wrote them; citations in them, in the style of the file, become citations of the
-    format. The .json of the run must be beside the file. Nothing is asked of a model.
+    Your sentences are kept as you wrote them, and their citations are converted to the format. The .json of the run
+    must be beside the file. No model is called.
 
     Example: citeloom export paper/discussion.md --format docx
     """

@@ -28,7 +28,7 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         help="Folder, or postgresql:// address, that holds library, journal and runs. Default: CITELOOM_HOME, else the "
-        "nearest .citeloom upwards from here, else a new one here.",
+        "nearest .citeloom in this folder or its parents, else a new one here.",
         show_default=False,
     ),
 ]
@@ -126,7 +126,7 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
         two_sided = kind == bool | None or item.default is True
         given = typer.Option(
             shown.flag or (f"--{name}/--no-{name}" if two_sided else f"--{name}"),
-            help=f"{said.rstrip('.')}; by comma or repeated." if several else said,
+            help=f"{said.rstrip('.')}; separated by commas, or repeated." if several else said,
             min=item.metadata.get("ge"),
             max=item.metadata.get("le"),
             show_default=shown.default or not (item.default is None or several),

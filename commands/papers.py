@@ -175,7 +175,10 @@ def enrich_papers(
     keys: KeysArgument = None,
     offline: OfflineOption = False,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Ask again for what is in the cache (CITELOOM_METADATA_DAYS).")
+        bool,
+        typer.Option(
+            "--refresh", help="Ask the services again instead of using cached answers (CITELOOM_METADATA_DAYS)."
+        ),
     ] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -184,8 +187,8 @@ def enrich_papers(
 
     Finds the DOI of a paper that has none, by title, authors and year; when it is unsure, it says so and changes
     nothing. Shows what your .bib lacks (volume, abstract, citations, a free PDF), what differs, and retractions,
-    corrections and other versions. Your .bib and the library stay as they are: what was said, by whom and when, is kept
-    beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
+    corrections and other versions. Your .bib and the library are not changed; what each service said, and when, is
+    stored beside them. Titles, authors, years and DOIs of the papers are sent to the services, and your address if
     CITELOOM_METADATA_MAILTO is set. Exit code 4 means that some services or papers failed, each named.
 
     Example: citeloom papers enrich smith2024quantum

@@ -65,6 +65,8 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
 def outcome_words(record: Mapping[str, Any]) -> str:
     """How a question ended, to start a line."""
+    if record["outcome"] == "nothing" and record["citations"]:
+        return "Not answered, the nearest evidence"
     endings = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
     return endings[record["outcome"]]
 

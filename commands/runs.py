@@ -76,8 +76,8 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     started, updated = when(record["started_at"]), when(record["updated_at"])
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     for query in record["queries"]:
-        found_ids = ", ".join(query["evidence_ids"]) or "nothing"
-        result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found_ids}"))
+        found = ", ".join(query["evidence_ids"]) or "nothing found"
+        result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
 

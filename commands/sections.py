@@ -57,7 +57,9 @@ ForceOption = Annotated[
 ]
 PageImagesOption = Annotated[
     bool,
-    typer.Option("--page-images", help="Put images of the cited PDF pages into the evidence report, the words marked."),
+    typer.Option(
+        "--page-images", help="Put images of the cited PDF pages into the evidence report, with the cited words marked."
+    ),
 ]
 
 

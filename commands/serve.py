@@ -33,10 +33,13 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    host: Annotated[str, typer.Option("--host", help="Address to bind; any but loopback needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; any other than loopback needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
     name: Annotated[
-        list[str] | None, typer.Option("--name", help="A further host name of this server; may be repeated.")
+        list[str] | None,
+        typer.Option("--name", help="Another host name under which the server is reached; can be repeated."),
     ] = None,
     home: HomeOption = None,
 ) -> None:
@@ -63,7 +66,7 @@ def serve(
         join_servers(found).leave()  # fails with a one-line error before anything is opened
         address, actual = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C ends it)")
+        notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
             uvicorn.Server(config).run(sockets=[listening])
@@ -85,7 +88,7 @@ def mcp(home: HomeOption = None) -> None:
         ) from error
     with home_session(home) as session:
         if sys.stdin.isatty():
-            notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C ends it).")
+            notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))
 
 

@@ -40,10 +40,10 @@ def doctor(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Check the library, and show the settings that were made.
+    """Check the library, and show the settings that you made.
 
-    The LangGraph server opens the same home when it is started in the
-    same folder with the same environment. Exit code 1 if a problem remains.
+    The LangGraph server opens the same home when it is started in the same folder with the same environment. Exit
+    code 1 if a problem remains.
     """
     from ..api.library_upkeep import check_library, library_counts, repair_index, settings_in_force
 
@@ -94,8 +94,8 @@ def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Rebuild the index from the files of the indexed papers.
 
-    Keys and metadata stay as they are, and vectors that are there are used again; to embed everything again, delete the
-    folder 'chroma' of the home before. A paper whose file is gone stays as it is while its passages are whole.
+    Keys and metadata stay as they are, and the vectors of unchanged texts are used again; to embed everything again,
+    ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
     from ..api.library_upkeep import rebuild_index as rebuild
@@ -122,7 +122,8 @@ def copy_library(
         str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
     ],
     papers_only: Annotated[
-        bool, typer.Option("--papers-only", help="Leave runs, conversations, the journal and metadata where they are.")
+        bool,
+        typer.Option("--papers-only", help="Copy only the papers, not runs, conversations, the journal or metadata."),
     ] = False,
     to_vectors: Annotated[
         str | None,
@@ -137,10 +138,9 @@ def copy_library(
 ) -> None:
     """Copy a home to another one, without embedding a text or paying for an answer again.
 
-    Papers, runs with their edits and checkpoints, conversations, the journal
-    and what services said of papers are copied, and compared at the end; the
-    papers' own files stay where they are. An interrupted copy continues when
-    the command is given again. A home that holds anything else is refused.
+    Papers, runs with their edits and checkpoints, conversations, the journal and the metadata that services gave
+    are copied, and compared at the end; the papers' own files stay where they are. An interrupted copy continues
+    when the command is given again. A home that holds anything else is refused.
     """
     from ..api.homes import readable_home
     from ..api.library_upkeep import copy_home_to, target_home
@@ -153,9 +153,9 @@ def copy_library(
     if as_json:
         result_json(record)
         return
-    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} there already"
+    held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     result(f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}.")
     if records := record["records"]:
         kinds = (("runs", "run"), ("conversations", "conversation"), ("answers", "cached answer"))
         counts = ", ".join(counted(records[name], word) for name, word in kinds)
-        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} there and compared.")
+        result(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} were compared.")

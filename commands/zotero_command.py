@@ -46,7 +46,7 @@ def sync_zotero(
         str, typer.Option("--group", help="The library of this group, by name or id.", show_default="your own library")
     ] = "",
     prune: Annotated[
-        bool, typer.Option("--prune", help="Also remove papers that only earlier syncs of other collections brought.")
+        bool, typer.Option("--prune", help="Also remove papers that came only from collections synced earlier.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
     watch: Annotated[

@@ -272,6 +272,7 @@ class Window:
 
     `cosines` are the cosines of the hits (0-1), `needs` the ids of the needs for which the window was found. `figures`
     are the model-described figures with captions in the window; their descriptions are not among its sentences.
+    `columns` are the column names of a table in whose middle the window begins.
     """
 
     paper: Paper
@@ -280,6 +281,7 @@ class Window:
     cosines: tuple[float, ...]
     needs: tuple[str, ...] = ()
     figures: tuple[PaperFigure, ...] = ()
+    columns: str = ""
 
     @property
     def id(self) -> str:

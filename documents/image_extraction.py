@@ -158,7 +158,7 @@ def _data(path: Path, address: str) -> tuple[str, bytes]:
         try:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)
         except binascii.Error as error:
-            raise FileRefusedError("is written in the text, but damaged") from error
+            raise FileRefusedError("is embedded in the text, but damaged") from error
     if _is_remote(address):
         raise FileRefusedError(_ON_NETWORK)
     address = unquote(re.split(r"[?#]", address)[0])

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -83,7 +85,8 @@ _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
 _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
 _VERBATIM = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
-_TABLE_CAPTIONS: Final = Path(__file__).with_name("table_captions.lua")
+_ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
+_FLOATS: Final = re.compile(rb"<floats-group\b[^<>]{0,2000}>((?s:.*?))</floats-group>")
 _SECONDS = 120.0
 _MEGABYTES = 3000
 # pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
@@ -97,14 +100,31 @@ def as_markdown(path: Path) -> str:
     kind = FORMATS[path.suffix.lower()]
     _require_document(path, kind)
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
-    options += ["--lua-filter", str(_TABLE_CAPTIONS)]
-    try:
-        made = pandoc([*options, "--strip-comments", "--", str(path.resolve())], seconds=_SECONDS, megabytes=_MEGABYTES)
-    except PandocLimitError as error:
-        raise FileRefusedError(str(error)) from None
-    except PandocError as error:
-        raise FileRefusedError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
+    options += ["--lua-filter", str(_ARTICLE_FILTER)]
+    with _readable_copy(path, kind) as readable:
+        arguments = [*options, "--strip-comments", "--", str(readable.resolve())]
+        try:
+            made = pandoc(arguments, seconds=_SECONDS, megabytes=_MEGABYTES)
+        except PandocLimitError as error:
+            raise FileRefusedError(str(error)) from None
+        except PandocError as error:
+            raise FileRefusedError(f"cannot be read as {kind.partition('-')[0]} ({error})") from None
     return _remove_boxes(made.decode("utf-8", "replace"))
+
+
+@contextmanager
+def _readable_copy(path: Path, kind: str) -> Iterator[Path]:
+    """The file, or for a JATS article with floats behind its text a copy with them in it: pandoc skips them there."""
+    data = read_regular(path, _MOST_TEXT) if kind == "jats" else b""
+    floats, ends = _FLOATS.search(data), data.find(b"</body>")
+    if floats is None or not 0 <= ends < floats.start():
+        yield path
+        return
+    section = b"<sec><title>Figures and tables</title>" + floats[1] + b"</sec>"
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        copy = Path(folder) / "article.xml"
+        copy.write_bytes(data[:ends] + section + data[ends : floats.start()] + data[floats.end() :])
+        yield copy
 
 
 def _remove_boxes(text: str) -> str:

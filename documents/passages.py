@@ -315,3 +315,36 @@ def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[Readable
 
 def _has_letters(shown: str) -> bool:
     return any(map(str.isalpha, shown))
+
+
+_ROW = re.compile(r"[ \t]*\|")
+_RULE_ROW = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
+
+
+@dataclass(frozen=True, slots=True)
+class TableHead:
+    """The column names of a table: `text[start:end]` of the chunk `chunk_id`, and on one line."""
+
+    chunk_id: str
+    start: int
+    end: int
+    row: str
+
+
+def continues_table(text: str) -> bool:
+    """Whether a passage begins inside a table whose column names stand in an earlier passage."""
+    lines = [line for line in text.splitlines() if line.strip()][:2]
+    return bool(lines) and bool(_ROW.match(lines[0])) and not any(map(_RULE_ROW.fullmatch, lines[1:]))
+
+
+def open_table_head(chunk_id: str, text: str) -> TableHead | None:
+    """The column names of the table in which a passage ends; None if it has none."""
+    lines = list(re.finditer(r"[^\n]+", text.rstrip()))
+    first = len(lines)
+    while first and _ROW.match(lines[first - 1][0]):
+        first -= 1
+    for place in range(first + 1, len(lines)):
+        if _RULE_ROW.fullmatch(lines[place][0]):
+            start, end = lines[first].start(), lines[place - 1].end()
+            return TableHead(chunk_id, start, end, format_table(text[start:end], "", below=False))
+    return None

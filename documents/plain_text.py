@@ -230,7 +230,7 @@ def _remove_emphasis(text: str) -> str:
     return "".join([*parts, text[last:]])
 
 
-TABLE_CHARACTERS: Final = 1_000  # about 250 tokens
+TABLE_CHARACTERS: Final = 2_400  # a table as long as a chunk comes whole
 _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 

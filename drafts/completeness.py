@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..citations.checks.support_findings import PairKey, cited_claims
 from ..roles.protocols import Source, Verdict
+from .written_draft import searches_of
 
 Coverage = Mapping[str, Mapping[str, int]]
 _TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
@@ -41,7 +42,7 @@ def measure_coverage(
     A text that was not judged has no sentences here; each cited sentence is judged, unjudged, or `by_topic`: compared
     only with the topic of its sources.
     """
-    searched = [record for record in queries if record["origin"] != "default" or record["evidence_ids"]]
+    searched = searches_of(queries)
     proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
     claims = cited_claims(text, sources) if verdicts else {}
     pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]

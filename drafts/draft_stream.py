@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
-from ..citations.markers import citation_runs, marker_groups, normalise_markers, only_paper, sentences
+from ..citations.markers import citation_runs, marker_groups, normalise_markers, papers_at_end, sentences
 from ..documents.marker_escaping import as_written
 from ..roles.protocols import Draft, Source
 from ..settings.config import CitationStyle
@@ -153,7 +153,7 @@ def _shareable(text: str, keys: Mapping[str, str]) -> int:
     found = sentences(text)
     if found and not found[-1].ids:
         found.pop()
-    if not found or "\n" in text[found[-1].end :] or only_paper(found[-1], keys) is None:
+    if not found or "\n" in text[found[-1].end :] or papers_at_end(found[-1], keys) is None:
         return len(text)
     start, _, _ = next(group for group in reversed(marker_groups(text)) if group[0] < found[-1].end)
     return len(text[:start].rstrip(" "))

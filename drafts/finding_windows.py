@@ -7,13 +7,15 @@ condition, what "it" means) stands in the window, which a judge and a repair can
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..documents import Chunk, Evidence, Paper, chunk_id, same_section, split_chunk_id
 from ..documents.chunking import Window
-from ..documents.passages import readable_units
+from ..documents.passages import TableHead, readable_units
 from ..roles.protocols import PassageSentence, Source
 from ..text.sentences import is_context_dependent
 
+_FIRST_ROWS = 40  # characters before the first rows of a chunk that begins inside a table
 _Placed = tuple[int, PassageSentence]  # with where it begins in the paper
 
 
@@ -31,6 +33,16 @@ def source_of(item: Evidence, paper: Paper, chunk: Chunk, chunks: Mapping[str, C
     passage = passage_of(item, chunk, chunks)
     window = _window_of(paper, chunk, passage, chunks)
     return Source(item, paper, chunk.text, chunk.category, passage, chunk.parent, window)
+
+
+def with_columns(source: Source, head: TableHead | None) -> Source:
+    """The source, with the column names of the table in whose middle its chunk begins before its first rows."""
+    first = source.passage[0] if source.passage else None
+    if head is None or first is None or first.start > _FIRST_ROWS:
+        return source
+    names = PassageSentence(head.chunk_id, head.start, head.end, head.row, False)
+    window = tuple(item for item in source.window if item.chunk_id != head.chunk_id or item.end <= head.start)
+    return replace(source, passage=(names, *source.passage), window=(names, *(window or source.passage)))
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:

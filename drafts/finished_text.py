@@ -151,7 +151,7 @@ def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]],
         lines.append(f"- the summaries of all papers ({papers:,})")
         lines.append(f"- {passages} of the {looked} nearest by summary")
     if further := sum(record["origin"] == "custom" for record in queries):
-        lines.append(f"- the full texts, {counted(further, 'time')} more, in other words")
+        lines.append(f"- the full texts, {counted(further, 'more time')}, in other words")
     return "\n".join(lines)
 
 

@@ -24,7 +24,7 @@ from .written_draft import DraftRecord
 # Problems of the draft as a whole; they cause a complete rewrite.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
 # Notes shown to the writer during a repair, although they do not trigger one.
-SHOWN_IN_REPAIR: Final = frozenset({"partly-supported"})
+SHOWN_IN_REPAIR: Final = frozenset({"partly-supported", "other-side-unsaid"})
 IDLE: Final = "idle-marker"
 
 _OFFERED: Final = 3  # sources for a sentence that cites none

@@ -5,7 +5,7 @@ Texts behind evidence are found in the library even if a paper was edited after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NotRequired
 
@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..experiment import SectionKind
 from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
 from ..stores.library import Library
-from .finding_windows import near_chunks, source_of
+from .finding_windows import near_chunks, source_of, with_columns
 
 
 class QueryRecord(TypedDict):
@@ -39,6 +39,11 @@ class QueryRecord(TypedDict):
     unreadable: NotRequired[int]
 
 
+def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records that were searched; the default queries of a section are only material for planning."""
+    return [dict(record) for record in queries if record["origin"] != "default" or "proposed" in record]
+
+
 class ScreeningRecord(TypedDict):
     """The cards read for a broad question, the papers opened for it, and those left out as near cases, with why."""
 
@@ -48,9 +53,9 @@ class ScreeningRecord(TypedDict):
 
 
 class RouteRecord(TypedDict):
-    """Where a question is searched: in one paper or in several, the papers that it names, the kinds of section.
+    """Where to look for the answer to a question: in one paper or several, the papers it names, the kinds of section.
 
-    `kind` is how widely the library is read for it, `start` the paper whose title has the words of its subject.
+    `kind` is how much of the library is read for it, `start` the paper whose title has the words of its subject.
     """
 
     track: Literal["one_paper", "survey"]
@@ -155,7 +160,8 @@ def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[So
             continue
         start = item.start if chunk.text[item.start : item.end] == item.quote else chunk.text.index(item.quote)
         moved = replace(item, chunk_id=chunk.id, start=start, end=start + len(item.quote))
-        sources.append(source_of(moved, library.paper(item.key), chunk, by_id))
+        source = source_of(moved, library.paper(item.key), chunk, by_id)
+        sources.append(with_columns(source, library.table_head(chunk)))
     return sources, lost
 
 

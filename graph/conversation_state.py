@@ -43,7 +43,7 @@ class PastTurn(TypedDict):
 
 
 class ConversationInput(TypedDict):
-    """What a caller gives: the next question, or the messages of a chat, whose last is the question.
+    """The input of the conversation graph: the next question, or the messages of a chat, whose last is the question.
 
     Messages before the last count as earlier turns while the thread has none of its own.
     """
@@ -60,9 +60,9 @@ class ConversationInput(TypedDict):
 
 
 class ConversationOutput(TypedDict):
-    """What a caller gets; `result` is the answer's JSON without files and usage.
+    """The output of the conversation graph; `result` is the answer's JSON without files and usage.
 
-    A caller that gave messages gets the answer as the last of them.
+    If messages were given, the answer is added to them.
     """
 
     question: str

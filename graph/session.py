@@ -82,7 +82,7 @@ class Session:
         limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
-        most = min(12, limits.top_k_initial)
+        most = min(24, limits.top_k_initial)
         chunks = replace(limits, top_k_initial=most, read_tokens=_READ_TOKENS, window_tokens=1, waves=1, abstracts=0)
         return replace(chunks, paper_share=1.0, paper_margin=0.0, spread=1)
 

@@ -40,10 +40,10 @@ class WindowRecord(TypedDict):
 
 
 class WrittenSection(TypedDict):
-    """A finished section of a paper, before its citation style is applied: all that its record is built from.
+    """A finished section of a paper, before its citations are rendered; its record is built from this.
 
-    `offered` is the evidence of earlier sections that it was shown, `read` the other chunks that its agent read,
-    `spent` the cost of the paper up to its end.
+    `offered` is the evidence of earlier sections that its writer was shown, `read` the other chunks that its agent
+    read, `spent` the cost of the paper up to the end of this section.
     """
 
     section: SectionKind
@@ -68,14 +68,14 @@ def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -
 
 
 class SectionInput(TypedDict):
-    """What a caller gives: the kind of section and the experiment as plain JSON data."""
+    """The input of the section graph: the kind of section, and the experiment as plain JSON data."""
 
     section: Annotated[SectionKind, Field(description="The section to write.")]
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
 
 
 class SectionOutput(TypedDict):
-    """What a caller gets; `result` is the section's JSON without files and usage."""
+    """The output of the section graph; `result` is the section's JSON without files and usage."""
 
     section: SectionKind
     text: str
@@ -83,13 +83,13 @@ class SectionOutput(TypedDict):
 
 
 class PaperInput(TypedDict):
-    """What a caller gives for a whole paper: the experiment as plain JSON data."""
+    """The input of the paper graph: the experiment as plain JSON data."""
 
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
 
 
 class PaperOutput(TypedDict):
-    """What a caller gets; `result` is the paper's JSON without files and usage."""
+    """The output of the paper graph; `result` is the paper's JSON without files and usage."""
 
     text: str
     result: dict[str, Any]
@@ -122,10 +122,11 @@ class RunState(TypedDict, total=False):
 
 
 class SectionState(RunState, total=False):
-    """The state of a section's run, or of a paper's, whose sections are written one after the other.
+    """The state of a run that writes one section, or the sections of a paper one after the other.
 
-    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the current
-    section is shown; its queries and evidence are those of all sections, all other fields are reset for each section.
+    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the
+    current one is shown. A paper's queries and evidence add up over all sections; its other fields are reset for
+    each.
     """
 
     section: SectionKind
@@ -142,11 +143,11 @@ class TurnRecord(TypedDict):
 
 
 class ResearchInput(TypedDict):
-    """What a caller gives: the question, and limits if any.
+    """The input of the research graph: the question, and limits if any.
 
-    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them (it
-    is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were cited (the
-    first has number 1), and the user's feedback when the last answer is to be revised.
+    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them
+    (it is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were
+    cited (the first has number 1), and the user's feedback when the last answer is to be revised.
     """
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
@@ -166,7 +167,7 @@ class ResearchInput(TypedDict):
 
 
 class ResearchOutput(TypedDict):
-    """What a caller gets; `result` is the answer's JSON without files and usage."""
+    """The output of the research graph; `result` is the answer's JSON without files and usage."""
 
     question: str
     route: RouteRecord

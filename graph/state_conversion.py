@@ -17,6 +17,7 @@ from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
+from ..tools.window_search import with_columns
 from .run_events import evidence_found, progress
 from .session import Session
 from .state import NeedRecord, ResearchState, RunState, SectionState, Update, WindowRecord
@@ -165,7 +166,7 @@ def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Wind
         if run and hits:
             names, cosines = zip(*hits, strict=True)
             windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
-    return windows
+    return with_columns(library, windows)
 
 
 @dataclass(frozen=True, slots=True)

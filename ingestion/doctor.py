@@ -84,7 +84,7 @@ def orphans_finding(library: Library) -> list[DoctorFinding]:
     sizes = OrphanedFiles.of(library).sizes
     if not sizes:
         return []
-    held = f"{counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
+    held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
     return [DoctorFinding("notice", "files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them.")]
 
 
@@ -96,8 +96,8 @@ def _compare_stores(library: Library) -> list[DoctorFinding]:
             "chunks listed in the catalog differ from their count, or sections are missing, for",
             found.miscounted,
         ),
-        ("vectors", "chunks, summaries or notes without a vector in", found.missing),
-        ("figures", "images are missing or damaged of", found.unillustrated),
+        ("vectors", "chunks, summaries or notes have no vector for", found.missing),
+        ("figures", "images are missing or damaged for", found.unillustrated),
     )
     findings = [
         DoctorFinding("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
@@ -142,7 +142,7 @@ def figures_finding(library: Library) -> DoctorFinding:
     """Count figures and tables, and name the papers whose figures were never read."""
     unread = [key for key, record in library.records().items() if not record.figures_version]
     if unread:
-        message = f"figures and tables were never read of: {some(unread)}"
+        message = f"figures and tables were never read for: {some(unread)}"
         return DoctorFinding(
             "notice", "figures", message, "Ingest their files again; what is unchanged is not embedded again."
         )
@@ -265,7 +265,7 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
     orphaned = OrphanedFiles.of(library)
     if sizes := orphaned.sizes:
         orphaned.remove(library)
-        held = f"deleted {counted(len(sizes), 'file')} of no paper or run, {megabytes(sum(sizes.values()))}"
+        held = f"deleted {counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
         done.append(DoctorFinding("fine", "files", held))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)

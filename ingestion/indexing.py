@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 _CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
 _CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
 _QUEUE_SIZE = 32  # papers
-NOT_EMBEDDED = "could not be embedded: the workers that tried ended; ingest it again"
+NOT_EMBEDDED = "could not be embedded, since its workers crashed; ingest it again"
 _CHUNKS_PER_WRITE = 2_000  # chunks: one page of Chroma
 
 

@@ -18,7 +18,7 @@ from ..errors import CiteloomError, InputError, PausedError
 from .reading import READING_VERSION
 
 TRIES: Final = 6  # most workers die for reasons other than the job, and a vain retry costs only time
-LOST: Final = f"ended {TRIES} Ray workers that were busy with it, perhaps for lack of memory"
+LOST: Final = f"crashed {TRIES} Ray workers, perhaps for lack of memory"
 _MAX_BYTES: Final = 64_000_000  # bytes of files in flight, which the object store holds
 _POLL_INTERVAL: Final = 1.0  # seconds between checks for Ctrl-C
 _NO_CPU_TIMEOUT: Final = 30.0  # seconds

@@ -248,7 +248,7 @@ def read_sources(
     if passed_over:  # images beside papers may be those of their figures
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
         skipped = counted(sum(passed_over.values()), "file")
-        warnings.append(f"Skipped {skipped} not of a kind that papers have ({kinds}).")
+        warnings.append(f"Skipped {skipped} of other types ({kinds}).")
     return Sources(
         tuple(found.values()),
         tuple(refused),
@@ -275,7 +275,7 @@ def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str])
         return read_bibliography(inside[0])
     if inside:
         names = ", ".join(printable(file.name) for file in inside)
-        warnings.append(f"None of several .bib files was used ({names}); name one with --bib.")
+        warnings.append(f"There are several .bib files ({names}), so none was used; name one with --bib.")
     return Bibliography()
 
 
@@ -310,7 +310,7 @@ def _take_pages(
         return parsed if pdf is None or isinstance(pdf, Refusal) else pdf
     paged = None if isinstance(pdf, Refusal) else align_pages(parsed, pdf)
     if paged is None:
-        why = pdf.reason if isinstance(pdf, Refusal) else "has another text"
+        why = pdf.reason if isinstance(pdf, Refusal) else "has a different text"
         warnings.append(
             f"{file.with_suffix(PDF)}: skipped, {file.name} next to it is used without its pages: it {why}."
         )

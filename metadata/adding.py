@@ -189,7 +189,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     """
     host, remedy = host_of(url), f"Download it yourself: {url}"
     if not _may_download(url, service):
-        raise DownloadError(f"{host}: is no public https address, so nothing was downloaded.")
+        raise DownloadError(f"{host}: is not a public https address, so nothing was downloaded.")
     try:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
             body = await _fetch(http, url)
@@ -200,9 +200,9 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
         if failure is None:
             raise
         reason = one_line(failure.reason) or failure.kind
-        raise DownloadError(f"{host}: gave no file ({reason}).", help=remedy) from error
+        raise DownloadError(f"{host}: sent no file ({reason}).", help=remedy) from error
     if _PDF not in body[:_START]:
-        raise DownloadError(f"{host}: what it gave is no PDF.", help=remedy)
+        raise DownloadError(f"{host}: what it sent is not a PDF.", help=remedy)
     return body
 
 

@@ -176,7 +176,7 @@ class _Parser:
             while not self._accept(")"):
                 kind, value = self._next()
                 if kind not in ("number", "single", "double"):
-                    raise _refused(self._pattern, f"{value!r} is no argument")
+                    raise _refused(self._pattern, f"{value!r} is not an argument")
                 arguments.append(int(value) if kind == "number" else value)
                 self._accept(",")
         return _Call(name, tuple(arguments))

@@ -186,7 +186,7 @@ def _configured(settings: Settings) -> list[MetadataService]:
     wanted = [name for name in SERVICE_NAMES if name in settings.metadata_services]
     if not wanted:
         raise ConfigurationError(
-            "Setting metadata_services is empty, so there is nobody to ask.",
+            "Setting metadata_services is empty, so there is no service to ask.",
             help=f"Name some of {', '.join(SERVICE_NAMES)} in CITELOOM_METADATA_SERVICES, as a JSON list.",
         )
     return wanted

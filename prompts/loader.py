@@ -79,7 +79,7 @@ class PromptOverrideError(PromptError):
     """A file in the user's own prompt folder cannot be used; nothing was changed."""
 
     exit_code: ClassVar[ExitCode] = WRONG_INPUT
-    default_help = "Mend or remove the file; the shipped prompts of the same names show what is expected."
+    default_help = "Correct or remove the file; the shipped prompts of the same names show what is expected."
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _check_body(body: str, declared: frozenset[str]) -> None:
     problems += [f"{name} is declared but not used" for name in sorted(declared - used)]
     rest = _VARIABLE.sub("", body)
     if "{{" in rest or "}}" in rest:
-        problems.append("double braces that are no variable (write them with a blank between)")
+        problems.append("double braces that are not a variable (put a space between them)")
     if problems:
         raise ValueError("; ".join(problems))
 

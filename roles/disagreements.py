@@ -22,11 +22,15 @@ _SHARE_OF_OPPOSITES: Final = 0.55  # "higher error" and "lower accuracy" agree, 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two findings of which one may say what the other denies; `inside` if both are from one paper."""
+    """Two findings of which one may say what the other denies.
+
+    `inside` if both are from one paper, `of_none` if one finds no effect.
+    """
 
     first: Source
     second: Source
     inside: bool
+    of_none: bool
     share: float
 
     @property
@@ -51,9 +55,10 @@ def _pairs(told: Sequence[tuple[Source, Direction]]) -> Iterator[Disagreement]:
             continue
         shared = words[one.evidence.id] & words[other.evidence.id]
         share = len(shared) / max(1, min(len(words[one.evidence.id]), len(words[other.evidence.id])))
-        least = _SHARE if "none" in (first, second) else _SHARE_OF_OPPOSITES
+        of_none = "none" in (first, second)
+        least = _SHARE if of_none else _SHARE_OF_OPPOSITES
         if len(shared) >= _LEAST_SHARED and share >= least:
-            yield Disagreement(one, other, one.paper.key == other.paper.key, share)
+            yield Disagreement(one, other, one.paper.key == other.paper.key, of_none, share)
 
 
 def _subject(source: Source) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+
+_WORDS: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Source:
 
     @property
     def passages(self) -> list[str]:
-        """The chunk's text, and the sentences of other chunks."""
-        return [self.text, *(item.text for item in self.beyond)]
+        """The chunk's text, and the sentences of other chunks that carry the finding or are shown with it."""
+        return [self.text, *(item.text for item in self.passage if item.chunk_id != self.evidence.chunk_id)]
 
     @property
     def beyond(self) -> tuple[PassageSentence, ...]:
@@ -204,8 +207,10 @@ class Need:
 
     @property
     def search(self) -> str:
-        """All queries on one line, as the record of a search names them."""
-        return "; ".join(self.queries)
+        """What the record of a search names: its queries on one line, or the need itself if they are parts of it."""
+        said = set(_WORDS.findall(self.text))
+        parts = all(said.issuperset(_WORDS.findall(query)) for query in self.queries)
+        return self.text if parts else "; ".join(self.queries)
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form held by graph state."""

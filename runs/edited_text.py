@@ -41,7 +41,7 @@ from ..section_kinds import SectionKind
 from ..stores.backends import backend_of, written_files
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
-from .output_files import free_file_name
+from .output_files import free_file_name, with_sources
 from .result_files import ResultFiles
 from .result_record import CitationRecord, StoredRecord, provenance, stored
 
@@ -296,6 +296,13 @@ def _verdict(citation: CitationRecord) -> Verdict:
 _TITLE = re.compile(r"\A\s*# [^\n]*\n")
 
 
+def section_of_paper(run: RunRecord, section: str) -> RunRecord:
+    """A finished paper's run as if it had written only this section; any other run, and the paper itself, unchanged."""
+    paper = stored(run.result or {})
+    found = next((item for item in paper.get("sections") or () if item["section"] == section), None)
+    return run if found is None else replace(run, section=section, result=dict(with_sources(found, paper["report"])))
+
+
 async def export_edited(
     file: Path,
     run: RunRecord,
@@ -386,6 +393,9 @@ def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
     if len(text.sections) == 1 and "sections" not in (run.result or {}):
         return replace(text, sections=(_by_hand(text.sections[0], body),))
     bodies = _parts(body, [section.kind for section in text.sections])
+    if not bodies:
+        headings = ", ".join(f"## {section_title(section.kind)}" for section in text.sections)
+        raise NotEditableError("The file has none of the paper's headings.", help=f"Keep them: {headings}.")
     return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
 
 

@@ -33,7 +33,10 @@ class FieldProblem(TypedDict):
 
 
 class ExperimentReport(TypedDict):
-    """`problems` prevent all sections; `missing` has for each section the groups of fields of which it needs one."""
+    """What is wrong with an experiment.
+
+    `problems` block every section; `missing` lists, for each section, the groups of fields of which one is needed.
+    """
 
     problems: list[FieldProblem]
     missing: dict[SectionKind, list[tuple[str, ...]]]

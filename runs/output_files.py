@@ -53,8 +53,8 @@ async def save(
         if edited and section["section"] in edited:
             sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
             continue
-        with_sources = _with_sources(section, record["report"])
-        saved = await save_section(with_sources, out, home=home, force=force, images=images)
+        complete = with_sources(section, record["report"])
+        saved = await save_section(complete, out, home=home, force=force, images=images)
         own = {inert(line) for line in section["warnings"]}
         notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
@@ -62,7 +62,7 @@ async def save(
     return await save_section(whole, out, formats, home=home, force=force, images=images)
 
 
-def _with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
+def with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
     """Complete a section's report data from its paper, which stores texts and papers once for all."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}

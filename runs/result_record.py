@@ -15,7 +15,7 @@ from ..citations.html_escaping import inert_record
 from ..documents import Evidence
 from ..documents.paper_names import NO_LINK, zotero_link
 from ..documents.plain_text import format_quote
-from ..drafts.written_draft import sources_for
+from ..drafts.written_draft import searches_of, sources_for
 from ..errors import InputError
 from ..experiment import SectionKind
 from ..settings.config import CitationStyle
@@ -185,7 +185,7 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
     cited = {citation["evidence_id"] for citation in result["citations"]}
     sources, _ = sources_for(library, evidence)
     return {
-        "searches": [dict(record) for record in values.get("queries", [])],
+        "searches": searches_of(values.get("queries", [])),
         "passages": {source.evidence.id: source.text for source in sources if source.evidence.id in cited},
         "quotes": {
             item.id: format_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]

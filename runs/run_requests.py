@@ -154,7 +154,7 @@ _TITLE: int = 80
 _NOT_ASKED: Final = frozenset({"question", "fresh", "thread_id"})
 
 FOREIGN_SCRIPT = (
-    "The question is in a script that the bundled embedding does not read; it knows English alone. Set "
+    "The question is in a script that the bundled embedding does not read; it knows only English. Set "
     "CITELOOM_EMBEDDING_MODEL to a multilingual model and rebuild the library with it, or ask in English."
 )
 

@@ -60,7 +60,7 @@ class CheckedSentence(TypedDict):
 
 
 class EditOfSentence(TypedDict):
-    """The user's words in place of a sentence; `checked` is what their last check found, null if there was none."""
+    """The user's wording of a sentence; `checked` is the result of its last check, null if it was never checked."""
 
     text: str
     updated_at: float

@@ -45,7 +45,7 @@ _CONNECTIONS: Final = 1024  # open at once
 _GRACE: Final = 5  # seconds for open requests at shutdown; runs are paused
 _DESCRIPTION = (
     "Answers and paper sections from a library, each cited sentence with the words it rests on. Long work is a run: "
-    "a request that breaks off does not end it, and the same request joins or resumes it without paying twice."
+    "a dropped request does not end it, and the same request joins or resumes it without paying twice."
 )
 
 

@@ -175,7 +175,9 @@ def require_services(session: Session) -> None:
     """Raise `ServerError` if no metadata service is configured."""
     if not session.settings.metadata_services:
         raise ServerError(
-            409, "This server asks no metadata services.", help="Its operator names some in CITELOOM_METADATA_SERVICES."
+            409,
+            "This server asks no metadata services.",
+            help="Its operator can name some in CITELOOM_METADATA_SERVICES.",
         )
 
 

@@ -101,7 +101,7 @@ class EnrichBody(_Body):
     """Papers to look up at the metadata services."""
 
     keys: list[PaperKey] = Field(default_factory=list, max_length=10_000, description="All papers if none is given.")
-    refresh: bool = Field(False, description="Ask again for what is in the cache.")
+    refresh: bool = Field(False, description="Ask the services again instead of using cached answers.")
 
 
 class EntryBody(_Body):

@@ -189,10 +189,10 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         4,
         ge=1,
         le=1000,
-        description="Findings per need of a question over several papers from which on no further search is made.",
+        description="No further search is made once each need of a question about several papers has so many findings.",
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
-    max_repairs: int = Field(2, ge=0, le=5, description="Times a draft that fails a check is repaired.")
+    max_repairs: int = Field(2, ge=0, le=5, description="Maximum number of repairs of a draft that fails a check.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
     depth: Depth = Field(
         "standard",
@@ -236,7 +236,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     chunk_overlap: int = Field(100, ge=0, le=200, description="Tokens shared by neighbouring chunks.")
     ocr: OcrMode = Field(
         "off",
-        description="Whether pages of a PDF without text are read by OCR: 'auto' does where tesseract is installed.",
+        description="Whether pages of a PDF without text are read by OCR: 'auto' reads them if tesseract is installed.",
     )
     ocr_languages: str = Field(
         "eng",

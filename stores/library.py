@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..documents import Category, Chunk, Paper, Section, chunk_id, split_chunk_id
+from ..documents import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 from ..documents.figures import PaperFigure
+from ..documents.passages import TableHead, continues_table, open_table_head
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
@@ -27,6 +28,8 @@ from .text_analysis import FULLTEXT_VERSION, analyze
 
 if TYPE_CHECKING:
     from .described_figures import DescribedFigures, TableChunks
+
+_LONGEST_TABLE = 12  # chunks before one inside a table that are looked through for its column names
 
 
 class UnknownPaperError(InputError):
@@ -213,6 +216,18 @@ class Library:
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
         return [found[identifier].chunk for identifier in ids if identifier in found]
+
+    def table_head(self, chunk: Chunk) -> TableHead | None:
+        """The column names of the table in whose middle a chunk begins; None if it does not, or none is near."""
+        if not continues_table(chunk.text):
+            return None
+        before = range(chunk.index - 1, max(-1, chunk.index - 1 - _LONGEST_TABLE), -1)
+        for earlier in self.chunks([chunk_id(chunk.key, index) for index in before]):
+            if not same_section(earlier, chunk):
+                break
+            if (head := open_table_head(earlier.id, earlier.text)) or not continues_table(earlier.text):
+                return head
+        return None
 
     def paper_chunks(self, key: str) -> list[Chunk]:
         """All chunks of a paper in order; raises `UnknownPaperError`."""

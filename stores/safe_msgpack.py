@@ -1,8 +1,8 @@
-"""Deserializes checkpoints as plain values only: those of a foreign home could name any function.
+"""Deserializes checkpoints as plain values only, since a checkpoint from somebody else could name any function.
 
-LangGraph's own deserializer calls whatever a checkpoint names (even `os.system`) unless it is strict, and even then
-returns the arguments of what it refused. Here a checkpoint that names anything but the few types of a run's state is
-not read at all.
+LangGraph's own deserializer calls whatever function a checkpoint names (even `os.system`) unless it is strict, and even
+then it returns the arguments of the refused call. This one rejects a whole checkpoint that names anything other than
+the few types of a run's state.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class PlainSaver(AsyncSqliteSaver):
         except DamagedFileError as error:
             raise ShapeError(error.message.removeprefix(f"{self._path}: ").rstrip(".")) from None
         if checkpoint and not _is_checkpoint(value):
-            raise ShapeError("it is no checkpoint")
+            raise ShapeError("it is not a checkpoint")
         return value
 
     async def keep_latest(self, thread_id: str) -> None:
@@ -136,9 +136,9 @@ def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     if found is None:
         return None
     if not _is_checkpoint(found.checkpoint):
-        raise ValueError("it is no checkpoint")
+        raise ValueError("it is not a checkpoint")
     if not isinstance(found.metadata, dict):
-        raise ValueError("its metadata is no object")
+        raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
         raise ValueError("a write of it names no task or channel")
     return found

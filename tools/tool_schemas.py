@@ -79,7 +79,7 @@ class ContextWindow(_ToolArguments):
     """Read the passages before and after one, to understand it; it adds no evidence."""
 
     chunk_id: str = Field(min_length=1, max_length=500, description="Id of the passage, as search_evidence gave it.")
-    window: int = Field(1, ge=1, le=3, description="ToolAnswer on either side.")
+    window: int = Field(1, ge=1, le=3, description="Passages on either side.")
 
 
 class SearchSummaries(_ToolArguments):
@@ -197,7 +197,7 @@ async def read_summaries(library: Library, query: str) -> ToolAnswer:
         named = _name_paper(item.paper, statuses[item.paper.key])
         lines.append(f"- {named}: {' '.join(item.summary.split())}")
         if item.note:
-            lines.append(f"  The user's own note on it, which is no words of the paper: {' '.join(item.note.split())}")
+            lines.append(f"  The user's own note on it, not the paper's words: {' '.join(item.note.split())}")
     return ToolAnswer("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
 
 

@@ -88,7 +88,7 @@ async def propose_windows(
     if not scope.papers:
         hits = _drop_far_papers(hits, limits.paper_margin, {key for keys in candidates.values() for key in keys})
     hits = _spread(hits, limits.spread)
-    return await asyncio.to_thread(_windows, library, hits, limits, frozenset(known))
+    return await asyncio.to_thread(lambda: with_columns(library, _windows(library, hits, limits, frozenset(known))))
 
 
 async def _rank_for_need(
@@ -233,6 +233,15 @@ def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known
         held += 1
         windows.append(window)
     return windows
+
+
+def with_columns(library: Library, windows: Sequence[Window]) -> list[Window]:
+    """The windows, with the column names of the table in whose middle one begins; blocks."""
+    found: list[Window] = []
+    for window in windows:
+        head = library.table_head(window.chunks[0])
+        found.append(window if head is None else replace(window, columns=head.row))
+    return found
 
 
 def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str, Mapping[int, Chunk]]:

@@ -118,7 +118,7 @@ def _stored(attachment: Attachment, places: FilePlaces) -> Path | str:
 def _linked(attachment: Attachment, places: FilePlaces) -> Path | str:
     """The path of a linked file inside the folder that the user named; raises OSError."""
     if places.group:
-        return "is a linked file in a group's library, where Zotero has none"
+        return "is a linked file in a group's library, which Zotero does not allow"
     if places.linked is None:
         return f"is a linked file; {_LINKED_HELP}"
     base = places.linked.expanduser().resolve(strict=True)

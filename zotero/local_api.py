@@ -96,7 +96,7 @@ class LocalApi:
         async with self._client() as http:
             listed, _ = await self._get(http, "/users/0/groups", {})
         if not isinstance(listed, list):
-            raise self._broken("its list of groups is no list")
+            raise self._broken("its list of groups is not a list")
         return [
             ZoteroLibrary(number, _string(_data(record).get("name")))
             for record in map(_object, listed)
@@ -139,7 +139,7 @@ class LocalApi:
         while seen < total:
             page, headers = await self._get(http, path, {"limit": str(_PAGE), "start": str(seen), **order})
             if not isinstance(page, list):
-                raise self._broken(f"the answer to {path} is no list")
+                raise self._broken(f"the answer to {path} is not a list")
             count = headers.get("total-results", "")
             total = int(count) if count.isdigit() and len(count) < 10 else len(page)
             if total > _MOST_ITEMS or (not page and seen < total):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...experiment import Experiment
+from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
 from ..markers import CitedSentence, line_start, sentences, within
@@ -212,7 +213,7 @@ def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
     return [
         Finding(
             "citation-missing",
-            f'"{shown(sentence.text)}" speaks of others\' work and cites nothing.',
+            f'"{shown(sentence.text)}" reports others\' work but cites nothing.',
             (sentence.start, sentence.end),
         )
         for sentence in uncited_sentences(text, experiment.words())
@@ -267,9 +268,29 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     return [
         Finding(
             "one-sided",
-            f"{most} of {total} citations are of one paper, {key}, though the evidence is of {len(offered)} papers.",
+            f"{most} of {total} citations are to one paper, {key}, though the evidence is of {len(offered)} papers.",
         )
     ]
+
+
+def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
+    """A note for each sentence with one side of a paper that may contradict itself, where the other is cited nowhere.
+
+    Only an effect against none counts, such as an abstract that names one and results that do not find it significant.
+    """
+    cited = sentences(text)
+    known = {identifier for sentence in cited for identifier in sentence.ids}
+    found: list[Finding] = []
+    for pair in find_disagreements(sources):
+        names = (pair.first.evidence.id, pair.second.evidence.id)
+        said = [name for name in names if name in known]
+        if not pair.inside or not pair.of_none or len(said) != 1:
+            continue
+        (unsaid,) = set(names) - set(said)
+        sentence = next(sentence for sentence in cited if said[0] in sentence.ids)
+        message = f'"{shown(sentence.text)}" cites [{said[0]}]; the same paper may say otherwise in [{unsaid}].'
+        found.append(Finding("other-side-unsaid", message, (sentence.start, sentence.end), names))
+    return found
 
 
 def _reports(words: str, own: str) -> bool:

@@ -20,7 +20,7 @@ from ...section_kinds import SECTIONS
 from ..citation_patterns import NamedSource, NamesAt
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
 from ..quotations import verbatim_spans
-from .citation_coverage import balance_findings, uncited_findings, unsupported_findings
+from .citation_coverage import balance_findings, other_side_findings, uncited_findings, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
 from .number_tracing import number_findings
@@ -95,6 +95,7 @@ def check_draft(
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
+    placed += other_side_findings(text, sources)
     if kind == "answer":
         placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:
@@ -289,7 +290,7 @@ def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) ->
     return [
         Finding(
             "bare-marker",
-            f'"{match[0]}" stands in the sentence as a name.',
+            f'"{match[0]}" is used as a word of the sentence.',
             match.span(),
             (match[0],),
         )
@@ -306,9 +307,9 @@ def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
 def _finding(text: str, fault: _Fault) -> Finding:
     words = shown(text[fault.start : fault.end])
     if fault.rule == "unknown-marker":
-        message = f"{words} names no evidence that was found."
+        message = f"{words} refers to no evidence that was found."
     elif fault.of_user:
-        message = f'"{words}" is cited by the experiment in a sentence of its own, which does not stand here.'
+        message = f'"{words}" is cited by the experiment, but in a sentence that is not in this text.'
     else:
         message = f'"{words}" is a citation that was not made from evidence.'
     return Finding(fault.rule, message, (fault.start, fault.end))

@@ -34,6 +34,7 @@ Rule = Literal[
     "off-topic",
     "unjudged",
     "one-sided",
+    "other-side-unsaid",
     "repeated-sentence",
     "orders-in-source",
 ]
@@ -58,6 +59,7 @@ SEVERITY: dict[Rule, Severity] = {
     "off-topic": "note",
     "unjudged": "note",
     "one-sided": "note",
+    "other-side-unsaid": "note",
     "repeated-sentence": "warning",
     "orders-in-source": "note",
 }
@@ -73,6 +75,7 @@ OF_SENTENCES: frozenset[str] = frozenset(
         "off-topic",
         "unjudged",
         "repeated-sentence",
+        "other-side-unsaid",
     }
 )
 SHOWN = 80
@@ -123,7 +126,8 @@ _REMEDIES: Final[dict[str, str]] = {
     "bare-marker": "Cite it by its marker in square brackets, and reword.",
     "citation-missing": "Cite the source that says so by its marker, or leave it out.",
     "no-citation": "Cite the evidence by its markers.",
-    "number-not-found": "Use a number of theirs, cite the source that has it, or leave it out.",
+    "number-not-found": "Use one of their numbers, cite the source that has it, or leave it out.",
+    "other-side-unsaid": "Where the words do disagree, say both sides with both markers.",
     "copied-run": "Say it in your own words.",
     "repeated-sentence": "Say it in other words, or leave it out where nothing new is said.",
 }

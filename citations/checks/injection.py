@@ -123,9 +123,9 @@ def _found(text: str) -> Iterator[Suspicion]:
     for comment in _COMMENT.finditer(text):
         yield from _orders(comment[1], comment.start(1), " in a comment")
     for match in _UNSEEN_STYLE.finditer(text):
-        yield Suspicion(*match.span(), "is styled so that nobody sees it")
+        yield Suspicion(*match.span(), "is styled to be invisible")
     for match in _UNSEEN_LETTERS.finditer(text):
-        yield Suspicion(*match.span(), "is in letters that nobody sees")
+        yield Suspicion(*match.span(), "consists of invisible characters")
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:

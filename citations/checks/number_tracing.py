@@ -110,7 +110,7 @@ def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
     around = text[max(0, trace.start - 40) : trace.end + 25]
     words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
     if trace.elsewhere:
-        message = f"{words} is that of {trace.elsewhere}, which the sentence does not cite."
+        message = f"{words} comes from {trace.elsewhere}, which the sentence does not cite."
     else:
         message = f"{words} is neither in the {given} nor in a source that the sentence cites."
     return Finding("number-not-found", message, (trace.start, trace.end), (trace.elsewhere,) if trace.elsewhere else ())

@@ -155,7 +155,7 @@ def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
     return [
         Finding(
             "repeated-sentence",
-            f'"{shown(sentence.text)}" stands {place} already.',
+            f'"{shown(sentence.text)}" is already {place}.',
             (sentence.start, sentence.end),
         )
         for sentence, place in _repeats(text, earlier)

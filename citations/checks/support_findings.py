@@ -106,8 +106,8 @@ def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Findin
     return [
         Finding(
             "absence-unsearched",
-            f'"{" ".join(sentence.text.split())}" says that the sources lack something, but no search for it was in'
-            " vain; say what they do report, or take the sentence out.",
+            f'"{" ".join(sentence.text.split())}" says that the sources lack something, but no search for it came'
+            " back empty; say what they do report, or take the sentence out.",
             (sentence.start, sentence.end),
         )
         for sentence in sentences(text)
@@ -151,17 +151,17 @@ _MESSAGES: Mapping[Rule, str] = {
     " take the sentence out with its marker.",
     "contradicted": "is contradicted by {ids}{reason}; say what is said there, or take the sentence out with its"
     " marker.",
-    "partly-supported": "is supported in part only by {ids}{reason}.",
+    "partly-supported": "is only partly supported by {ids}{reason}.",
     "off-topic": "may be on another topic than {ids}{reason}; whether it is supported was not judged.",
     "unjudged": "was not compared with {ids}{reason}.",
     "idle-marker": "gains nothing from {ids}, which bears out no part of it; drop that marker and keep the sentence.",
 }
-# A sentence that sums up several sources is mended, not taken out.
+# A sentence that sums up several sources is repaired, not taken out.
 _OF_WEIGHING: Mapping[Rule, str] = {
-    "unsupported": "weighs {ids} otherwise than they bear out{reason}; keep the weighing, and say the count, degree or"
-    " direction that they do.",
-    "contradicted": "weighs its sources against what {ids} says{reason}; say the count, degree or direction that they"
-    " bear out.",
+    "unsupported": "sums up {ids} in a way that they do not bear out{reason}; keep the summing up, and state the count,"
+    " degree or direction that they do.",
+    "contradicted": "sums up its sources against what {ids} says{reason}; state the count, degree or direction that"
+    " they bear out.",
 }
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")

@@ -208,7 +208,7 @@ def image_problem(name: str, data: bytes) -> str:
         return "is empty"
     if len(data) > MOST_BYTES:
         return f"is larger than {MOST_BYTES // 1_000_000} MB"
-    return "" if kind.begins.match(data) else f"is not what its name says: no {Path(name).suffix.lower()[1:]} image"
+    return "" if kind.begins.match(data) else f"is not the {Path(name).suffix.lower()[1:]} image that its name says"
 
 
 def image_type(name: str) -> str:

@@ -51,7 +51,7 @@ _YEAR_STATEMENTS = tuple(
         rf"\bpublished(?: online)?(?: on)?:? {_DATE}",
         rf"(?:\u00a9|\(c\)|\bcopyright)(?: \u00a9| \(c\)| copyright)? ?(?:by )?{_YEAR}",
         rf"\barxiv ?: ?\S{{1,40}}(?: \[[\w.-]+\])? {_DATE}",
-        rf"\bautomatically generated from \S+ on {_DATE}",
+        rf"\bautomatically generated from \S+(?: \S{{1,12}})? on {_DATE}",
         rf"\bvol(?:ume|\.)? ?\d+[^\n]{{0,40}}?{_YEAR}|\b{_YEAR};? ?\d{{1,4}} ?[(:]|\b\d{{1,4}} \({_YEAR}\) \d",
         rf"\baccepted:? {_DATE}",
     )

@@ -71,7 +71,7 @@ def read_hocr(text: str) -> OcrPage:
         points = 72 / int(_found(_RESOLUTION, sheet, "300"))
         lines = [line for line in _lines(sheet) if line.words]
     except (ElementTree.ParseError, StopIteration, ValueError, ZeroDivisionError, RecursionError) as error:
-        raise HocrError("tesseract printed something else than hOCR") from error
+        raise HocrError("tesseract printed something other than hOCR") from error
     runs = tuple(run for line in lines for run in _runs(line, height, points))
     return OcrPage(Page(width * points, height * points, runs, (), 0), _turn(lines))
 

@@ -29,7 +29,7 @@ _ODD_WORDS = 0.4  # maximum share of words with digits or signs between letters
 _OCR = "--ocr or CITELOOM_OCR=auto has tesseract read it"
 NO_MAP = f"its fonts do not say which letters they draw (no Unicode map), so its text cannot be read; {_OCR}"
 SCANNED = f"holds pictures of pages without any text (scanned?); {_OCR}"
-RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; take its text file"
+RIGHT_TO_LEFT = "is written from right to left, which a PDF gives in the wrong order; ingest its text instead"
 
 
 class PdfRefusedError(FileRefusedError):

@@ -101,7 +101,7 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     runtime.stream_writer(progress("found", said, total=len(windows)))
     heard = on_findings(runtime.stream_writer)
     searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, heard=heard)
-    said = f"{counted(len(searched.found), 'finding')} from {counted(len(searched.read), 'chunk')}"
+    said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})
     update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)

@@ -52,8 +52,8 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     brief, warnings = await brief_of(state, session)
     thin = not brief.writable
     nothing = thin and (not brief.citable or "writer" in session.extractive)
-    passages = counted(len(brief.citable), "passage")
-    said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {passages}"
+    findings = counted(len(brief.citable), "finding")
+    said = "too little was found for an answer" if nothing else f"writing the {brief.kind} from {findings}"
     runtime.stream_writer(progress("writing", said, passages=0 if nothing else len(brief.citable)))
     if nothing:
         return {"draft": draft_record(Draft("")), "warnings": warnings}
@@ -72,8 +72,9 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     A repair is kept only if it is better, judged by sentence, or as a whole if the whole draft was rewritten.
     A repair that changed nothing is not requested again: the same request has the same answer.
     """
-    if "writer" in session.extractive:  # the author's own words and verbatim quotes: nothing is claimed of a source
-        runtime.stream_writer(progress("checked", "own words and verbatim quotes; nothing was judged"))
+    if "writer" in session.extractive:  # nothing is claimed of a source
+        said = "verbatim quotes" if "question" in state else "your own words and verbatim quotes"
+        runtime.stream_writer(progress("checked", f"{said}; nothing was judged"))
         return {"findings": [], "repairing": False}
     brief, warnings = await brief_of(state, session)
     draft = draft_from(state["draft"])

@@ -100,7 +100,7 @@ async def next_turn(
     total = room.left(WHOLE, json.dumps(specs))
     shown = _within(messages, total)
     if sum(map(_tokens, shown)) > total:
-        return AIMessage("The conversation has reached what the server holds.")
+        return AIMessage("The conversation fills the server's context.")
     answer = await caller.call(shown, tools=specs, max_tokens=max_tokens)
     return _answerable(answer.message, messages)
 

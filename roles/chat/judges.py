@@ -40,7 +40,7 @@ _ALONE: Final = 3  # at most this many omitted claims are judged again one by on
 _ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict
 _SHARE_TOKENS: Final = 40  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
-_TOO_LONG: Final = Verdict("unjudged", "its passages are more than the server holds")
+_TOO_LONG: Final = Verdict("unjudged", "its passages do not fit into the server's context")
 _WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
 # How a judge names a passage in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
 _NAMED: Final = re.compile(

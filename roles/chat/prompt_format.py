@@ -425,6 +425,7 @@ def present_windows(windows: Sequence[Window]) -> str:
         for window, sentences in run:
             chunk = window.chunks[0]
             lines += ["", f"Section: {section_label(full_heading(chunk.parent, chunk.section), chunk.category)}"]
+            lines += [f"Columns of the table that goes on here: {window.columns}"] * bool(window.columns)
             lines += [f"{next(numbers)}: {sentence.text}" for sentence in sentences]
         blocks.append(fence("\n".join(lines), "passages"))
         blocks += present_descriptions(described_figures([window for window, _ in run]))

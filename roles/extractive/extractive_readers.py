@@ -10,43 +10,95 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents import Chunk
+from ...documents import Category, Chunk
 from ...documents.chunking import Window
 from ...models.concurrency import gather_all
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker
 from ...models.embeddings.protocol import EmbeddingModel, Vector, Vectors
 from ...text.words import is_latin, is_stop, split_words, stem
-from ..protocols import Need, PassageFinding, Purpose
-from .quotable_sentences import QuotablePassage, quotable_passages
+from ..protocols import Need, PassageFinding, Purpose, Source
+from .quotable_sentences import Genre, QuotablePassage, genre_of, quotable_passages
 
 _COMPARED: Final = 4  # sentences per chunk: those that share most words with the need
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
 _UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
-# Weights of cosine to the subject, cosine to the need and log-odds of the cross-encoder, each centred on its point of
-# even odds.
-_SUBJECT: Final = (20.0, 0.68)
-_NEED: Final = (30.0, 0.70)
-_CROSS: Final = 0.3
-_EVEN: Final = 0.1
+_BESIDE: Final = 3.0  # log-odds that the second sentence of a chunk may be below the first to be listed too
+# Weights of cosine to the need, cosine to the subject, log-odds of the cross-encoder and words shared with the need,
+# the cosines centred on their point of even odds; and what the genre of a sentence adds.
+_NEED: Final = (25.0, 0.70)
+_SUBJECT: Final = (10.0, 0.68)
+_CROSS: Final = 0.25
+_SHARED: Final = 0.5
+_MOST_SHARED: Final = 4
+_OF_GENRE: Final[Mapping[Genre, float]] = {"outcome": 0.5, "other": 0.0, "procedure": -3.0, "announcement": -9.0}
+_EVEN: Final = 0.0
 _SPREAD: Final = 2.0
 
 
-class StatementReader:
-    """Implements `EvidenceReader` for sections: the sentences nearest to what the author states.
+class Nearness:
+    """Says how near sentences are to what an author states, in log-odds.
 
-    A cross-encoder was trained on questions, so it is combined with two cosines: to the statement, and to the subject
-    of the experiment, so that a word with two meanings does not match across fields.
+    A cross-encoder was trained on questions, so it is combined with two cosines, to the statement and to the subject
+    of the experiment, and with the words that are shared: a word with two meanings must not match across fields. What
+    a sentence reports weighs more than what its authors did, unless the statement is on methods; what they announce or
+    define is no evidence.
     """
 
     def __init__(self, vectors: SentenceVectors, relevance: Relevance) -> None:
         self._vectors = vectors
         self._relevance = relevance
+
+    async def of_words(
+        self, need: Need, subject: str, texts: Sequence[str], category: Category
+    ) -> tuple[NDArray[np.float64], list[str]]:
+        """The nearness by words and genre alone, [n], and the nearest queries; `category` is that of the section."""
+        rows = await self._vectors.of(texts)
+        near = rows @ np.array([await self._vectors.of_query(query) for query in need.queries]).T
+        about = rows @ await self._vectors.of_query(subject)
+        odds = _NEED[0] * (near.max(axis=1) - _NEED[1]) + _SUBJECT[0] * (about - _SUBJECT[1])
+        queries = [need.queries[place] for place in near.argmax(axis=1)]
+        said = [_said(need, query, text, category) for query, text in zip(queries, texts, strict=True)]
+        return odds.astype(np.float64) + np.array(said), queries
+
+    async def of_sources(self, need: Need, subject: str, sources: Sequence[Source]) -> list[float]:
+        """The nearness of quoted sentences, read by the cross-encoder with the titles of their papers, [n]."""
+        found: list[float] = []
+        for source in sources:
+            (words,), (query,) = await self.of_words(need, subject, [source.evidence.quote], source.category)
+            said = f"{source.paper.title}. {' '.join(source.evidence.quote.split())}"
+            found.append(float(words + _CROSS * (await self._relevance.cross_odds(query, [said]))[0]))
+        return found
+
+    async def of_answers(self, question: str, sources: Sequence[Source]) -> list[float]:
+        """How near quoted sentences are to a question, [n]."""
+        quotes = [source.evidence.quote for source in sources]
+        if not quotes or not self._relevance.can_judge(question):
+            return [source.evidence.llm_score for source in sources]
+        cosines = await self._vectors.of(quotes) @ await self._vectors.of_query(question)
+        return [float(odds) for odds in await self._relevance.odds(question, quotes, cosines)]
+
+
+def _said(need: Need, query: str, text: str, category: Category) -> float:
+    """What the words that a sentence shares with a query and its genre add to its nearness."""
+    line = " ".join(text.split())
+    genre = genre_of(line)
+    if category is Category.METHOD and genre != "announcement" and any(map(str.isdigit, line)):
+        genre = "procedure"  # numbers in a section on methods are settings, not results
+    shared = min(_MOST_SHARED, len(_stems(query) & _stems(line)))
+    return _SHARED * shared + (0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre])
+
+
+class StatementReader:
+    """Implements `EvidenceReader` for sections: the sentence of each chunk that is nearest to each need by words."""
+
+    def __init__(self, nearness: Nearness) -> None:
+        self._nearness = nearness
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """At most one finding for each chunk and need, best first."""
@@ -63,16 +115,11 @@ class StatementReader:
         passages = rank_by_words(need.queries, chunk)
         if not passages:
             return None
-        asked = np.array([await self._vectors.of_query(query) for query in need.queries])
-        rows = await self._vectors.of([passage.text for passage in passages])
-        near = rows @ asked.T
-        best = int(near.max(axis=1).argmax())
-        query, cosine = need.queries[int(near[best].argmax())], float(near[best].max())
-        subject = float(rows[best] @ await self._vectors.of_query(purpose.text))
-        words = f"{window.paper.title}. {' '.join(passages[best].text.split())}"
-        cross = await self._relevance.cross_odds(query, [words])
-        odds = _CROSS * cross[0] + _NEED[0] * (cosine - _NEED[1]) + _SUBJECT[0] * (subject - _SUBJECT[1])
-        return _finding(window, chunk, passages[best], as_score(odds, _EVEN, _SPREAD), need)
+        odds, _ = await self._nearness.of_words(
+            need, purpose.text, [passage.text for passage in passages], chunk.category
+        )
+        best = int(odds.argmax())
+        return _finding(window, chunk, passages[best], as_score(float(odds[best]), _EVEN, _SPREAD), need)
 
 
 class QuestionReader:
@@ -86,16 +133,16 @@ class QuestionReader:
         self._relevance = relevance
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """A finding for each chunk with a quotable sentence, best first."""
-        found = await gather_all(self._finding(purpose, window, name) for window in windows for name in window.hits)
-        return sorted((item for item in found if item), key=lambda item: -item.score)
+        """One or two findings for each chunk with quotable sentences, best first."""
+        found = await gather_all(self._findings(purpose, window, name) for window in windows for name in window.hits)
+        return sorted((item for items in found for item in items), key=lambda item: -item.score)
 
-    async def _finding(self, purpose: Purpose, window: Window, name: str) -> PassageFinding | None:
+    async def _findings(self, purpose: Purpose, window: Window, name: str) -> list[PassageFinding]:
         chunk = next(chunk for chunk in window.chunks if chunk.id == name)
         needs = purpose.named(window.needs) or purpose.needs[:1]
         judged = self._relevance.can_judge(purpose.text)
         if not judged and not self._relevance.multilingual:
-            return None
+            return []
         cosine = np.array([window.cosine_of(name)])
         odds = [
             float((await self._relevance.odds(need.text, [chunk.text], cosine))[0]) if judged else 0.0 for need in needs
@@ -103,12 +150,14 @@ class QuestionReader:
         need = needs[int(np.argmax(odds))]
         passages = rank_by_words(need.queries, chunk)
         if not passages:
-            return None
+            return []
         texts = [passage.text for passage in passages]
         cosines = await self._vectors.of(texts) @ await self._vectors.of_query(need.text)
         said = await self._relevance.odds(need.text, texts, cosines) if judged else cosines
         score = as_score(max(odds)) if judged else _UNJUDGED
-        return _finding(window, chunk, passages[int(np.argmax(said))], score, need)
+        best, *others = np.argsort(-said)
+        beside = [place for place in others[:1] if judged and said[place] >= max(EVEN, said[best] - _BESIDE)]
+        return [_finding(window, chunk, passages[place], score, need) for place in (best, *beside)]
 
 
 def rank_by_words(queries: Sequence[str], chunk: Chunk) -> list[QuotablePassage]:

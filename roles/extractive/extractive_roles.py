@@ -11,7 +11,7 @@ from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
 from ..protocols import NOTICE, AnswerRoles, CitedClaim, Roles, Source, Verdict
-from .extractive_readers import QuestionReader, Relevance, SentenceVectors, StatementReader
+from .extractive_readers import Nearness, QuestionReader, Relevance, SentenceVectors, StatementReader
 from .follow_ups import ExtractiveRewriter
 from .passage_lists import ExtractiveAnswerer, ExtractiveWriter
 from .statement_needs import ExtractiveNeeds, NoFurtherSearch
@@ -22,17 +22,18 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     vectors = SentenceVectors(embedding)
     reranker = Reranker()
     relevance = Relevance(embedding, reranker)
+    nearness = Nearness(vectors, relevance)
     return Roles(
         needs=ExtractiveNeeds(),
-        reader=StatementReader(vectors, relevance),
+        reader=StatementReader(nearness),
         planner=NoFurtherSearch(),
-        writer=ExtractiveWriter(vectors),
+        writer=ExtractiveWriter(vectors, nearness),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=AnswerRoles(
             QuestionReader(vectors, relevance),
             NoFurtherSearch(),
-            ExtractiveAnswerer(vectors),
+            ExtractiveAnswerer(nearness),
             ExtractiveRewriter(),
         ),
         notice=NOTICE,

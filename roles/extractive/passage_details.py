@@ -1,4 +1,4 @@
-"""The details listed after a passage's marker in the mode without a chat model: place, score, nearest statement.
+"""The details listed after a passage's marker in the mode without a chat model: place and nearest statement.
 
 Used by checks and exports. Kept free of heavy imports, so that commands that list runs start without numpy.
 """
@@ -9,7 +9,9 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-_DETAILS: Final = re.compile(r"(?<=\]), [^“”\n]{0,300}; score \d\.\d\d(?:; near to [^\n]*)?")
+_DETAILS: Final = re.compile(
+    r"(?<=\]), in “[^“”\n]{0,300}”(?:, page \d{1,6})?(?:; (?:less )?near(?: to [^\n]*)?)?(?=\n|$)"
+)
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -31,7 +33,7 @@ def has_details(text: str, position: int) -> bool:
 
 
 def find_details(text: str) -> set[str]:
-    """Find the details of passages in lists: place, score and statement."""
+    """Find the details of passages in lists: place and statement."""
     return {_plain(found[0]) for found in _DETAILS.finditer(text)}
 
 

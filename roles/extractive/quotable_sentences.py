@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from ...text.sentences import sentence_spans
 
@@ -59,7 +60,7 @@ _UNFIT = re.compile(
           (?:this|these)\ \w+|those\ (?!of\b|with\b|from\b|in\b)\w+|such\ (?:an?|networks|methods|models|approaches|data|cases)|
           the\ (?:paper|study|authors?|present|current|reviewers?|manuscript|following|same|two|three|latter|former|resulting|proposed|other|remaining|previous|first|second|third|last|next))\b
     | \[@|@[\w:]|\\|\[\d|\[[A-Z]|https?:|www\.|doi|[\[\]{}$|`<>=~^•†‡§]|\*\*|__
-    | \b(?:like\ this|as\ follows|the\ following|works)$
+    | \b(?:like\ this|as\ follows|the\ following|works)$ | \bhow\ (?:much|many|far|often)[,;]
     | \.\.\.|…|["“”«»„]|\?|!|;\ and\ \d|^\W
     """,
     re.VERBOSE,
@@ -74,10 +75,12 @@ _TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
 )
 _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|has|have|had|can|could|may|might|will|would|should|must|does|do|did|"
+    r"fell|rose|grew|gave|made|found|led|came|became|began|broke|brought|built|chose|cut|drew|drove|felt|held|kept|left|"
+    r"lay|lost|met|ran|saw|sank|set|shrank|spent|spoke|split|spread|stood|took|thought|went|won|wrote|"
     r"[a-z]+(?:s|ed|es))\b"
 )
 _CAPTION = re.compile(
-    r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|[xy]-axis|plot|graph|line|bars?|dots?|points?) |Heatmap|Boxplots?|Scatter|Illustration|Overview of|Distribution of)"
+    r"^(?:The (?:(?:red|blue|green|black|grey|gray|orange|dashed|dotted|solid|vertical|horizontal)\b|_?[xy]_?-axis|plot|graph|line|bars?|dots?|points?) |(?:Top|Bottom|Left|Right|Upper|Lower)\b[^.]{0,30}\b(?:plots?|panels?)\b|[^.]{0,80}\b(?:colou?red|circles?|arrows?|dark blue|light blue)\b[^.]{0,120}\brepresents?\b|Heatmap|Boxplots?|Scatter|(?:Red|Blue|Green|Black|Grey|Gray|Orange|Solid|Dashed|Dotted) (?:dots?|lines?|bars?|points?|circles?)|Illustration|Overview of|Distribution of)"
 )
 # Openings and words that are acceptable, since the sentence is shown as its authors'.
 _EXISTS = re.compile(
@@ -88,6 +91,60 @@ _THE_SAME = re.compile(r"\bthe same\b")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 # A value or a comparison as reported in papers: "AUROC = 97.4%", "p \\< 0.001".
 _VALUE = re.compile(r"(?<=[\w*])\s?\\?[=<>≤≥≈]\s?(?=[-−+]?\d)")
+
+# What authors announce, define or wish for is no evidence; what they did is, for a statement on methods.
+_ANNOUNCES: Final = re.compile(
+    r"""
+      ^(?:[A-Z][^,]{0,60},\ )?[Ww]e\ (?:\w+ly\ |also\ |first\ |thus\ |then\ )?(?:study|investigate|examine|explore|analy[sz]e|review|present|introduce|propose|
+          develop|describe|consider|evaluate|compare|ask|address|seek|focus|need|want|wish|anticipate|foresee|believe|hope|
+          expect|hypothesi[sz]ed?|highlight|recommend|are\ (?:trying|interested|concerned)|do\ not\ claim|advocate)\b
+    | ^(?:An?|The|One|Another|Our)\ (?:[\w-]+\ ){0,5}(?:task|problem|goal|aim|objective|purpose|challenge|application|idea|work)s?\b
+          [^.]{0,60}?\b(?:is|are|was|were|reveals|highlights|paves)\b
+    | ^[\w-]+(?:\ [\w-]+){0,4}\ (?:is|are)\ (?:an?|the|one\ of)\ (?:[\w-]+\ ){0,4}(?:task|type|kind|form|technique|process|suite|class|field|branch|
+          package|library|matrix|graph|repository|database|language)s?\b
+    | \b(?:is|are)\ the\ (?:[\w-]+\ ){0,2}(?:task|problem|process|study|set|number)s?\ of\b
+    | \b(?:[Ff]uture\ (?:areas?|work|research|studies|directions?|efforts?|improvements?|technolog\w+|advances?)|[Ww]e\ (?:note|foresee|envision)|
+          new\ opportunities|paves?\ the\ way|remains?\ to\ be|promising|well-studied\ area|continue\ to\ grow|constantly\ growing)\b
+    | \b(?:several|various|many|a\ number\ of|long\ line\ of)\ (?:[\w-]+\ )?(?:refinements|improvements|approaches|methods|studies|solutions|work)\b
+    | ^(?:[^\s,]+\ ){1,7}?(?:may\ |can\ |typically\ |often\ )?represents?\ | \b(?:is|are)\ (?:treated|regarded|formulated|seen)\ as\b
+    | \b(?:refers?\ to|(?:is|are)\ (?:defined\ as|known\ as|called|concerned\ with)|stands?\ for|[Ww]e\ (?:want|need|wish|would\ like|are\ trying)\ to)\b
+    """,
+    re.VERBOSE,
+)
+_DONE: Final = (
+    r"train|us|measur|comput|calculat|perform|appli|apply|fitt|test|evaluat|consider|collect|download|deriv|estimat|select|split|sampl|"
+    r"construct|implement|normali[sz]|compar|assess|examin|quantifi|record|access|encounter|includ|remov|hypothesi[sz]|"
+    r"summari[sz]|divid|generat|aggregat|extract|convert|obtain|conduct|sav|tagg|scor|analy[sz]"
+)
+_PROCEDURE: Final = re.compile(
+    rf"\b[Ww]e (?:\w+ly |then |also |next |first )?(?:(?:{_DONE})(?:ed|e|ing)?|built|build|ran|run|chose|took|take|fit|made)\b"
+    rf"|\b(?:was|were) (?:\w+ly |then |also )?(?:(?:{_DONE})ed|built|run|chosen|taken|fit|carried out)\b"
+    r"|\b(?:is|are) (?:then )?(?:trained|computed|calculated|fitted|recorded|sampled|aggregated)\b"
+)
+_AIMED: Final = re.compile(
+    r"\bto (?:measure|test|assess|determine|examine|see|ask|evaluate|investigate|quantify) (?:how|if|whether|the|what|which)\b"
+)
+_REPORTS: Final = (
+    r"found|find|finds|observ(?:e|es|ed)|show(?:s|ed|n)?|reveal(?:s|ed)?|demonstrat(?:es|ed)|suggest(?:s|ed)?|outperform\w*|"
+    r"improv(?:e|es|ed)|increas(?:e|es|ed)|decreas(?:e|es|ed)|reduc(?:e|es|ed)|lower(?:s|ed)|higher|better|worse|fewer|"
+    r"larger|smaller|fell|rose|rais(?:e|es|ed)|achiev(?:e|es|ed)|reach(?:es|ed)|resulting in|resulted|yield(?:s|ed)|"
+    r"afford(?:s|ed|ing)|led to|leads? to"
+)
+_REPORT: Final = re.compile(rf"(?<!to )\b(?:{_REPORTS})\b")
+_OUTCOME: Final = re.compile(
+    rf"(?<!to )\b(?:{_REPORTS}|indicat(?:e|es|ed)|correlat\w+|associated|significant(?:ly)?|consistent with|more|less|than|fail(?:s|ed)?|"
+    r"cannot|bias(?:es|ed)?|limit(?:s|ed|ation|ations)|lead|leads|depends?|robust|accurate(?:ly)?|differ(?:s|ed)?|only)\b"
+)
+Genre = Literal["announcement", "procedure", "outcome", "other"]
+
+
+def genre_of(sentence: str) -> Genre:
+    """What a sentence does in its paper: announces or defines something, says what was done, or reports an outcome."""
+    if _ANNOUNCES.search(sentence):
+        return "announcement"
+    if _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence)):
+        return "procedure"
+    return "outcome" if _OUTCOME.search(sentence) else "other"
 
 
 @dataclass(frozen=True, slots=True)

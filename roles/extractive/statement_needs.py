@@ -11,17 +11,19 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
-from ...text.words import is_stop, split_words
+from ...text.words import is_stop, split_words, stem
 from ..protocols import AnswerBrief, Brief, Need, SectionBrief
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3
+_NAMED: Final = 2  # words of the subject without which a sentence is searched for with the title
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
 _PARTS: Final = re.compile(
     r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
     r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
 )
+_JOINED: Final = re.compile(r"\s(?:\+|->|\u2192|x|\u00d7)\s|;\s")  # parts of a combination of methods
 _WORD: Final = re.compile(r"[^\W\d_]{2}")
 _OWN: Final = re.compile(
     r"\b(?:partly |partially |not |in part )?(?:supported|refuted|rejected|confirmed)\b|\b(?:here|our|we|this study)\b",
@@ -77,20 +79,37 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
     """
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
+    methods = {item.about for item in outline("methods", experiment)}
+    # A title is too short to tell what is near to it from what shares its words.
+    subject = (concept.description or concept.title, experiment.hypothesis.description, *concept.open_questions)
     needs: dict[str, tuple[str, ...]] = {}
-    subject = (concept.title, concept.description, experiment.hypothesis.description, *concept.open_questions)
     for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
-        # "Is either better?" can only be searched for with its subject.
-        if queries := queries_for(about) or (queries_for(f"{about} {concept.title}") if about else ()):
+        queries = queries_for(about, concept.title, concept.description)
+        if about == experiment.hypothesis.method_combination:
+            parts = (queries_for(part) for part in _JOINED.split(about))  # a method is the same in another field
+            queries = tuple(dict.fromkeys([*queries, *(query for part in parts for query in part)]))[:_MOST_QUERIES]
+        if queries:
             needs[about] = queries
-    return tuple(Need(f"N{number}", text, queries) for number, (text, queries) in enumerate(needs.items(), 1))
+    return tuple(
+        Need(f"N{number}", text, queries, "method" if text in methods else "finding")
+        for number, (text, queries) in enumerate(needs.items(), 1)
+    )
 
 
-def queries_for(text: str) -> tuple[str, ...]:
-    """Queries for a text: whole and by sentence, without numbers, verdicts and self-references."""
-    sentences = [text[start:end] for start, end in sentence_spans(text)]
-    parts = [strip_own_results(part) for part in (*sentences, text)]
-    fit = [part for part in parts if len(_telling(part)) >= _FEWEST_WORDS]
+def queries_for(text: str, title: str = "", described: str = "") -> tuple[str, ...]:
+    """Queries for a text: whole and by sentence, without numbers, verdicts and self-references.
+
+    A sentence that does not name the subject, such as "Is either better?", is searched for with the title.
+    """
+    topic = set(map(stem, _telling(f"{title} {described}")))
+    fit: list[str] = []
+    for start, end in [*sentence_spans(text), (0, len(text))]:
+        part = strip_own_results(text[start:end])
+        words = list(map(stem, _telling(part)))
+        if title and part and (len(words) < _FEWEST_WORDS or len(topic.intersection(words)) < _NAMED):
+            part = f"{part} {title}"
+        if len(_telling(part)) >= _FEWEST_WORDS:
+            fit.append(part)
     return tuple(dict.fromkeys(fit))[-_MOST_QUERIES:]
 
 

@@ -64,18 +64,18 @@ class ChatMessage(_Sent):
 
     @property
     def others(self) -> list[str]:
-        """The kinds of parts that are no text."""
+        """The types of the parts that are not text."""
         return [] if isinstance(self.content, str) else [part.type for part in self.content or () if part.text is None]
 
 
 class StreamOptions(_Sent):
-    """What a stream has besides the answer."""
+    """Options of a stream."""
 
     include_usage: bool | None = None
 
 
 class TextFormat(_Sent):
-    """The only form of an answer."""
+    """The format of the answer: only text."""
 
     type: Literal["text"]
 

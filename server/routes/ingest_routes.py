@@ -31,7 +31,7 @@ async def add_papers(
     files: Files,
     replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False,
 ) -> Response:
-    """Store files and ingest them in the background; each refused one is named with its reason at the end."""
+    """Store files and ingest them in the background; refused files are named with the reason at the end."""
 
     state = call.state
 

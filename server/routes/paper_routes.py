@@ -94,7 +94,7 @@ async def list_papers(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> PaperList:
-    """The papers whose data contain all given words, in the given order; if none do, those whose text does."""
+    """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
     found, in_text = await aselect_papers(
         state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
@@ -127,7 +127,7 @@ async def page_image(
     quote: Annotated[str, Query(max_length=MAX_WORDS, description="Words to mark on the page.")] = "",
     width: Annotated[int, Query(ge=200, le=2000, description="Width in pixels.")] = 1000,
 ) -> Response:
-    """A page of a paper's PDF as an image; what of the words is found on it is marked."""
+    """A page of a paper's PDF as an image, with the given words marked where they are found."""
     try:
         async with state.renderers:
             image = await apage_image(state.session, key, number, words=quote, width=width)
@@ -175,7 +175,7 @@ async def get_paper(key: str, state: StateOf) -> PaperOnServer:
 
 @router.put("/{key:path}/entry", responses=problems(404))
 async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperOnServer:
-    """Give a paper the metadata of a BibTeX entry; what the entry lacks stays."""
+    """Update a paper's metadata from a BibTeX entry; fields that the entry lacks are kept."""
     await acorrect_entry(state.session, key, body.bibtex)
     return await get_paper(key, state)
 

@@ -97,7 +97,7 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
 
 @router.post("/runs/{run_id}/cancel", tags=["runs"], responses=problems(404))
 async def cancel_run(run_id: str, state: StateOf) -> Stopped:
-    """Stop a run, on whichever server it works; it is paused, and what was paid for is kept."""
+    """Stop a run, whichever server it runs on; it is paused, and paid answers are kept."""
     run = await state.runs.find_run(run_id)
     return {"id": run.thread_id, "stopped": await state.jobs.stop(run.thread_id)}
 
@@ -110,14 +110,14 @@ async def remove_run(run_id: str, state: StateOf) -> None:
 
 @router.get("/runs/{run_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
-    """The events of a run since `Last-Event-ID`, until it ends; of a run that is not in memory, its end."""
+    """Stream a run's events since `Last-Event-ID` until it ends; only the end of a run that is no longer in memory."""
     job = await state.jobs.find(run_id) or await load_ended_run(run_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
 @router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
 async def list_files(run_id: str, state: StateOf) -> FileList:
-    """The files of a finished run; with edited sentences also those of the user's version."""
+    """List the files of a finished run, and those of the user's version if sentences were edited."""
     record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
     versions = await asyncio.to_thread(file_versions, record, state.session.home)
     return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
@@ -160,7 +160,7 @@ async def get_file(
 async def get_answer_file(
     thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
-    """One file of an answer in a conversation, called `answer` with the format: `answer.docx`."""
+    """Download an answer of a conversation as a file named after its format: `answer.docx`."""
     _, turn = await state.runs.find_turn(thread_id, number)
     return await _file(stored(turn.record), "answer", name, state, page_images, inline)
 
@@ -188,10 +188,10 @@ async def list_sentences(run_id: str, state: StateOf) -> SentenceList:
 
 @router.post("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404, 409, 502, 503))
 async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> KeptSentence:
-    """Check an edited sentence again: citations, numbers and wording, and by the judge what it cites.
+    """Check an edited sentence: its citations, numbers and wording, and with the judge whether its sources support it.
 
-    Nothing of the run changes. With `keep` the edit is stored beside it, as a part of the user's version; without
-    `check` it is stored as it is.
+    The run itself does not change. With `keep` the edit is stored as a part of the user's version; without `check`
+    it is stored unchecked.
     """
     session = state.session.with_settings(**body.limits().changes())
     run = await state.runs.find_run(run_id)
@@ -205,7 +205,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
 
 @router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
-    """Return to the sentence of the run."""
+    """Withdraw an edit, so that the run's own sentence stands again."""
     run, home = await state.runs.find_run(run_id), state.session.home
     withdrawn = edit_withdrawn(run.thread_id, position)
     async with state.runs.order_on(run):

@@ -65,7 +65,7 @@ async def settings(state: StateOf) -> dict[str, SettingRecord]:
 
 @router.get("/doctor", responses=problems())
 async def doctor(state: StateOf) -> DoctorRecord:
-    """What is fine with the library, and what is not; changes nothing."""
+    """Check the library; changes nothing."""
     session = state.session
     findings = await acheck_library(session)
     return {"home": str(session.home.name), "library": await alibrary_counts(session), "findings": findings}

@@ -98,9 +98,10 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
 
 @router.post("/plots", responses=problems(404, 507))
 async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUpload:
-    """Store images for the plots of an experiment, which finds them by their names; the same images cost nothing.
+    """Store images for the plots of an experiment, which refers to them by file name.
 
-    They are deleted with the last run that shows them, or after a day if there is none.
+    Uploading the same images again is free. They are deleted with the last run that shows them, or after a day if
+    there is none.
     """
     given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):

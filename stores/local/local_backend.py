@@ -191,7 +191,7 @@ class LocalServerRegistry:
         self.home = home.prepare()
         self._lock = FileLock(home.locks / "server.lock", thread_local=False)
         if not try_acquire(self._lock):
-            raise SecondServerError(f"{home.name}: another server is at work on this folder.")
+            raise SecondServerError(f"{home.name}: another server already uses this folder.")
         server = secrets.token_hex(6)
         tables = server_tables(home)
         with tables.transaction() as connection:

@@ -149,7 +149,9 @@ class PostgresWords(PooledTables):
                 break
             papers = self._read_papers()
         else:
-            raise DatabaseError(f"{self._database.url}: changes without pause.", help="Run the same command again.")
+            raise DatabaseError(
+                f"{self._database.url}: is being changed too often to be read.", help="Run the same command again."
+            )
         try:
             scores = _score_chunks([row for row in rows if row[3]], papers)
         except (IndexError, TypeError, ValueError):

@@ -122,7 +122,7 @@ def _lock_tables(connection: Any, url: DatabaseUrl) -> Iterator[None]:
     until = time.monotonic() + _LOCK_TIMEOUT
     while not taken(connection, _LOCK):
         if time.monotonic() > until:
-            raise DatabaseError(f"{url}: another process changes its tables.", help="Run the same command again.")
+            raise DatabaseError(f"{url}: another process is changing its tables.", help="Run the same command again.")
         time.sleep(0.1)
     try:
         yield

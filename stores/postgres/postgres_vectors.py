@@ -220,7 +220,7 @@ def _chunk(identifier: str, row: tuple[Any, ...]) -> Chunk:
     key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
     wrong = "category" if category not in _CATEGORIES else "page_breaks" if breaks is None else ""
     if wrong:
-        raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not one of a chunk.")
+        raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not a value of a chunk.")
     return Chunk(
         identifier,
         key,

@@ -127,7 +127,7 @@ class DatabaseServerRegistry:
     def _send_heartbeat(self, connection: Any, listener: Listener) -> None:
         renewed = connection.execute(_RENEW, (self._id,)).fetchone()
         if renewed is None:
-            raise LeaseLostError(f"{self.home.url}: this server was taken for dead.")
+            raise LeaseLostError(f"{self.home.url}: this server was evicted, since it did not answer.")
         shared = SharedSql(connection)
         if stopped := self.jobs.stop_requests(shared):
             listener.stop(stopped)

@@ -90,7 +90,7 @@ ROWS = [
     Row(
         "a macro of another namespace",
         style('<x:macro xmlns:x="urn:x" name="m"><x:text macro="m"/></x:macro>'),
-        "is no CSL style",
+        "is not a CSL style",
     ),
     Row(
         "an attribute of another namespace",
@@ -110,8 +110,8 @@ ROWS = [
         "attribute of more",
     ),
     Row("a term of 200 kB", style(f'<locale><terms><term name="a">{"x" * 200_000}</term></terms></locale>'), "text of"),
-    Row("nothing but a tag", "<style/>", "is no CSL style"),
-    Row("a web page", "<html><body>x</body></html>", "is no CSL style"),
+    Row("nothing but a tag", "<style/>", "is not a CSL style"),
+    Row("a web page", "<html><body>x</body></html>", "is not a CSL style"),
     Row("cut off", style()[:100], "is not XML"),
     Row("a file of passwords", SECRET, "is not XML (line 1"),
 ]

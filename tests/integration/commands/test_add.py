@@ -159,7 +159,7 @@ BAD_FILES = {
         Fault(302, headers={"Location": "http://127.0.0.2/x.pdf"}),
         "redirects to 127.0.0.2",
     ),
-    "a page instead of a PDF": (Fault(200, b"<html>Please log in</html>"), "what it gave is no PDF"),
+    "a page instead of a PDF": (Fault(200, b"<html>Please log in</html>"), "is not a PDF"),
     "a refusal": (Fault(403), "gave no file"),
     "a length beyond the limit": (Fault(200, b"%PDF-1.4", {"Content-Length": "900000000000"}), "more than 100 MB"),
 }
@@ -193,7 +193,7 @@ def test_links_into_the_users_network_are_not_followed(
 ) -> None:
     services.works[QUAILS.doi] = replace(QUAILS, pdf="https://192.168.1.1/admin.pdf")
     done = citeloom("add", QUAILS.doi, "--download", "--home", home, "--json", **services.settings())
-    assert "is no public https address" in done.json["papers"][0]["why"]
+    assert "is not a public https address" in done.json["papers"][0]["why"]
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [("y", "added with its PDF"), ("n", "only its abstract is indexed")])

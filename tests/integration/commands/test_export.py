@@ -119,3 +119,27 @@ def test_latex_in_another_folder_has_its_bibliography_and_figures_there(
     assert done.code == 0 and (new / "results.tex").read_text("utf-8") == "% mine"
     assert "results.2" in (new / "results.2.tex").read_text("utf-8") and (new / "results.2.bib").is_file()
     assert citeloom(*export[:-3], tmp_path / "md" / "results.md", "--home", home).code == 2, "a file is no folder"
+
+
+def test_a_section_of_a_paper_is_exported_alone_with_its_edits(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
+    file = tmp_path / "discussion.md"
+    file.write_text(file.read_text("utf-8").replace("\n\n## References", "\n\nI add this.\n\n## References"), "utf-8")
+    done = citeloom("export", file, "--format", "docx", "--format", "tex", "--home", home)
+    words = _words(tmp_path / "discussion.docx")
+    tex = (tmp_path / "discussion.tex").read_text("utf-8")
+    assert done.code == 0 and "has no text" not in done.err
+    assert "I add this." in words and "I add this." in tex and r"\citep" in tex
+    assert "Background" not in words and "Procedure" not in words, "no other section"
+    assert citeloom("verify", tmp_path / "discussion.docx", "--home", home).code == 0
+
+
+def test_a_paper_without_its_headings_is_refused_and_not_exported_empty(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
+    (tmp_path / "paper.md").write_text("All new words, no headings.\n", "utf-8")
+    done = citeloom("export", tmp_path / "paper.md", "--format", "tex", "--home", home)
+    assert done.code == 2 and "## Discussion" in done.err and not (tmp_path / "paper.tex").exists()

@@ -56,14 +56,14 @@ def test_figures_are_listed_with_page_and_caption(citeloom: Citeloom, looms: Pat
 
 
 def test_a_table_without_an_image_says_why(citeloom: Citeloom, looms: Path, tmp_path: Path) -> None:
-    assert "No image: it is kept as the rows in the text." in _joined(
+    assert "No image: it is kept as rows of the text." in _joined(
         citeloom("papers", "figures", "loom2020", "--home", looms).out
     )
     (tmp_path / "papers" / "bare2020.md").write_text("# Bare\n\nLooms weave.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     assert citeloom("ingest", tmp_path / "papers", "--home", looms).code == 0
     (record,) = citeloom("papers", "figures", "bare2020", "--json", "--home", looms).json
     assert (record["kind"], record["label"]) == ("table", "")
-    assert record["no_image"] == "is kept as the rows in the text"
+    assert record["no_image"] == "is kept as rows of the text"
 
 
 def _joined(shown: str) -> str:

@@ -85,6 +85,50 @@ def test_structure_and_title_survive(tmp_path: Path, ending: str) -> None:
     assert "<section" not in paper.text and "<div" not in paper.text and "<span" not in paper.text
 
 
+@pytest.mark.parametrize("ending", [".docx", ".tex", ".xml"])
+def test_an_abstract_is_text_of_the_paper(tmp_path: Path, ending: str) -> None:
+    import pypandoc
+
+    source = SOURCE.replace("author:", "abstract: Cards of 12 looms tired nobody.\nauthor:", 1)
+    file = tmp_path / f"paper{ending}"
+    pypandoc.convert_text(source, WRITERS[ending], format="markdown", outputfile=str(file), extra_args=["--standalone"])
+    paper = parsed(file)
+    (section,) = (section for section in paper.sections if section.category is Category.ABSTRACT)
+    shown = [paper.text[block.start : block.end].strip() for block in paper.section_blocks(section)]
+    assert section.searchable and shown == ["Cards of 12 looms tired nobody."] == [paper.abstract()]
+
+
+ARTICLE = """\
+<?xml version="1.0"?>
+<article><front><article-meta><title-group><article-title>Looms</article-title></title-group>
+<contrib-group><contrib contrib-type="author"><name><surname>Lovelace</surname><given-names>Ada</given-names></name>
+<xref ref-type="corresp" rid="c1"/></contrib></contrib-group>
+<author-notes><corresp id="c1">Correspondence: Ada Lovelace, London</corresp></author-notes>
+<abstract><sec><title>Objective</title><p>To tire weavers.</p></sec>
+<sec><title>Results</title><p>Of 48 weavers, 12 tired.</p></sec></abstract></article-meta></front>
+<body><sec><title>Introduction</title><p>See <xref ref-type="fig" rid="f1">Figure 1</xref> and
+<ext-link ext-link-type="uri" xmlns:xlink="http://www.w3.org/1999/xlink" xlink:href="http://a.example/">there</ext-link>.
+</p></sec></body>
+<back><ref-list><title>References</title>
+<ref id="r1"><mixed-citation>Someone: else 2001.</mixed-citation></ref></ref-list>
+</back><floats-group><table-wrap id="t1"><label>Table 1</label><caption><p>Weavers that tired</p></caption>
+<table><thead><tr><th>loom</th><th>tired</th></tr></thead><tbody><tr><td>A</td><td>12</td></tr></tbody></table>
+</table-wrap></floats-group></article>
+"""
+
+
+def test_nothing_of_an_article_is_lost_or_shown_as_markup(tmp_path: Path) -> None:
+    file = tmp_path / "looms.xml"
+    file.write_text(ARTICLE, encoding="utf-8")
+    paper = parsed(file)
+    assert [section.title for section in paper.sections][:2] == ["Abstract", "Introduction"]
+    assert paper.front_matter.authors == ("Ada Lovelace",) and not paper.warnings
+    assert "**Results:** Of 48 weavers, 12 tired." in paper.text
+    assert "See Figure 1 and [there](http://a.example/)." in " ".join(paper.text.split())
+    tables = [paper.text[block.start : block.end] for block in paper.blocks if block.kind == "table"]
+    assert len(tables) == 1 and "12" in tables[0] and "Weavers that tired" in paper.text
+
+
 def test_author_is_read_from_the_file(tmp_path: Path) -> None:
     assert parsed(written(tmp_path, ".docx")).front_matter.authors == ("Ada Lovelace",)
 

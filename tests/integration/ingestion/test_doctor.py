@@ -86,7 +86,7 @@ def cut_short(suffixes: set[str]) -> Damage:
 DAMAGE: dict[str, tuple[Damage, str]] = {
     "chunks without vectors": (
         lambda library: library.store.delete_chunks(["ada2020:00001", "grace2021:00000"]),
-        "vectors: chunks, summaries or notes without a vector in: ada2020, grace2021",
+        "vectors: chunks, summaries or notes have no vector for: ada2020, grace2021",
     ),
     "a summary without": (lambda library: library.store.delete_summaries(["ada2020"]), "vectors: chunks, summaries or"),
     "a note without": (
@@ -201,5 +201,5 @@ async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
     done, refused = await repair_library(library)
     assert [item.path for item in refused] == [str(papers / "ada2020.md")] and "is gone" in refused[0].reason
     assert any("grace2021" in finding.message for finding in done)
-    assert problems(library) == ["vectors: chunks, summaries or notes without a vector in: ada2020"]
+    assert problems(library) == ["vectors: chunks, summaries or notes have no vector for: ada2020"]
     assert library.chunks([chunk_id("grace2021", 1)])

@@ -201,7 +201,7 @@ def test_a_library_made_before_figures_were_read_reads_them_without_embedding(
         catalog.execute("DROP TABLE figures")
     catalog.close()
     library = open_library()
-    assert "were never read of: p" in next(item.message for item in examine(library) if item.topic == "figures")
+    assert "were never read for: p" in next(item.message for item in examine(library) if item.topic == "figures")
     report = taken_in(library, folder)
     assert (report.updated, report.chunks_embedded) == (("p",), 0)
     assert library.figures("p")[0].width == 300
@@ -240,7 +240,7 @@ def test_doctor_restores_a_lost_image_and_drops_one_without_a_paper(library: Lib
     image.write_bytes(b"damaged")
     (library.home.figures / ("0" * 64)).write_bytes(b"stray")
     problems = {item.topic: item.message for item in examine(library) if item.level == "problem"}
-    assert problems["figures"] == "images are missing or damaged of: p"
+    assert problems["figures"] == "images are missing or damaged for: p"
     assert "1 record without a paper: image 000" in problems["vectors"]
     asyncio.run(repair_library(library))
     assert [item for item in examine(library) if item.level == "problem"] == []

@@ -55,7 +55,7 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     assert not any("zebrafish" in chunk.text for chunk, _ in near)
     assert problems(library) == []
     told = (await read_summaries(library, QUERY)).lead
-    assert f"The user's own note on it, which is no words of the paper: {NOTE}" in told
+    assert f"The user's own note on it, not the paper's words: {NOTE}" in told
 
 
 async def test_a_changed_and_a_removed_note_embed_no_chunk_again(library: Library, papers: Path, note: Path) -> None:
@@ -162,7 +162,7 @@ async def test_rebuilding_keeps_notes_and_takes_what_lies_beside_the_papers_now(
     assert (await rebuild(library)).refused == ()
     assert (library.version(), library.note("ada2020"), embedded(library)) == (version, NOTE, [])
     library.store.delete_passages(["ada2020:00000"])
-    assert problems(library) == ["vectors: chunks, summaries or notes without a vector in: ada2020"]
+    assert problems(library) == ["vectors: chunks, summaries or notes have no vector for: ada2020"]
     assert (await rebuild(library)).refused == ()
     assert problems(library) == [] and embedded(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
 

@@ -141,9 +141,9 @@ def test_a_file_read_without_ocr_is_read_again_with_it(
     [
         ("exit 3", "made tesseract fail (exit code 3)"),
         ("kill -SEGV $$", "made tesseract fail (exit code 139)"),
-        ("echo ready", "tesseract printed something else than hOCR"),
-        ("echo '{\"blank\": 1'", "tesseract printed something else than hOCR"),
-        (":", "tesseract printed something else than hOCR"),
+        ("echo ready", "tesseract printed something other than hOCR"),
+        ("echo '{\"blank\": 1'", "tesseract printed something other than hOCR"),
+        (":", "tesseract printed something other than hOCR"),
     ],
 )
 def test_a_page_that_fails_is_named_and_tried_again(

@@ -183,7 +183,7 @@ ROWS = [
         {"library.bib": "duplicate key x"},
     ),
     Row("an entry whose author is half a character", bib("@misc{x, title={A}, author={A \\ud800}}\n", "x"), ("x",)),
-    Row("several .bib files", several(put("a.bib", ""), put("b.bib", "")), warned="None of several .bib"),
+    Row("several .bib files", several(put("a.bib", ""), put("b.bib", "")), warned="several .bib files (a.bib, b.bib)"),
 ]
 
 
@@ -237,4 +237,4 @@ def test_files_that_are_no_papers_are_counted_but_images_of_figures_are_not(tmp_
     tmp_path.joinpath("loom.png").write_bytes(b"\x89PNG")
     tmp_path.joinpath("looms.xlsx").write_bytes(b"PK")
     (warning,) = [line for line in read_sources([tmp_path], None).warnings if "Skipped" in line]
-    assert warning == "Skipped 1 file not of a kind that papers have (1 .xlsx)."
+    assert warning == "Skipped 1 file of other types (1 .xlsx)."

@@ -49,7 +49,7 @@ class Writer:
         if body.get("response_format"):
             return completion(body, tool_turns=0)
         shown = re.findall(r"^\[(E\d+)\] [^\[]*?words: (.+?)$", request, re.DOTALL | re.MULTILINE)
-        self.marker, longest = max(shown, key=lambda item: len(item[1]))
+        self.marker, longest = max(shown, key=lambda item: (not re.search(r"\d", item[1]), len(item[1])))
         self.copied = " ".join(re.findall(r"[\w'-]+", longest)[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [{self.marker}]. {UNCITED}")
 
@@ -81,8 +81,8 @@ async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpen
     record = await record_of(home, server, experiment)
     (request,) = writer.repairs
     assert "The number 0.4242" in request and "neither in the experiment nor" in request
-    assert f"words of {writer.marker} without quotation marks" in request and writer.copied[:40] in request
-    assert f"S3: {UNCITED}" in request and "problem of S3: It speaks of others' work" in request
+    assert re.search(r"words of E\d+ without quotation marks", request) and writer.copied[:40] in request
+    assert f"S3: {UNCITED}" in request and "problem of S3: It reports others' work" in request
     assert f"Marker: [{writer.marker}]" in request and "Marker: [E9]" not in request
     assert record["findings"] == [] and "0.4242" not in record["text"]
 

@@ -225,7 +225,7 @@ async def test_a_repeated_sentence_is_repaired_once_and_then_a_finding(
 
     server.behaviour = answer
     record = await written(session(max_repairs=1), experiment)
-    assert len(told) == 4 and all("stands in the" in asked for asked in told)
+    assert len(told) == 4 and all("is already in the" in asked for asked in told)
     assert record["text"].count(same) == 6, "no section loses it"
     repeated = [finding for finding in record["findings"] if finding["rule"] == "repeated-sentence"]
     assert {finding["section"] for finding in repeated} == {*WRITTEN} - {WRITTEN[0], "abstract"}

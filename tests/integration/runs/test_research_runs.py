@@ -522,3 +522,22 @@ async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server
         judged = [body for body in server.requests if form_of(body) == "SupportVerdicts"]
         assert len(judged) == 1 or question != QUESTION, "an equal request is answered by the journal"
         server.requests.clear()
+
+
+class Screener(Librarian):
+    """Names the first card for each need, and leaves out the second."""
+
+    def __call__(self, body: Json) -> Json:
+        if form_of(body) != "Screening":
+            return super().__call__(body)
+        named = [{"need": "N1", "papers": [1]}]
+        return envelope(body, content=json.dumps({"screened": named, "near": [{"paper": 2, "why": "a review"}]}))
+
+
+async def test_an_inventory_ends_with_what_was_screened_and_left_out(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Screener(needs=["calibration of wearers"])
+    record = await answered(session(), "Which studies changed the calibration for wearers, and how in each?")
+    screened = record["route"]["screened"]
+    assert record["route"]["kind"] == "inventory" and len(screened["opened"]) == 1 and len(screened["near"]) == 1
+    assert f"Screened by their cards: {screened['cards']} papers; 1 opened" in record["text"]
+    assert record["text"].rstrip().count(": a review.") == 1 and "References" not in record["text"]

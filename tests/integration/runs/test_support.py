@@ -57,7 +57,7 @@ async def test_the_repair_request_has_the_findings_of_the_judge(write: Any) -> N
     (request,) = model.repairs
     problems = request.split("text sentences")[1]
     told = {FALSE: "not supported by [E2]: no word on sleep;", REVERSED: "contradicted by [E3]: it says that it helps;"}
-    told[WEAK] = "supported in part only by [E1]: for one group only."  # told where it repairs anyway
+    told[WEAK] = "only partly supported by [E1]: for one group only."  # told where it repairs anyway
     for number, (sentence, said) in enumerate(told.items(), 1):
         assert f"\nS{number}: {sentence}\n" in problems and f"\nproblem of S{number}: It is {said}" in problems
     assert f"before S1: {GOOD}" in problems and f"after S2: {WEAK}" in problems

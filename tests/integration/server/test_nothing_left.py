@@ -246,10 +246,10 @@ def test_doctor_names_orphans_with_their_size_and_deletes_them(address: HomeAddr
     os.utime(cached, (1, 1))
     (named,) = doctor(address)
     assert named == (
-        "notice: files: 2 files of no paper or run, 2.0 MB: converted/0123.json, "
+        "notice: files: 2 files that belong to no paper or run, 2.0 MB: converted/0123.json, "
         f"{orphan}/looms.md. 'doctor --repair' deletes them."
     )
-    assert doctor(address, "--repair") == ["fine: files: deleted 2 files of no paper or run, 2.0 MB."]
+    assert doctor(address, "--repair") == ["fine: files: deleted 2 files that belong to no paper or run, 2.0 MB."]
     assert doctor(address) == [] and not cached.exists()
     assert list(backend_of(find_home(address)).uploads().files()) == [unfinished]
 

@@ -66,7 +66,7 @@ FAULTS = {
     "no JSON": (ApiFault(200, b"Nothing to see here."), "cannot be used: it is not JSON"),
     "half an answer": (ApiFault(200, b'[{"key": "AAAA'), "cannot be used: it is not JSON"),
     "nested too deeply": (ApiFault(200, b"[" * 100_000), "nested too deeply"),
-    "no list": (_page({"error": "x"}), "collections is no list"),
+    "no list": (_page({"error": "x"}), "collections is not a list"),
     "records that do not come": (_page([], 7), "names 7 records and does not give them"),
     "a number of records beyond belief": (_page([RECORD], 10**9 - 1), "names 999,999,999 records"),
     "a redirect elsewhere": (ApiFault(302, b"", {"Location": "http://example.org/"}), "Zotero answered 302"),

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
 from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.report_model import report_view
-from citeloom.citations.verification import TextCheck
-from citeloom.roles.protocols import Verdict
+from citeloom.citations.verification import TextCheck, verify
+from citeloom.experiment import Experiment
+from citeloom.roles.protocols import Draft, Verdict
 from tests.support.citation_samples import make_source
 
 SOURCES = [
@@ -21,6 +23,11 @@ SOURCES = [
 ]
 DRAFT = "Nine et al. compared nine networks [E1]. Degree explained most edges in 2017 [E3]. Seeds matter less [E2]."
 FIRST, LAST = "Nine et al. compared nine networks.", "Degree explained most edges in 2017 [1, pp. 4, 9]."
+NAMED = [
+    make_source("E1", "ada2017degree", ("Nine", "Ten", "Bo"), page=4),
+    make_source("E2", "bo2020seeds", ("Bo", "Cy", "Di")),
+    make_source("E3", "ada2017degree", ("Nine", "Ten", "Bo"), page=9),
+]
 NUMBERING = ("ada2017degree", "bo2020seeds")
 
 
@@ -62,6 +69,16 @@ class Shelf:
 
     def passages(self, key: str) -> Sequence[str]:
         return [source.text for source in SOURCES if source.paper.key == key]
+
+
+class Holder(Shelf):
+    """A library with one chunk."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def chunk(self, chunk_id: str) -> tuple[str, str]:
+        return NUMBERING[0], self._text
 
 
 def test_each_sentence_keeps_its_own_record() -> None:
@@ -121,3 +138,30 @@ def test_verification_reads_merged_citations() -> None:
 def test_an_edited_sentence_keeps_its_own_evidence(words: str, original: str, covered: bool, expected: str) -> None:
     citable = CitableEvidence([source.evidence for source in SOURCES], "numeric", NUMBERING)
     assert citable.marked(words, original, covered=covered) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "foreign"),
+    [
+        ("In Project Rephetio, Nine et al. found it [E1].", False),
+        ("With Mash Screen, Nine et al. (2017) found it [E3].", False),
+        ("Nine et al. found it [E2].", True),
+        ("In Project Rephetio, Bo et al. found it [E1].", True),
+        ("Smith, Nine et al. found it [E1].", True),
+        ("In Smith, Jones, Nine et al. it is found [E1].", True),
+    ],
+)
+def test_a_study_is_named_only_beside_its_own_marker(sentence: str, foreign: bool) -> None:
+    found = check_draft(Draft(sentence), NAMED, kind="answer", experiment=Experiment())
+    assert any(item.rule == "foreign-citation" for item in found) == foreign
+
+
+def test_a_number_is_verified_in_a_sentence_whose_markup_hides_its_place() -> None:
+    sentence = "It had 87% precision for lynx and 81% recall for roe deer."
+    record = record_of(shown())
+    record |= {"citations": [], "evidence": [], "text": "Recall was 81%."}
+    found = {"evidence_id": "E1", "chunk_id": "c", "start": 0, "end": len(sentence), "how": "equal"}
+    for said, wrong in (("81%", False), ("87%", False), ("18%", True)):
+        trace = {"text": said, "start": 0, "end": 3, "found": found}
+        verified = verify({**record, "text": said, "numbers": [trace]}, Holder(sentence))
+        assert any("found" in place for place, _ in verified.mismatches) == wrong

@@ -38,6 +38,8 @@ SOURCES = (
         ("So [E2][E1].", "numeric", "So [1, p. 4; 2]."),
         ("So [E2]. And [E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7]. But [2]."),
         ("So [E2]. And [E3]. But [E1].", "latex", r"So. And \cite[pp.~4, 7]{a2020}. But \cite{b2019}."),
+        ("So [E2][E1]. And [E1][E3]. But [E1].", "numeric", "So. And [1, pp. 4, 7; 2]. But [2]."),
+        ("So [E2], not [E1]. And [E1][E2].", "key", "So (a2020), not (b2019). And (b2019; a2020)."),
         ("So [E2], and so [E3].", "key", "So, and so (a2020)."),
         ("So [E2]. Well.\n\n- And [E3].\n- Then [E3].", "key", "So (a2020). Well.\n\n- And (a2020).\n- Then (a2020)."),
         (
@@ -49,9 +51,9 @@ SOURCES = (
         ("So [E2][E3][E1].", "key-page", 'So [a2020, pages 4, 7; b2019, section "Results"].'),
         ("So [E5].", "key-page", "So [c2021]."),
         (
-            "- “So” [E2], Results, page 4; score 0.90",
+            "- “So” [E2], in “Results”, page 4",
             "pandoc",
-            "- “So” [@a2020], Results, page 4; score 0.90",
+            "- “So” [@a2020], in “Results”, page 4",
         ),
         ("So [E9].", "key", "So [citation needed]."),
         ("So [E1][E9].", "key", "So (b2019) [citation needed]."),

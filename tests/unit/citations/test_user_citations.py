@@ -72,7 +72,7 @@ def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
     given = experiment("It agrees with Himmelstein et al. (2017).")
     text, replaced = replace_invalid_citations(lie, [], given.words())
     assert "Himmelstein" not in text and "[citation needed]" in text
-    assert "in a sentence of its own" in replaced[0].message
+    assert "Himmelstein" in replaced[0].message and "experiment" in replaced[0].message
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,9 @@ def test_what_is_no_citation_is_not_listed() -> None:
 
 def test_a_failed_run_is_said_whoever_writes() -> None:
     given = parse_experiment({"results": "AUROC 0.97.", "execution_result": {"returncode": 1}})
-    assert insert_user_statements("", "results", given).startswith("The run of the experiment failed (returncode 1)")
+    assert insert_user_statements("Nothing more.", "results", given).startswith(
+        "The run of the experiment failed (returncode 1)"
+    )
     assert "failed" not in insert_user_statements("Text.", "introduction", given)
 
 
@@ -149,3 +151,9 @@ def test_an_abstract_says_which_citing_sentences_it_leaves_to_other_sections() -
     assert left_to_other_sections("In short. It agrees with Lee (2020).", "abstract", given) == []
     assert left_to_other_sections("An abstract.", "abstract", given, ["It agrees with Lee (2020)."]) == [], "in a paper"
     assert left_to_other_sections("A text.", "discussion", given) == []
+
+
+def test_a_section_that_the_writer_left_empty_is_not_filled_with_the_users_citation() -> None:
+    given = parse_experiment({"reasoning": "It agrees with Himmelstein et al. (2017)."})
+    assert insert_user_statements("\n", "discussion", given) == ""
+    assert "Himmelstein" in insert_user_statements("Degree explains it.", "discussion", given)

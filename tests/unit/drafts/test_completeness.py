@@ -8,6 +8,7 @@ from citeloom.drafts.completeness import (
     coverage_warnings,
     measure_coverage,
 )
+from citeloom.drafts.written_draft import searches_of
 from citeloom.roles.protocols import Verdict
 from tests.support.citation_samples import make_source
 
@@ -29,3 +30,10 @@ def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
     assert found["sentences"] == {"cited": 3, "judged": 1, "unjudged": 1, "by_topic": 1}
     assert coverage_line(found).endswith("cited sentences: 1 judged, 1 compared by topic only, 1 not judged.")
     assert not coverage_warnings(*attempts(found))
+
+
+def test_default_queries_of_a_section_are_no_searches() -> None:
+    planned = {"query": "partially_supported", "origin": "default", "evidence_ids": []}
+    made = {"query": "seeds", "origin": "default", "evidence_ids": [], "proposed": 3, "shown": 3, "unreadable": 0}
+    need = {"query": "ensembles", "origin": "need", "evidence_ids": ["E1"], "proposed": 1, "shown": 1, "unreadable": 0}
+    assert searches_of([planned, made, need]) == [made, need]

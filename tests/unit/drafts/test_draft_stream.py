@@ -157,11 +157,11 @@ def test_each_citation_is_emitted_once_before_the_text_that_shows_it() -> None:
     assert [event.get("text") or (event["number"], event["evidence_id"], event["page"]) for event in events] == [
         "One ",
         (1, "E3", 7),
-        "[1, p. 7]. Two ",
+        "[1, p. 7]. Two",
+        " ",
         (1, "E1", 4),
         (2, "E12", 1),
-        "[1, p. 4; 2, p. 1]. ",
-        "Three [1, p. 7]. ",
+        "[1, p. 4; 2, p. 1]. Three [1, p. 7]. ",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from citeloom.citations.checks.citation_coverage import other_side_findings
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.disagreements import find_disagreements
 from citeloom.roles.protocols import Source
@@ -36,3 +37,16 @@ def test_a_pair_is_named_where_direction_differs_for_one_subject(
 ) -> None:
     pairs = find_disagreements([source("E1", keys[0], "Abstract", first), source("E2", keys[1], "Results", second)])
     assert [pair.line for pair in pairs] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "second", "rules"),
+    [
+        ("Training lowers falls [E1].", NONE, ["other-side-unsaid"]),
+        ("Training lowers falls [E1]. It did not differ significantly [E2].", NONE, []),
+        ("Training lowers falls [E1].", RAISED, []),
+    ],
+)
+def test_a_draft_that_cites_one_side_of_a_paper_only_is_told_so(text: str, second: str, rules: list[str]) -> None:
+    sources = [source("E1", "a", "Abstract", NAMED), source("E2", "a", "Results", second)]
+    assert [finding.rule for finding in other_side_findings(text, sources)] == rules

@@ -61,7 +61,7 @@ def test_an_origin_points_at_the_number_in_its_text() -> None:
 
 def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
     elsewhere, nowhere = number_findings("It was 87.3%. It was 0.999.", SOURCES, EXPERIMENT)
-    assert "87.3%" in elsewhere.message and "is that of E3" in elsewhere.message
+    assert "87.3%" in elsewhere.message and "E3" in elsewhere.message
     assert "0.999" in nowhere.message and "neither in the experiment nor" in nowhere.message
 
 
@@ -79,7 +79,7 @@ def test_a_message_names_the_number_and_the_source_that_has_it() -> None:
 def test_a_hint_names_a_source_only_where_the_number_is_so_written_there(text: str, source: str, holds: bool) -> None:
     sources = (SOURCES[0], replace(SOURCES[1], text=source))
     (finding,) = number_findings(text, sources, EXPERIMENT)
-    assert ("that of E4" in finding.message) is holds
+    assert ("E4" in finding.message) is holds
 
 
 def test_a_number_in_a_sentence_that_is_shown_of_another_chunk_is_found_there() -> None:
@@ -119,7 +119,7 @@ def test_one_paper_that_carries_all_is_noted_and_not_repaired() -> None:
     sources = [make_source("E1", "a2020"), make_source("E2", "b2020"), make_source("E3", "c2020")]
     one_sided = " ".join("Degree matters here [E1]." for _ in range(5))
     (finding,) = balance_findings(one_sided, sources)
-    assert finding.severity == "note" and "5 of 5 citations are of one paper, a2020" in finding.message
+    assert finding.severity == "note" and "5 of 5" in finding.message and "a2020" in finding.message
     assert balance_findings(one_sided, sources[:2]) == []
     assert balance_findings(one_sided + " It lasts [E2]. It does [E3]. It may [E2]. It can [E3].", sources) == []
 

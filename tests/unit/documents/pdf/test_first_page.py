@@ -93,6 +93,7 @@ def test_authors_of_the_metadata_count_if_the_page_has_them() -> None:
         ("arXiv:2305.14627v2 [cs.CL] 31 Oct 2023", 2023),
         ("generated from lab/paper@b2b79b8 on January 17, 2022.", None),
         ("This manuscript was automatically generated from lab/paper@b2b79b8 on January 17, 2022.", 2022),
+        ("was automatically generated from lab/paper@b2b79- b8 on January 17, 2022.", 2022),
         ("Journal of Looms, Volume 59, Issue 10. August 2014", 2014),
         ("as Babbage (1837) and Lovelace (1843) say", None),
     ],

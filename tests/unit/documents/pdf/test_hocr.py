@@ -57,5 +57,5 @@ def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
     ],
 )
 def test_anything_else_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(HocrError, match=r"^tesseract printed something else than hOCR$"):
+    with pytest.raises(HocrError, match=r"^tesseract printed something other than hOCR$"):
         read_hocr(text)

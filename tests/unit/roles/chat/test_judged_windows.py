@@ -100,4 +100,5 @@ def test_the_window_reaches_into_the_next_chunk_of_the_same_section_only() -> No
     paper = Paper("p", "School meals")
     assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], after).window] == ["p:00000", "p:00001"]
     assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], other).window] == ["p:00000"]
-    assert "Ghana" in source_in(paper, "E1", first, [WORDS], after).shown
+    (beyond,) = source_in(paper, "E1", first, [WORDS], after).beyond
+    assert "Ghana" in beyond.text

@@ -8,6 +8,7 @@ import pytest
 
 from citeloom.experiment import Experiment
 from citeloom.roles.extractive.statement_needs import split_question, statement_needs, strip_own_results
+from citeloom.roles.protocols import Need
 
 OWN = [
     ("TCGA to CCLE: best 37/71 (52.1%), mean 0.44 ± 0.03 over 5 seeds.", "TCGA to CCLE"),
@@ -59,10 +60,22 @@ def test_every_statement_of_a_section_is_searched_for_and_one_without_a_subject_
         "Sparse models are fitted by many optimizers. Few studies report which one was used.",
         "Is either better?",
         "Coordinate descent reaches a lower error than gradient descent.",
-        "Optimizers of sparse linear models",
     ]
     assert any("sparse linear models" in query for query in needs[1].queries)
     assert "Sparse models are fitted by many optimizers." in needs[0].queries
+
+
+def test_a_statement_on_methods_asks_for_methods() -> None:
+    fields = {"hypothesis": {"description": "Descent wins.", "method_combination": "coordinate descent with restarts"}}
+    needs = statement_needs("methods", Experiment.model_validate({**EXPERIMENT.model_dump(), **fields}))
+    assert {need.text: need.asks for need in needs}["coordinate descent with restarts"] == "method"
+    assert all(need.asks == "finding" for need in statement_needs("introduction", EXPERIMENT))
+
+
+def test_a_need_is_named_by_its_text_where_its_searches_are_parts_of_it() -> None:
+    text = "Error fell from 0.12 to 0.05. It rose again on new wearers."
+    assert Need("N1", text, ("Error fell from to", "It rose again on new wearers.")).search == text
+    assert Need("N1", "Is it better?", ("drop in error", "gain")).search == "drop in error; gain"
 
 
 def test_a_question_is_searched_for_by_its_clauses() -> None:

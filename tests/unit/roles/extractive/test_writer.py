@@ -2,15 +2,24 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
-from citeloom.roles.extractive.extractive_readers import SentenceVectors
+from citeloom.models.embeddings.bundled_models import Reranker
+from citeloom.roles.extractive.extractive_readers import Nearness, Relevance, SentenceVectors
 from citeloom.roles.extractive.passage_details import blank_details
-from citeloom.roles.extractive.passage_lists import NOTHING_NEAR, ExtractiveAnswerer, ExtractiveWriter
+from citeloom.roles.extractive.passage_lists import (
+    NOTHING_NEAR,
+    ExtractiveAnswerer,
+    ExtractiveWriter,
+    NearPassage,
+    place_passages,
+)
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
 from tests.support.word_embedding import WordEmbedding
 
@@ -34,6 +43,22 @@ FITTING = "Temperature scaling lowers the calibration error of small networks wh
 OFF_TOPIC = "Soil moisture probes drift by several percent over one season when they are buried in heavy clay"
 
 
+VECTORS = SentenceVectors(WordEmbedding())
+
+
+class AsRead(Nearness):
+    """As near as the reader said, so that no cross-encoder is loaded."""
+
+    async def of_sources(self, need: Need, subject: str, sources: Sequence[Source]) -> list[float]:
+        return [10 * item.evidence.llm_score for item in sources]
+
+    async def of_answers(self, question: str, sources: Sequence[Source]) -> list[float]:
+        return [item.evidence.llm_score for item in sources]
+
+
+NEARNESS = AsRead(VECTORS, Relevance(WordEmbedding(), Reranker()))
+
+
 def source(number: int, sentence: str, *, key: str, authors: tuple[str, ...] = ("Ada Varga", "Per Lind")) -> Source:
     text = f"{sentence}."
     chunk = Chunk(f"{key}:00000", key, 0, text, "Results", "", Category.EVALUATION, 1, None, 0, len(text), 20)
@@ -50,7 +75,7 @@ def near(text: str, *sources: Source) -> NeedCoverage:
 
 
 def write(kind: SectionKind, *needs: NeedCoverage, sources: tuple[Source, ...] = (), **fields: Any) -> Draft:
-    writer = ExtractiveWriter(SentenceVectors(WordEmbedding()))
+    writer = ExtractiveWriter(VECTORS, NEARNESS)
     experiment = EXPERIMENT.model_copy(update=fields)
     return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, needs=needs)))
 
@@ -69,7 +94,7 @@ def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     place = blocks(draft).index(EXPERIMENT.reasoning)
     assert "not judged" in blocks(draft)[place + 1]
-    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], Results; score 0.50"
+    assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], in “Results”"
 
 
 def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> None:
@@ -86,6 +111,14 @@ def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
     assert "[E" not in draft.text
 
 
+def test_a_passage_that_only_adds_a_paper_is_called_less_near() -> None:
+    given = source(1, FITTING, key="varga2021")
+    faint = replace(given, evidence=replace(given.evidence, llm_score=0.1))
+    draft = write("discussion", near(EXPERIMENT.reasoning, faint), sources=(faint,))
+    assert "[E1], in “Results”; less near\n" in f"{draft.text}\n"
+    assert "less near" not in blank_details(draft.text)
+
+
 def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() -> None:
     given = tuple(
         source(number, f"{FITTING} {number}", key="varga2021" if number < 4 else "lind2022") for number in range(1, 7)
@@ -93,6 +126,31 @@ def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() ->
     draft = write("discussion", near(EXPERIMENT.reasoning, *given), sources=given)
     listed = re.findall(r"\[E(\d)\]", draft.text)
     assert len(listed) == 3 and sum(int(number) < 4 for number in listed) <= 2
+
+
+def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> None:
+    given = source(1, FITTING, key="varga2021")
+    placed = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
+    assert list(placed) == ["N2"]
+    again = source(2, FITTING, key="varga2021")
+    placed = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, 1.0)], {"N1", "N2"}, "")
+    assert list(placed) == ["N1"]
+
+
+def test_a_passage_that_an_earlier_section_of_the_paper_lists_is_not_repeated_beside_others() -> None:
+    before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="varga2021")
+    near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
+    assert [item.source for item in place_passages(near, {"N1"}, "")["N1"]] == [before, fresh]
+    assert [item.source for item in place_passages(near, {"N1"}, "It was so [E1].")["N1"]] == [fresh]
+
+
+def test_what_is_less_near_only_adds_papers_to_a_section_that_has_few() -> None:
+    keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
+    given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
+    near = [NearPassage("N1", given[0], 2.0)]
+    near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
+    placed = place_passages(near, {"N1"}, "")
+    assert [item.source.paper.key for item in placed["N2"]] == keys[1:4]
 
 
 @pytest.mark.parametrize("verdict", ["partially_supported", "Partially supported", "refuted", "inconclusive"])
@@ -159,18 +217,18 @@ def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stay
     given = source(1, f"{FITTING} by 12 percent", key="varga2021")
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     plain = blank_details(draft.text)
-    assert len(plain) == len(draft.text) and "0.50" not in plain and "12 percent" in plain and "0.12" in plain
+    assert len(plain) == len(draft.text) and "in “Results”" not in plain and "12 percent" in plain and "0.12" in plain
 
 
 def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
     brief = AnswerBrief("Does scaling lower the error, and at what cost?", sources, (), 0, 300, needs=needs)
-    return asyncio.run(ExtractiveAnswerer(SentenceVectors(WordEmbedding())).write(brief)).text
+    return asyncio.run(ExtractiveAnswerer(NEARNESS).write(brief)).text
 
 
 def test_a_question_gets_its_passages_by_need_and_what_was_searched() -> None:
     given = source(1, FITTING, key="varga2021")
     text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
-    assert "Passages near to “Does scaling lower the error”, not judged" in text and "[E1]" in text
+    assert "Passages near to “Does scaling lower the error”, nearest first, not judged" in text and "[E1]" in text
     assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "*Searched:*" in text
 
 
