@@ -31,12 +31,12 @@ from .events import stream_events
 from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
 if TYPE_CHECKING:
-    from .records import AnswerRecord
+    from .results import AnswerRecord
 
 
 def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
     """A finished run's answer without what only files and pages need."""
-    from .records import CheckedCitation, CitedSource
+    from .results import CheckedCitation, CitedSource
 
     sources = [{name: entry.get(name, []) for name in CitedSource.__annotations__} for entry in record["references"]]
     citations = [

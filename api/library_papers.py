@@ -27,7 +27,7 @@ from .arguments import requires_open
 from .blocking import blocking
 
 if TYPE_CHECKING:
-    from .records import FigureWithImage, PaperDetails, PaperSummary, TextRecord
+    from .results import FigureWithImage, PaperDetails, PaperSummary, TextRecord
 
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
 _OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})

@@ -32,7 +32,7 @@ from .blocking import blocking
 from .run_options import WindowOptions
 
 if TYPE_CHECKING:
-    from .records import FoundPaper, FoundPapers, FoundPassage, PassageWindow
+    from .results import FoundPaper, FoundPapers, FoundPassage, PassageWindow
 
 _WORD: Final = re.compile(r"[^\W_]+")
 

@@ -25,7 +25,7 @@ from ..stores.library import Library
 from .blocking import blocking
 
 if TYPE_CHECKING:
-    from .records import FindingOfDoctor, LibraryCounts, LibraryStatus
+    from .results import FindingOfDoctor, LibraryCounts, LibraryStatus
 
 
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:

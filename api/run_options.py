@@ -23,7 +23,7 @@ from ..section_kinds import (
 )
 
 if TYPE_CHECKING:
-    from .running import ResearchRequest
+    from ..runs.run_requests import ResearchRequest
 
 RunKind = SectionKind | Literal["paper"]
 Options = TypeVar("Options")
@@ -238,7 +238,7 @@ class QuestionOptions(PaperLimits):
 
     def request(self, question: str) -> ResearchRequest:
         """The request for an answer to a question."""
-        from .running import ResearchRequest  # slow import
+        from ..runs.run_requests import ResearchRequest  # slow import
 
         return ResearchRequest(
             question,

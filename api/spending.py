@@ -14,7 +14,7 @@ from ..stores.home import Home
 
 if TYPE_CHECKING:
     from ..runs.result_record import UsageRecord
-    from .records import SpendingRecord, UsageOfDay
+    from .results import SpendingRecord, UsageOfDay
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:

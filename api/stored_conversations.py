@@ -23,7 +23,7 @@ from ..stores.conversation_register import (
 from ..stores.home import Home
 
 if TYPE_CHECKING:
-    from .records import ConversationDetails, ConversationSummary
+    from .results import ConversationDetails, ConversationSummary
 
 
 def list_conversations(home: Home) -> list[ConversationEntry]:

@@ -15,7 +15,7 @@ from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, Un
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.run_requests import RunRequest
-    from .records import QueryRecord, RunDetails, RunSummary
+    from .results import RunDetails, RunQuery, RunSummary
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
@@ -45,7 +45,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     values = await state_values(home, run.thread_id)
-    queries: list[QueryRecord] = [
+    queries: list[RunQuery] = [
         {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
         for record in searches_of(values.get("queries", []))
     ]

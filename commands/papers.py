@@ -19,7 +19,7 @@ from .output import ingest_progress, name_refused_figures, notice, result, resul
 from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
-    from ..api.records import FigureRecord, PaperDetails, SectionRecord
+    from ..api.results import FigureRecord, PaperDetails, SectionRecord
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 

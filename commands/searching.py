@@ -15,7 +15,7 @@ from .output import notice, result_json
 from .terminal_text import one_line, table
 
 if TYPE_CHECKING:
-    from ..api.records import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
+    from ..api.results import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NotRequired
 
 from typing_extensions import TypedDict
 
-from ..api.records import Meaning
+from ..api.results import Meaning
 from ..api.serving import ACTIVE, JobEntry, JobOrder, JobState
 from .problems import Problem, problem
 

@@ -31,7 +31,7 @@ from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
 from ..api.messages import describe_invalid, field_path
-from ..api.records import (
+from ..api.results import (
     AnswerRecord,
     FoundPapers,
     FoundPassages,

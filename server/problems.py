@@ -22,7 +22,7 @@ from ..api.arguments import ReadOnlyLibraryError
 from ..api.library_papers import MissingFigureError
 from ..api.messages import describe_invalid
 from ..api.paper_pdfs import MissingPdfError
-from ..api.records import Meaning
+from ..api.results import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError

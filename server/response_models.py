@@ -1,4 +1,4 @@
-"""What the server's responses add to the records of `api/records.py`, and how its OpenAPI document describes them."""
+"""What the server's responses add to the records of `api/results.py`, and how its OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from typing_extensions import TypedDict
 
-from ..api.records import (
+from ..api.results import (
     ConversationDetails,
     ConversationSummary,
     Meaning,

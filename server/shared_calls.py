@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query
 from pydantic import AliasChoices, Field
 
 from ..api.library_search import apassage_window
-from ..api.records import PassageWindow
+from ..api.results import PassageWindow
 from ..api.run_options import WindowOptions, spread_options
 from ..api.serving import Session
 from .response_models import problems

@@ -20,7 +20,7 @@ from .shell import Shell
 from .shell_state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
 
 if TYPE_CHECKING:
-    from ...api.records import FoundPassage
+    from ...api.results import FoundPassage
 
 _PASSAGES = 10
 _FULLTEXT = "--fulltext"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from ...api.conversation import TurnKind, paused_turn
-from ...api.records import ConversationSummary
+from ...api.results import ConversationSummary
 from ...api.serving import JobEntry
 from ...api.stored_conversations import (
     begin_conversation,

@@ -24,7 +24,7 @@ from ...api.library_papers import (
 )
 from ...api.library_search import afind_papers, asearch, year_range
 from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
-from ...api.records import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
+from ...api.results import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...api.records import RunSummary
+from ...api.results import RunSummary
 from ...api.run_options import RunLimits
 from ...api.run_texts import (
     ResultFiles,

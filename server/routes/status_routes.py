@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
-from ...api.records import DoctorRecord, UsageRecords
+from ...api.results import DoctorRecord, UsageRecords
 from ...api.spending import spending_record, usage_by_day, usage_total
 from ..response_models import METRICS, Health, Readiness, SettingRecord, problems
 from ..server_state import ServerState, StateOf

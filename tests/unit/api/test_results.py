@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 
-from citeloom.api.records import FoundPassages
+from citeloom.api.results import FoundPassages
 from citeloom.server.response_models import PaperOnServer
 
 

@@ -350,7 +350,7 @@ class RunSummary(TypedDict):
     updated_at: float
 
 
-class QueryRecord(TypedDict):
+class RunQuery(TypedDict):
     """A search of a run, with the evidence that it gave."""
 
     query: str
@@ -361,7 +361,7 @@ class QueryRecord(TypedDict):
 class RunDetails(RunSummary):
     """A run with its searches, and its result once it is finished."""
 
-    queries: list[QueryRecord]
+    queries: list[RunQuery]
     result: dict[str, Any] | None
 
 
