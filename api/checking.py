@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final
 
-from ..claims.claim_records import CheckResult, ClaimInput, ClaimsResult
+from ..claims.check_files import CheckFormat, check_formats, write_check
+from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
+from ..claims.claim_records import CheckResult, ClaimInput, ClaimLabel, ClaimRecord, ClaimsResult, SourceRecord
+from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
+from ..claims.markup_readers import read_manuscript
+from ..claims.reference_entries import load_references
+from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
+from ..documents.sandbox import in_thread
+from ..experiment import load_experiment
+from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
-from .arguments import requires_open
+from ..models.concurrency import gather_all
+from ..models.http.endpoints import hash_key
+from ..tools.retrieval import Retrieval
+from ..tools.scope import require_words
+from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
 
-# What is checked: claims with citations, sentences without, numbers and names, the reference list.
-CheckPart = Literal["claims", "uncited", "numbers", "references"]
-CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
+__all__ = ["CHECK_PARTS", "acheck_claims", "acheck_text", "check_claims", "check_text"]
+
+_PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
 
 @requires_open
 async def acheck_claims(
-    session: Session, claims: Sequence[ClaimInput | str], *, judge: bool = True, most: int = 5, fresh: bool = False
+    session: Session,
+    claims: Sequence[ClaimInput | str],
+    *,
+    judge: bool = True,
+    most: int = MOST_PASSAGES,
+    fresh: bool = False,
 ) -> ClaimsResult:
     """Compare claims with papers or given passages; returns each claim's label, words and passages.
 
@@ -32,7 +52,33 @@ async def acheck_claims(
 
     Raises `InputError` for an unknown key, and `PausedError` when a budget is reached or the endpoint is lost.
     """
-    raise NotImplementedError
+    require_writable(session)
+    at_least_one("most", most)
+    asked: list[ClaimInput] = [{"claim": item} if isinstance(item, str) else item for item in claims]
+    for number, item in enumerate(asked):
+        if not str(item.get("claim") or "").strip():
+            raise ArgumentError(f"claims[{number}].claim: is empty.", help="Give the sentence to check.")
+        require_words(item["claim"])
+        for key in item.get("papers") or ():
+            await asyncio.to_thread(session.library.paper, key)
+    run = f"check-{hash_key([dict(item) for item in asked])[:12]}"
+    progress = Progress()
+
+    async def work() -> list[ClaimRecord]:
+        checker = await _checker(session, run, progress, most, fresh=fresh, judge=judge)
+        prepared = await gather_all(_prepared(checker, item) for item in asked)
+        judged = await checker.judged(prepared)
+        return [_claim_record(item, claim) for item, claim in zip(asked, judged, strict=True)]
+
+    with session.run(run, fresh=fresh):
+        records = await fitted(session, run, work)
+    return {
+        "claims": records,
+        "judged": sum(record["label"] != "unjudged" for record in records),
+        "run": run,
+        "usage": await session.usage(run),
+        "warnings": _budget_warning(progress),
+    }
 
 
 @requires_open
@@ -47,6 +93,7 @@ async def acheck_text(
     fresh: bool = False,
     out: Path | str | None = None,
     formats: Sequence[CheckFormat] | CheckFormat = (),
+    force: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
     """Check every sentence of a text of the user's own; nothing in it is changed.
@@ -56,17 +103,117 @@ async def acheck_text(
         file: the text: `.tex`, `.md`, `.docx`, `.typ` or `.pdf`.
         experiment: the `exp.json` whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
-        only: parts to check; all if omitted.
+        only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
         max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call goes on later.
         fresh: judge again, without reusing answers.
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
+        force: replace files in `out` that exist already.
         on_notice: called with one line about the work ahead.
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
-    raise NotImplementedError
+    require_writable(session)
+    path, wanted = Path(file), check_formats(formats, out, Path(file))
+    parts = _parts(only)
+    if max_calls is not None:
+        session = session.with_settings(max_calls=max_calls)
+    given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
+    manuscript = await in_thread(read_manuscript, path)
+    library = await asyncio.to_thread(session.library.papers)
+    references = await in_thread(load_references, manuscript, path, None if bib is None else Path(bib), library)
+    run = f"check-{hash_key([str(path), manuscript.text, sorted(parts)])[:12]}"
+    progress = Progress(on_notice)
+
+    async def work() -> CheckResult:
+        checker = await _checker(session, run, progress, MOST_PASSAGES, fresh=fresh)
+        check = ManuscriptCheck(manuscript, references, checker, parts, given, session.metadata)
+        sentences, entries = await check.run()
+        model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
+        return {
+            "file": str(path),
+            "format": manuscript.format,
+            "words": len(manuscript.text.split()),
+            "model": model,
+            "complete": not progress.stopped,
+            "sentences": sentences,
+            "references": entries,
+            "counts": _counts(sentences, entries),
+            "run": run,
+            "usage": {},
+            "warnings": [*manuscript.notices, *references.notices, *_budget_warning(progress)],
+        }
+
+    with session.run(run, fresh=fresh):
+        result = await fitted(session, run, work)
+    result["usage"] = await session.usage(run)
+    if out is not None and wanted:
+        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
+    return result
 
 
 check_claims = requires_open(blocking(acheck_claims))
 check_text = requires_open(blocking(acheck_text))
+
+
+async def _checker(
+    session: Session, run: str, progress: Progress, most: int, *, fresh: bool, judge: bool = True
+) -> ClaimChecker:
+    """A checker with the judge of a run, unless there is no chat model or none is wanted."""
+    role = (await session.roles_of(run)).claims if judge and "judge" not in session.extractive else None
+    settings = session.settings
+    prompts = [session.prompts[name].body for name in _PROMPTS]
+    endpoint = session.custom_model_id or [*settings.address_of("judge")[:2], settings.temperature]
+    identity = hash_key([endpoint, settings.judge_protocol, prompts])[:24]
+    memory = VerdictMemory(session.journal, session.scope(run), identity)
+    options = Retrieval(settings.retrieval_mode, rerank=settings.rerank)
+    return ClaimChecker(session.library, role, memory, progress, options, most)
+
+
+async def _prepared(checker: ClaimChecker, item: ClaimInput) -> JudgedClaim:
+    text, before = item["claim"].strip(), (item.get("context") or "").strip()
+    if "passages" in item:
+        found: list[ClaimPassage] = given_passages(item["passages"])
+    elif item.get("papers"):
+        of_papers = await checker.find(text, before, item["papers"], checker.most)
+        found = [passage for passages in of_papers.values() for passage in passages]
+    else:
+        return checker.claim(text, before, await checker.elsewhere(text, before, ()))
+    return checker.claim(text, before, choose_sentences(text, found))
+
+
+def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:
+    named = "passages" in item or bool(item.get("papers"))
+    keys = dict.fromkeys(passage.chunk.key for passage in claim.passages)
+    sources: list[SourceRecord] = [claim.source(key, key, key) for key in keys] if named else []
+    label: ClaimLabel = claim.label if claim.passages else "unread"
+    return {
+        "claim": item["claim"],
+        "label": label,
+        "reason": claim.reason,
+        "sources": sources,
+        "elsewhere": [] if named else elsewhere_records(claim),
+    }
+
+
+def _parts(only: Sequence[CheckPart] | CheckPart) -> frozenset[CheckPart]:
+    names = (only,) if isinstance(only, str) else only
+    for name in names:
+        if name not in CHECK_PARTS:
+            raise ArgumentError(f"only: unknown part {name!r}.", help=f"Choose from {', '.join(CHECK_PARTS)}.")
+    return frozenset(names) or frozenset(CHECK_PARTS)
+
+
+def _counts(sentences: Sequence[Any], references: Sequence[Any]) -> dict[str, dict[str, int]]:
+    labels = Counter(item["label"] for item in sentences if item["kind"] == "cited")
+    kinds = Counter(item["kind"] for item in sentences)
+    rules = Counter(found["rule"] for item in (*sentences, *references) for found in item["faults"])
+    return {"labels": dict(labels), "kinds": dict(kinds), "rules": dict(rules)}
+
+
+def _budget_warning(progress: Progress) -> list[str]:
+    if not progress.stopped:
+        return []
+    return [
+        f"{progress.stopped.rstrip('.')}; the sentences left are unjudged. The same check with a higher limit goes on."
+    ]

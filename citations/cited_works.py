@@ -196,13 +196,17 @@ def _apart(found: Sequence[CitationMark]) -> list[CitationMark]:
 
 
 def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
-    """The marks with neighbouring numbers as one: `[1][2]`, `[1]-[3]`."""
+    """The marks with neighbours as one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
     joined: list[CitationMark] = []
     for mark in marks:
         last = joined[-1] if joined else None
         gap = text[last.end : mark.start] if last else ""
         between = _BETWEEN.fullmatch(gap) if len(gap) <= 3 else None
-        if last is None or between is None or not (last.form == mark.form == "numeric"):
+        bracketed = last is not None and last.form == mark.form and not (last.narrative or mark.narrative)
+        if last is None or between is None or not bracketed or mark.form not in ("numeric", "pandoc"):
+            joined.append(mark)
+            continue
+        if mark.form == "pandoc" and between[1]:
             joined.append(mark)
             continue
         first, second = last.works[-1].number or 0, mark.works[0].number or 0

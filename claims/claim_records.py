@@ -164,7 +164,6 @@ class CheckResult(TypedDict):
     complete: bool
     sentences: list[SentenceRecord]
     references: list[ReferenceCheck]
-    faults: list[FaultRecord]
     counts: dict[str, dict[str, int]]
     run: str
     usage: dict[str, Any]

@@ -284,6 +284,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         tool_specs=TOOL_SPECS,
         max_output_tokens=settings.max_output_tokens,
         sizes=sizes,
+        small_judge=settings.judge_protocol == "minicheck",
     )
     agent, reader, writer, judge, summarizer = (
         bare if name in missing else chat for name in ("agent", "reader", "writer", "judge", "summarizer")
@@ -303,6 +304,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         ),
         notice=session.notice,
         comparer=judge.comparer,
+        claims=judge.claims,
         screener=reader.screener,
     )
 

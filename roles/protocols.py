@@ -263,7 +263,10 @@ class Purpose:
 AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
-VerdictLabel = Literal["supported", "partly", "unsupported", "contradicted", "on-topic", "off-topic", "unjudged"]
+# "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
+VerdictLabel = Literal[
+    "supported", "partly", "unsupported", "contradicted", "indirect", "on-topic", "off-topic", "unjudged"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +328,15 @@ class CitedClaim:
 
     sentence: str
     sources: tuple[Source, ...]
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UncitedSentence:
+    """A sentence without a citation: its section, and the sentence before it."""
+
+    text: str
+    section: str = ""
     before: str = ""
 
 
@@ -489,6 +501,18 @@ class SupportJudge(Protocol):
         """For each claim, in order, one verdict per source, in the order of its sources."""
 
 
+# How a sentence without a citation stands: it needs one, or is the text's own, commonly known, a view, or no statement.
+UncitedKind = Literal["needs", "own", "common", "opinion", "other"]
+
+
+class ClaimJudge(SupportJudge, Protocol):
+    """Judges sentences of a user's text: those with citations by their passages, those without by what they are."""
+
+    async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
+        """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
+        ...
+
+
 class ContradictionJudge(Protocol):
     """Judges whether statements of two papers disagree on one claim."""
 
@@ -525,8 +549,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are the roles for questions. `comparer` judges contradictions and `screener` reads cards; both are None
-    without a chat model.
+    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
+    users' texts; all three are None without a chat model.
     """
 
     needs: NeedsPlanner
@@ -539,6 +563,7 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
     screener: PaperScreener | None = None
+    claims: ClaimJudge | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
         """The planner for a section or a question."""

@@ -112,6 +112,11 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     judge_model: str | None = Field(None, description="Overrides chat_model for judging support.")
     judge_base_url: str | None = Field(None, description="Overrides chat_base_url for judging support.")
     judge_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for judging support.")
+    judge_protocol: Literal["chat", "minicheck"] = Field(
+        "chat",
+        description="How `check` asks the judge: 'chat' for any chat model, 'minicheck' for a small checker that"
+        ' answers Yes or No to "Document: ... Claim: ...".',
+    )
     summarizer_model: str | None = Field(None, description="Overrides chat_model for paper summaries.")
     summarizer_base_url: str | None = Field(None, description="Overrides chat_base_url for paper summaries.")
     summarizer_api_key: ApiKey | None = Field(None, description="Overrides chat_api_key for paper summaries.")

@@ -293,6 +293,11 @@ def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     return found
 
 
+def reports_others_work(words: str) -> bool:
+    """Whether a sentence of any text reports the work of others."""
+    return _reports(words, "")
+
+
 def _reports(words: str, own: str) -> bool:
     """Whether a sentence reports others' work in a phrase (with two words around it) that is not the experiment's."""
     if _OWN.search(words):

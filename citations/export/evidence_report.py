@@ -91,7 +91,7 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
     view = report_view(record)
     placed = standing_apart(record["text"], links_of(view, record))
     style = _style(view)
-    return _template().render(
+    return report_template("evidence.html").render(
         record=record,
         report=record["report"],
         view=view,
@@ -101,7 +101,7 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
         has_images=images.any,
         pages={identifier: data_uri(image) for identifier, image in images.pages.items()},
         figures=images.figures,
-        style_hash="sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style_hash=content_hash(style),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
         costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
@@ -142,12 +142,18 @@ def _amount(value: Any) -> str:
 
 
 def packaged_template(name: str) -> str:
-    """A template or style sheet of the report."""
+    """The text of a template, style sheet or script of a report."""
     return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+def content_hash(text: str) -> str:
+    """The hash by which a report's content security policy allows its own style sheet or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=4)
+def report_template(name: str) -> Template:
+    """A template of a report; text from papers, models and users is escaped."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only reports need it
 
     environment = Environment(
@@ -162,4 +168,4 @@ def _template() -> Template:
     environment.filters["doi"] = doi_html
     environment.filters["zotero"] = zotero_html
     environment.filters["commonness"] = commonness
-    return environment.get_template("evidence.html")
+    return environment.get_template(name)

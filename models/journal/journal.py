@@ -15,7 +15,7 @@ concurrent answers cost one or two syncs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -125,6 +125,29 @@ class Journal:
                     answers[record.key] = CachedAnswer(outcome.payload, True)
                     self._note(record, outcome)
         return [answers[record.key] for record in records]
+
+    async def recall(self, keys: Sequence[str], scope: RunScope) -> dict[str, str]:
+        """What was remembered under these keys; a fresh run sees only what came after its own start."""
+
+        def read(db: JournalConnection) -> dict[str, str]:
+            after = _beginning(db, scope.run_id) if scope.fresh else 0
+            rows = {key: db.execute(_ANY, (key, after)).fetchone() for key in dict.fromkeys(keys)}
+            return {key: str(row[1]) for key, row in rows.items() if row is not None}
+
+        return await self.submit(read) if keys else {}
+
+    async def remember(self, derived: Mapping[str, str], model: str) -> None:
+        """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
+        insert = (
+            "INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
+            " VALUES (?, 'verdict', '', ?, ?, 0, 0, ?)"
+        )
+
+        def keep(db: JournalConnection) -> None:
+            for key, payload in derived.items():
+                db.execute(insert, (key, model, self._clock.time(), payload))
+
+        await self.submit(keep)
 
     async def reject(self, key: str, scope: RunScope) -> None:
         """Keep this run's answer for `key`, but never replay it in later runs."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 if TYPE_CHECKING:
     from ...settings.config import Price
 
-CallKind = Literal["chat", "embedding"]
+# A "verdict" is derived from an answer and costs nothing.
+CallKind = Literal["chat", "embedding", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ..protocols import AnswerRoles, NeedsPlanner, Roles
 from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, ChatRewriter
 from .chat_reader import ChatReader
 from .chat_writers import ChatAnswerer, ChatWriter
+from .claim_judges import ChatClaimJudge, SmallClaimJudge
 from .judges import ChatContradictionJudge, ChatJudge
 from .screener import ChatScreener
 from .structured_output import Note, log_note
@@ -33,11 +34,12 @@ def chat_roles(
     max_output_tokens: int,
     note: Note = log_note,
     sizes: Mapping[RoleName, int | None] = MappingProxyType({}),
+    small_judge: bool = False,
 ) -> Roles:
     """All roles on chat models; `callers` holds one caller for each role, which may be the same object.
 
     `fallback` plans the needs if a model gives no valid plan. `sizes` are the context sizes of the roles' servers in
-    tokens, as far as they are known.
+    tokens, as far as they are known. A `small_judge` answers Yes or No to a document and a claim.
     """
     agent, reads, writes, judges, sums_up = (
         Room.of(sizes.get(name), max_output_tokens) for name in ("agent", "reader", "writer", "judge", "summarizer")
@@ -68,5 +70,8 @@ def chat_roles(
             ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         ),
         comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=judges.output),
+        claims=SmallClaimJudge(callers["judge"], prompts, judges)
+        if small_judge
+        else ChatClaimJudge(callers["judge"], prompts, max_tokens=judges.output, room=judges, note=note),
         screener=ChatScreener(callers["reader"], prompts, max_tokens=reads.output, note=note, room=reads),
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -17,7 +18,7 @@ from pydantic import Field, ValidationError, create_model, field_validator, mode
 
 from ...models.concurrency import gather_all
 from ...text.statement_words import weighs_sources
-from ..protocols import CitedClaim, Comparison, DecidingSpan, Statement, Verdict
+from ..protocols import CitedClaim, Comparison, DecidingSpan, Statement, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage
 from .prompt_format import (
@@ -51,6 +52,23 @@ _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
 
 @dataclass(frozen=True, slots=True)
+class Rubric:
+    """What is asked of a judge: the names of its prompts, and the verdicts that it may give."""
+
+    system: str
+    task: str
+    verdicts: tuple[str, ...]
+
+
+DRAFTS: Final = Rubric("judge_system", "judge_task", ("supported", "partly", "unsupported", "contradicted"))
+CLAIMS: Final = Rubric(
+    "claim_system", "claim_task", ("supported", "overstated", "not_found", "contradicted", "indirect")
+)
+# The labels of verdicts that only claims have; an overstated claim is partly supported.
+_LABELS: Final[Mapping[str, VerdictLabel]] = MappingProxyType({"overstated": "partly", "not_found": "unsupported"})
+
+
+@dataclass(frozen=True, slots=True)
 class _PreparedClaim:
     """A claim with its index, and the passages that it cites, by the id of their evidence."""
 
@@ -73,12 +91,15 @@ class _PreparedClaim:
 _Batch = Sequence[_PreparedClaim]
 
 
+@dataclass(frozen=True)
 class ChatJudge(ChatRole):
-    """Judges support with a chat model."""
+    """Judges support with a chat model, by a rubric: that of our own drafts, or of claims in users' texts."""
+
+    rubric: Rubric = field(default=DRAFTS, kw_only=True)
 
     async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
         """A verdict for each source of each claim; "unjudged" when three attempts gave no valid answer."""
-        system, task = self.prompts["judge_system"].render(), self.prompts["judge_task"]
+        system, task = self.prompts[self.rubric.system].render(), self.prompts[self.rubric.task]
         tokens = self.room.left(_TOKENS_AT_ONCE, system, task.render(passages="", sentences=""), share=_WORDS_SHARE)
         asked = _prepared(claims, tokens)
         found: dict[int, tuple[Verdict, ...]] = {}
@@ -99,10 +120,10 @@ class ChatJudge(ChatRole):
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         """Judge a batch in one call; returns the usable verdicts by index."""
         letters = _letters(batch)
-        schema = build_schema(_model(batch, letters))
+        schema = build_schema(self._model(batch, letters))
         answer = await self.caller.call(self._messages(batch, letters), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):
-            if found := _usable(data, batch, letters):
+            if found := _usable(data, batch, letters, self.rubric):
                 return found
         await self.caller.reject(answer)
         return {}
@@ -122,8 +143,11 @@ class ChatJudge(ChatRole):
         def check(answer: SupportVerdicts) -> None:
             verdicts(answer)
 
-        answer = await self.ask(messages, _model([item], letters), check=check)
+        answer = await self.ask(messages, self._model([item], letters), check=check)
         return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
+
+    def _model(self, batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
+        return verdicts_model(tuple(tuple(item.by_letter(letters)) for item in batch), self.rubric.verdicts)
 
     def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
         passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
@@ -133,11 +157,11 @@ class ChatJudge(ChatRole):
             source, name = passages[letter].source, f"passage {letter}"
             same = first.setdefault((source.paper.title, source.paper.year), name)
             shown.append(present_numbered(source, passages[letter].sentences, name, "" if same == name else same))
-        task = self.prompts["judge_task"].render(
+        task = self.prompts[self.rubric.task].render(
             passages="\n\n".join(shown),
             sentences=present_lines(list(_lines(batch, letters)), "sentences"),
         )
-        return [SystemMessage(self.prompts["judge_system"].render()), HumanMessage(task)]
+        return [SystemMessage(self.prompts[self.rubric.system].render()), HumanMessage(task)]
 
 
 def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]:
@@ -203,18 +227,16 @@ def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
     return one_line(_MARKER.sub(letter, item.claim.sentence))
 
 
-def _model(batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
-    return verdicts_model(tuple(tuple(item.by_letter(letters)) for item in batch))
-
-
-def _usable(data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str]) -> dict[int, tuple[Verdict, ...]]:
+def _usable(
+    data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str], rubric: Rubric
+) -> dict[int, tuple[Verdict, ...]]:
     """The valid verdicts of an answer object by index, each validated separately."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
     found: dict[int, tuple[Verdict, ...]] = {}
     for number, item in enumerate(batch, 1):
         passages = item.by_letter(letters)
         try:
-            said = verdict_model(tuple(passages)).model_validate(named.get(f"P{number}"))
+            said = verdict_model(tuple(passages), rubric.verdicts).model_validate(named.get(f"P{number}"))
             found[item.place] = _with_markers(to_verdicts(said, passages), letters)
         except (ValidationError, ValueError):
             continue
@@ -305,10 +327,10 @@ class SupportVerdict(StructuredAnswer):
         return found
 
     @property
-    def label(self) -> Literal["supported", "partly", "unsupported", "contradicted"]:
+    def label(self) -> VerdictLabel:
         """The verdict on the whole sentence."""
-        said: Literal["supported", "partly", "unsupported", "contradicted"] = getattr(self, "verdict")  # noqa: B009
-        return said
+        said: VerdictLabel = getattr(self, "verdict")  # noqa: B009
+        return _LABELS.get(said, said)
 
 
 class SupportVerdicts(StructuredAnswer):
@@ -326,17 +348,19 @@ class SupportVerdicts(StructuredAnswer):
 
 
 @lru_cache(maxsize=256)
-def verdict_model(letters: tuple[str, ...]) -> type[SupportVerdict]:
+def verdict_model(letters: tuple[str, ...], verdicts: tuple[str, ...] = DRAFTS.verdicts) -> type[SupportVerdict]:
     """The answer model for a sentence that cites these passages."""
     fields: dict[str, Any] = {letter: (PassageShare, Field(default=None)) for letter in letters}
-    fields["verdict"] = (Literal["supported", "partly", "unsupported", "contradicted"], ...)
+    fields["verdict"] = (Literal[verdicts], ...)
     return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
 
 
 @lru_cache(maxsize=256)
-def verdicts_model(letters: tuple[tuple[str, ...], ...]) -> type[SupportVerdicts]:
+def verdicts_model(
+    letters: tuple[tuple[str, ...], ...], verdicts: tuple[str, ...] = DRAFTS.verdicts
+) -> type[SupportVerdicts]:
     """The answer model for several sentences, each with the letters of the passages that it cites."""
-    fields: dict[str, Any] = {f"P{number}": (verdict_model(of), ...) for number, of in enumerate(letters, 1)}
+    fields: dict[str, Any] = {f"P{number}": (verdict_model(of, verdicts), ...) for number, of in enumerate(letters, 1)}
     return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
 
 
@@ -349,7 +373,7 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
     against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}
     spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
     carried = any(spans[letter] for letter in passages if letter not in against)
-    if answer.label in ("supported", "partly") and not carried:
+    if answer.label in ("supported", "partly", "indirect") and not carried:
         known = ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}

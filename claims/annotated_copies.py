@@ -1,0 +1,187 @@
+"""Copies of a user's text with the remarks of a check: Word comments, or notes in the margin of LaTeX.
+
+Nothing is written to the text itself, and in a copy nothing is changed but what is added.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+from ..documents.safe_files import FileRefusedError
+from ..errors import InputError
+from .check_report import problem_lines
+from .claim_records import CheckResult, SentenceRecord
+from .word_reader import WordRun, WordText, open_document, read_part
+
+_AUTHOR: Final = "Citeloom"
+_NAMESPACE: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_COMMENTS: Final = "word/comments.xml"
+_RELATION: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/comments"
+_CONTENT: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.comments+xml"
+_ID: Final = re.compile(rb'<w:comment\b[^<>]{0,400}?w:id="(\d{1,9})"')
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+_NOTE: Final = "\\citeloomnote"
+_DEFINITION: Final = "\\providecommand{\\citeloomnote}[1]{\\marginpar{\\raggedright\\tiny\\textbf{Citeloom:} #1}}\n"
+_LATEX: Final = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\n": " "},
+}
+_FLOAT: Final = re.compile(
+    r"\\begin\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
+    r"|\\end\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
+)
+_BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
+
+
+def remarks(result: CheckResult) -> Iterator[tuple[SentenceRecord, list[str]]]:
+    """The sentences with problems, and what is said of each."""
+    for sentence in result["sentences"]:
+        lines = problem_lines(sentence)
+        if lines:
+            yield sentence, lines
+
+
+def word_copy(file: Path, result: CheckResult) -> bytes:
+    """The document with a comment at each sentence with a problem; blocks. Raises `InputError`."""
+    try:
+        with open_document(file) as archive:
+            changed = _commented(archive, result)
+            made = BytesIO()
+            with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as copy:
+                for info in archive.infolist():
+                    copy.writestr(info, changed.pop(info.filename, b"") or archive.read(info.filename))
+                for name, content in changed.items():
+                    copy.writestr(name, content)
+    except FileRefusedError as error:
+        raise InputError(f"{file}: {error}.") from None
+    return made.getvalue()
+
+
+def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes]:
+    """The changed parts of a document, by name."""
+    document = read_part(archive, "word/document.xml")
+    runs: dict[int, list[WordRun]] = {}
+    for run in WordText(document).runs:
+        runs.setdefault(run.paragraph, []).append(run)
+    comments = read_part(archive, _COMMENTS)
+    number = max((int(found) for found in _ID.findall(comments)), default=-1) + 1
+    inserted: list[tuple[int, bytes]] = []
+    made: list[str] = []
+    for sentence, lines in remarks(result):
+        place = sentence["place"]
+        start, end = place["start"] or 0, place["end"] or 0
+        touched = [run for run in runs.get(place["paragraph"] or 0, ()) if run.start < end and start < run.end]
+        if not touched:
+            continue
+        mark = f'w:id="{number}"'
+        inserted.append((touched[0].first, f"<w:commentRangeStart {mark}/>".encode()))
+        reference = f"<w:commentRangeEnd {mark}/><w:r><w:commentReference {mark}/></w:r>"
+        inserted.append((touched[-1].last, reference.encode()))
+        made.append(_comment(number, [f"\u201c{sentence['claim']}\u201d", *lines]))
+        number += 1
+    changed = {"word/document.xml": _with_insertions(document, inserted)}
+    if not made:
+        return changed
+    changed[_COMMENTS] = _comments_part(comments, made)
+    if not comments:
+        relations, types = "word/_rels/document.xml.rels", "[Content_Types].xml"
+        link = f'<Relationship Id="rIdCiteloom" Type="{_RELATION}" Target="comments.xml"/>'
+        changed[relations] = _before(read_part(archive, relations), b"</Relationships>", link.encode())
+        kind = f'<Override PartName="/{_COMMENTS}" ContentType="{_CONTENT}"/>'
+        changed[types] = _before(read_part(archive, types), b"</Types>", kind.encode())
+    return changed
+
+
+def _comment(number: int, lines: Sequence[str]) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = "".join(
+        f'<w:p><w:r><w:t xml:space="preserve">{escape(_CONTROL.sub(" ", line))}</w:t></w:r></w:p>' for line in lines
+    )
+    return f'<w:comment w:id="{number}" w:author="{_AUTHOR}" w:initials="CL" w:date="{now}">{body}</w:comment>'
+
+
+def _comments_part(comments: bytes, made: Sequence[str]) -> bytes:
+    if comments:
+        return _before(comments, b"</w:comments>", "".join(made).encode())
+    head = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
+    return f'{head}<w:comments xmlns:w="{_NAMESPACE}">{"".join(made)}</w:comments>'.encode()
+
+
+def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
+    """The part with something added before its closing tag."""
+    place = content.rfind(closing)
+    if place < 0:
+        raise FileRefusedError("is not a whole .docx (a part of it is broken)")
+    return content[:place] + added + content[place:]
+
+
+def _with_insertions(content: bytes, inserted: Sequence[tuple[int, bytes]]) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for place, added in sorted(inserted, key=lambda item: item[0]):
+        pieces += [content[done:place], added]
+        done = place
+    return b"".join([*pieces, content[done:]])
+
+
+def latex_copies(sources: Mapping[str, str], result: CheckResult) -> dict[str, str]:
+    """Each file of a LaTeX text with notes in the margin behind the sentences with problems, by its name."""
+    notes: dict[str, list[tuple[int, str]]] = {}
+    for sentence, lines in remarks(result):
+        place = sentence["place"]
+        notes.setdefault(place["file"], []).append((place["end"] or 0, "; ".join(lines)))
+    return {
+        name: _with_notes(source, notes.get(name, ()), number == 0)
+        for number, (name, source) in enumerate(sources.items())
+    }
+
+
+def _with_notes(source: str, notes: Sequence[tuple[int, str]], is_main: bool) -> str:
+    spans = _closed_spans(source)
+    pieces: list[str] = []
+    done = 0
+    for end, words in sorted(notes, key=lambda item: item[0]):
+        place = max(done, _next_open(spans, end))
+        shown = "".join(_LATEX.get(sign, sign) for sign in _CONTROL.sub(" ", words))
+        pieces += [source[done:place], f"{_NOTE}{{{shown}}}"]
+        done = place
+    text = "".join([*pieces, source[done:]])
+    head = text.find("\\begin{document}")
+    return f"{text[:head]}{_DEFINITION}{text[head:]}" if is_main and head >= 0 else text
+
+
+def _closed_spans(source: str) -> list[tuple[int, int]]:
+    """The spans in braces and in floats, where no note in the margin may stand."""
+    begin = max(0, source.find("\\begin{document}"))
+    spans: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for match in _BRACE.finditer(source, begin):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "}" and opened:
+            first = opened.pop()
+            if not opened:
+                spans.append((first, match.end()))
+    started = -1
+    for match in _FLOAT.finditer(source, begin):
+        if match[1] and started < 0:
+            started = match.start()
+        elif match[2] and started >= 0:
+            spans.append((started, match.end()))
+            started = -1
+    return spans
+
+
+def _next_open(spans: Sequence[tuple[int, int]], place: int) -> int:
+    """The next position that is in none of the spans: behind the braces, then behind the float around them."""
+    for _ in range(2):
+        place = next((last for first, last in spans if first < place < last), place)
+    return place

@@ -1,0 +1,148 @@
+"""Writes the files of a check: the report, JSON, SARIF for CI, and copies of the text with remarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from ..documents.safe_files import replace_file
+from ..errors import InputError
+from ..program import NAME
+from .annotated_copies import latex_copies, word_copy
+from .check_report import LABELS, SEVERITIES, check_report
+from .claim_records import CheckResult, FaultSeverity, SentenceRecord
+from .manuscript import Manuscript
+from .reference_entries import FAULTS
+
+CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
+CHECK_FORMATS: Final[tuple[CheckFormat, ...]] = get_args(CheckFormat)
+_COPIES: Final = ("docx", "tex")  # of a text in the same format
+_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def check_formats(
+    formats: Sequence[CheckFormat] | CheckFormat, out: Path | str | None, file: Path
+) -> tuple[CheckFormat, ...]:
+    """The formats to write, validated; raises `InputError`."""
+    names = (formats,) if isinstance(formats, str) else tuple(formats)
+    for name in names:
+        if name not in CHECK_FORMATS:
+            raise InputError(f"formats: unknown format {name!r}.", help=f"Choose from {', '.join(CHECK_FORMATS)}.")
+        if name in _COPIES and file.suffix.lower() != f".{name}":
+            raise InputError(
+                f"formats: {file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
+            )
+    if names and out is None:
+        raise InputError("formats: no file can be written without out.", help="Pass the folder for the files as out.")
+    return tuple(dict.fromkeys(names)) or (("html",) if out is not None else ())
+
+
+def write_check(
+    result: CheckResult, manuscript: Manuscript, file: Path, out: Path, formats: Sequence[CheckFormat], force: bool
+) -> dict[str, str]:
+    """Write the files; returns their paths by format. Blocks.
+
+    Reports of an earlier check are replaced; an earlier copy of the text, which may be edited, only with `force`.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return {name: str(_write(name, result, manuscript, file, out, force)) for name in formats}
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot be written ({error.strerror}).", help="Give a folder of yours as --out."
+        ) from error
+
+
+def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
+    if name == "docx":
+        path = _free(out / f"{file.stem}.checked.docx", force)
+        replace_file(path, word_copy(file, result))
+        return path
+    if name == "tex":
+        return _write_latex(result, manuscript, file, out, force)
+    path = out / f"{file.stem}.check.{name}"
+    content = check_report(result) if name == "html" else json.dumps(_plain(name, result), indent=1, ensure_ascii=False)
+    replace_file(path, f"{content}\n".encode("utf-8", "replace"))
+    return path
+
+
+def _plain(name: CheckFormat, result: CheckResult) -> object:
+    return sarif(result) if name == "sarif" else result
+
+
+def _write_latex(result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
+    """Write the copy, or a folder of copies for a text with inputs; returns the main file."""
+    copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
+    if len(copies) == 1:
+        path = _free(out / f"{file.stem}.checked.tex", force)
+        replace_file(path, next(iter(copies.values())).encode())
+        return path
+    folder = _free(out / f"{file.stem}-checked", force)
+    for name, text in copies.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text.encode())
+    return folder / file.name
+
+
+def _free(path: Path, force: bool) -> Path:
+    """The path, or with the next free number if it exists."""
+    if force or not path.exists():
+        return path
+    return next(
+        other for number in count(2) if not (other := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists()
+    )
+
+
+def sarif(result: CheckResult) -> dict[str, Any]:
+    """The problems in the format that CI systems show beside the lines of a file."""
+    rules = {**FAULTS, **{f"claim-{label.replace('_', '-')}": severity for label, severity in SEVERITIES.items()}}
+    try:
+        number = version(NAME)
+    except PackageNotFoundError:
+        number = "0"
+    driver = {
+        "name": NAME,
+        "version": number,
+        "rules": [{"id": rule, "defaultConfiguration": {"level": level}} for rule, level in rules.items()],
+    }
+    found = [item for sentence in result["sentences"] for item in _of_sentence(sentence)]
+    found += [
+        _sarif_result(
+            fault["rule"], fault["severity"], f"{entry['key']}: {fault['message']}", Path(result["file"]).name
+        )
+        for entry in result["references"]
+        for fault in entry["faults"]
+    ]
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
+
+
+def _of_sentence(sentence: SentenceRecord) -> Iterator[dict[str, Any]]:
+    label, place = sentence["label"], sentence["place"]
+    if sentence["kind"] == "cited" and label in SEVERITIES:
+        rule, message = (
+            f"claim-{label.replace('_', '-')}",
+            f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}",
+        )
+        yield _sarif_result(rule, SEVERITIES[label], message, place["file"], place["line"], place["column"])
+    for fault in sentence["faults"]:
+        rule, severity = fault["rule"], fault["severity"]
+        yield _sarif_result(rule, severity, fault["message"], place["file"], place["line"], place["column"])
+
+
+def _sarif_result(
+    rule: str, severity: FaultSeverity, message: str, file: str, line: int | None = None, column: int | None = None
+) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    if line is not None:
+        location["region"] = {"startLine": line, "startColumn": column or 1}
+    return {
+        "ruleId": rule,
+        "level": severity,
+        "message": {"text": message},
+        "locations": [{"physicalLocation": location}],
+    }

@@ -1,0 +1,160 @@
+"""What a check says to a reader: labels in words, problems by sentence, and the one-file report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from markupsafe import Markup
+
+from ..citations.export.evidence_report import content_hash, packaged_template, report_template
+from ..plurals import counted
+from .claim_records import CheckResult, ClaimLabel, FaultSeverity, PlaceRecord, SentenceKind, SentenceRecord
+
+LABELS: Final[Mapping[ClaimLabel, str]] = {
+    "supported": "Supported",
+    "overstated": "Overstated",
+    "contradicted": "Contradicted",
+    "not_found": "Not in the cited paper",
+    "indirect": "Indirect",
+    "not_in_library": "Not in the library",
+    "unread": "Could not be read",
+    "unjudged": "Not judged",
+}
+KINDS: Final[Mapping[SentenceKind, str]] = {
+    "cited": "cited",
+    "needs": "needs a citation",
+    "own": "the text's own",
+    "common": "commonly known",
+    "opinion": "a view",
+    "other": "no claim",
+}
+# How serious a label is; those that are not named need no attention.
+SEVERITIES: Final[Mapping[ClaimLabel, FaultSeverity]] = {
+    "contradicted": "error",
+    "not_found": "warning",
+    "overstated": "warning",
+    "indirect": "note",
+    "unread": "note",
+    "not_in_library": "note",
+}
+_ORDER: Final[tuple[FaultSeverity, ...]] = ("error", "warning", "note")
+_QUOTED: Final = 240  # characters
+
+
+def severity_of(sentence: SentenceRecord) -> FaultSeverity | None:
+    """How serious the worst problem of a sentence is; None if it has none."""
+    found = [fault["severity"] for fault in sentence["faults"]]
+    if sentence["kind"] == "cited" and sentence["label"] in SEVERITIES:
+        found.append(SEVERITIES[sentence["label"]])
+    return min(found, key=_ORDER.index, default=None)
+
+
+def needs_attention(result: CheckResult) -> bool:
+    """Whether anything is wrong, or very likely so: the check ends with exit code 4."""
+    faults = [fault["severity"] for entry in result["references"] for fault in entry["faults"]]
+    found = {*faults, *(severity_of(sentence) for sentence in result["sentences"])}
+    return bool(found & {"error", "warning"})
+
+
+def problem_lines(sentence: SentenceRecord) -> list[str]:
+    """The problems of a sentence, one line each, most serious first; empty if it has none."""
+    lines = [(_ORDER.index(fault["severity"]), fault["message"]) for fault in sentence["faults"]]
+    label = sentence["label"]
+    if sentence["kind"] == "cited" and label in SEVERITIES:
+        reason = f": {sentence['reason']}" if sentence["reason"] else "."
+        lines.append((_ORDER.index(SEVERITIES[label]), f"{LABELS[label]}{reason}"))
+    shown = [line for _, line in sorted(lines, key=lambda item: item[0])]
+    return [*shown, *_words(sentence)] if shown else []
+
+
+def _words(sentence: SentenceRecord) -> Iterator[str]:
+    """The deciding words, and the papers of the library that say it."""
+    for source in sentence["sources"]:
+        for passage in source["passages"][:1]:
+            if passage["does"] in ("contradicts", "supports"):
+                yield f'{passage["key"]}{_page(passage["page"])}: "{_cut(passage["quote"])}"'
+        if source["cites"]:
+            yield f"{source['written']} relies on {', '.join(source['cites'])}."
+    for passage in sentence["elsewhere"][:2]:
+        does = "says it" if passage["does"] == "supports" else "is near"
+        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{_cut(passage["quote"])}"'
+
+
+def _page(page: int | None) -> str:
+    return "" if page is None else f", p. {page}"
+
+
+def _cut(words: str) -> str:
+    flat = " ".join(words.split())
+    return flat if len(flat) <= _QUOTED else f"{flat[: _QUOTED - 1]}\u2026"
+
+
+def shown_place(place: PlaceRecord) -> str:
+    """Where a sentence is, in a few words."""
+    if place["line"] is not None:
+        return f"{place['file']}, line {place['line']}"
+    if place["page"] is not None:
+        return f"page {place['page']}"
+    return f"paragraph {(place['paragraph'] or 0) + 1}"
+
+
+def check_report(result: CheckResult) -> str:
+    """The one-file report: each sentence beside its passages, with filters and keys."""
+    style = packaged_template("evidence.css") + packaged_template("check.css")
+    script = packaged_template("check.js")
+    sentences = result["sentences"]
+    severities = {sentence["position"]: severity_of(sentence) for sentence in sentences}
+    groups = [
+        {"section": section, "sentences": list(run)}
+        for section, run in groupby(sentences, lambda item: item["section"])
+    ]
+    cited = sum(sentence["kind"] == "cited" for sentence in sentences)
+    opened = {position for position, severity in severities.items() if severity is not None}
+    wrong = {position for position, severity in severities.items() if severity in ("error", "warning")}
+    return report_template("check.html").render(
+        result=result,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
+        labels=LABELS,
+        kinds=KINDS,
+        wrong=[label for label, severity in SEVERITIES.items() if severity in ("error", "warning")],
+        figures=[(name, number) for name, number in _figures(result)],
+        filters=[
+            ("only-wrong", "Wrong or doubtful", len(wrong)),
+            ("only-open", "All remarks", len(opened)),
+            ("only-all", "All sentences", len(sentences)),
+            ("only-cited", "With citations", cited),
+            ("only-uncited", "Without citations", len(sentences) - cited),
+        ],
+        groups=groups,
+        places={sentence["position"]: shown_place(sentence["place"]) for sentence in sentences},
+        open=opened,
+        faulty=wrong,
+    )
+
+
+def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
+    yield "sentences", len(result["sentences"])
+    for label, name in LABELS.items():
+        number = result["counts"]["labels"].get(label, 0)
+        if number:
+            yield name.lower(), number
+    needing = result["counts"]["kinds"].get("needs", 0)
+    if needing:
+        yield "without a citation that they need", needing
+
+
+def summary_lines(result: CheckResult) -> Sequence[str]:
+    """The figures of a check in words."""
+    cited = [f"{number} {name}" for name, number in _figures(result)][1:]
+    entries = sum(any(item["severity"] != "note" for item in entry["faults"]) for entry in result["references"])
+    lines = [f"{counted(len(result['sentences']), 'sentence')}: {', '.join(cited) or 'none cites anything'}."]
+    if entries:
+        lines.append(
+            f"{counted(entries, 'entry', 'entries')} of the reference list {'is' if entries == 1 else 'are'} at fault."
+        )
+    return lines

@@ -1,0 +1,225 @@
+"""Finds the passages of papers that bear on a claim, and chooses the sentences of them that a judge is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import log
+from typing import Final
+
+from ..citations.cited_works import find_marks
+from ..documents import Category, Chunk, Evidence, Paper
+from ..documents.passages import readable_units
+from ..models.concurrency import gather_all
+from ..roles.chat.prompt_format import estimate_tokens
+from ..roles.protocols import PassageSentence, Source
+from ..stores.library import Library, UnknownPaperError
+from ..text.sentences import is_context_dependent
+from ..text.words import is_generic, is_stop, split_words
+from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
+from ..tools.scope import Scope
+from .claim_records import Does, GivenPassage, PassageRecord
+
+CLAIM_TOKENS: Final = 900  # of all passages of one claim
+_LEAST_TOKENS: Final = 120  # of one passage
+_GIVEN_CHARACTERS: Final = 1_500  # of a part of a given text
+_ELSEWHERE_HITS: Final = 24
+_ELSEWHERE_PAPERS: Final = 3
+_NEAR_PAPERS: Final = 8
+_MOST_CITED: Final = 3  # works named behind a sentence that cites others
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPassage:
+    """A passage with its cosine to the claim, the sentences shown to a judge, and the span nearest to the claim."""
+
+    chunk: Chunk
+    paper: Paper
+    cosine: float
+    sentences: tuple[PassageSentence, ...] = ()
+    nearest: tuple[int, int] = (0, 0)
+
+    def source(self, identifier: str) -> Source:
+        """The passage as evidence with this id."""
+        start, end = self.nearest if self.nearest[1] > self.nearest[0] else (0, len(self.chunk.text))
+        evidence = Evidence.of(
+            self.chunk,
+            id=identifier,
+            summary="",
+            start=start,
+            end=end,
+            vector_score=self.cosine,
+            llm_score=0.0,
+            combined_score=self.cosine,
+            source_query="",
+        )
+        return Source(evidence, self.paper, self.chunk.text, self.chunk.category, self.sentences)
+
+    def record(self, spans: Sequence[tuple[int, int]] = (), does: Does = "") -> PassageRecord:
+        """The passage for readers; `spans` are its deciding words, without them the nearest ones are quoted."""
+        start, end = (min(first for first, _ in spans), max(last for _, last in spans)) if spans else self.nearest
+        return {
+            "key": self.chunk.key,
+            "title": self.paper.title,
+            "year": self.paper.year,
+            "chunk_id": self.chunk.id,
+            "section": self.chunk.section,
+            "page": self.chunk.page_at(start),
+            "start": start,
+            "end": end,
+            "quote": self.chunk.text[start:end],
+            "does": does,
+            "similarity": round(max(0.0, min(1.0, self.cosine)), 4),
+            "sentences": [sentence.text for sentence in self.sentences],
+        }
+
+
+def claim_query(text: str, before: str) -> str:
+    """What is searched for a claim: with the sentence before it, if it depends on that."""
+    return f"{before} {text}".strip() if before and is_context_dependent(text) else text
+
+
+async def passages_of(
+    library: Library, query: str, keys: Sequence[str], most: int, options: Retrieval = DEFAULT_OPTIONS
+) -> dict[str, list[ClaimPassage]]:
+    """The passages of each paper that are nearest to a claim, best first, by key."""
+    found = await gather_all(
+        retrieve(library, query, most, Scope(papers=(key,)), options) for key in dict.fromkeys(keys)
+    )
+    return {
+        key: [ClaimPassage(hit.candidate.chunk, hit.candidate.paper, hit.candidate.vector_score) for hit in hits]
+        for key, hits in zip(dict.fromkeys(keys), found, strict=True)
+    }
+
+
+async def passages_elsewhere(
+    library: Library,
+    query: str,
+    without: Collection[str],
+    options: Retrieval = DEFAULT_OPTIONS,
+    papers: int = _ELSEWHERE_PAPERS,
+) -> list[ClaimPassage]:
+    """The nearest passage of each of the nearest papers of the library, apart from some."""
+    hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
+    if len({hit.candidate.chunk.key for hit in hits} - set(without)) < papers:
+        # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
+        vector = await library.embedding.embed_query(query)
+        near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
+        keys = tuple(item.paper.key for item in near if item.paper.key not in without)
+        hits = [*hits, *(await retrieve(library, query, _ELSEWHERE_HITS, Scope(papers=keys), options) if keys else ())]
+    best: dict[str, ClaimPassage] = {}
+    for hit in hits:
+        item = hit.candidate
+        if item.chunk.key not in without and item.chunk.category is not Category.RELATED_WORK:
+            best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
+    return sorted(best.values(), key=lambda item: -item.cosine)[:papers]
+
+
+def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
+    """Passages from texts that are given instead of papers, in parts that a judge can be shown."""
+    found: list[ClaimPassage] = []
+    for number, item in enumerate(given, 1):
+        paper = Paper(item.get("key") or f"given{number}", item.get("title") or "", year=item.get("year"))
+        for index, (start, end) in enumerate(_parts(item["text"])):
+            text = item["text"][start:end]
+            identifier = f"{paper.key}:{index:05d}"
+            tokens = estimate_tokens(text)
+            chunk = Chunk(identifier, paper.key, index, text, "", "", Category.OTHER, 1, None, start, end, tokens)
+            found.append(ClaimPassage(chunk, paper, 0.0))
+    return found
+
+
+def _parts(text: str) -> list[tuple[int, int]]:
+    """Spans of whole sentences of a given text, each of some paragraphs' length."""
+    units = [unit for unit in readable_units(text) if unit.end > unit.start]
+    spans: list[tuple[int, int]] = []
+    for unit in units:
+        if spans and unit.end - spans[-1][0] <= _GIVEN_CHARACTERS:
+            spans[-1] = (spans[-1][0], unit.end)
+        else:
+            spans.append((unit.start, unit.end))
+    return spans or [(0, len(text))]
+
+
+def choose_sentences(claim: str, passages: Sequence[ClaimPassage], tokens: int = CLAIM_TOKENS) -> list[ClaimPassage]:
+    """The passages, nearest first, with the sentences that share most words with the claim, within `tokens`."""
+    wanted = _words(claim)
+    units = [[_marked(passage, unit) for unit in _units(passage.chunk.text)] for passage in passages]
+    frequency = Counter(word for of_passage in units for _, words in of_passage for word in words)
+    total = sum(map(len, units)) or 1
+    weights = {word: log(1 + total / frequency[word]) for word in wanted if frequency[word]}
+    share = max(_LEAST_TOKENS, tokens // max(1, len(passages)))
+    chosen = [
+        (_best_share(of_passage, weights) + passage.cosine, _with_sentences(passage, of_passage, weights, share))
+        for passage, of_passage in zip(passages, units, strict=True)
+    ]
+    return [passage for _, passage in sorted(chosen, key=lambda item: -item[0])]
+
+
+def _best_share(units: Sequence[tuple[PassageSentence, frozenset[str]]], weights: Mapping[str, float]) -> float:
+    """The largest share of the claim's words, by weight, that one sentence has."""
+    total = sum(weights.values()) or 1.0
+    return max((sum(weights.get(word, 0.0) for word in words) / total for _, words in units), default=0.0)
+
+
+def _with_sentences(
+    passage: ClaimPassage,
+    units: Sequence[tuple[PassageSentence, frozenset[str]]],
+    weights: Mapping[str, float],
+    tokens: int,
+) -> ClaimPassage:
+    if not units:
+        return replace(passage, nearest=(0, len(passage.chunk.text)))
+    scores = [sum(weights.get(word, 0.0) for word in words) for _, words in units]
+    order = sorted(range(len(units)), key=lambda place: (-scores[place], place))
+    best = units[order[0]][0]
+    chosen: set[int] = set()
+    # The best sentence first, then what stands around it, then the next best.
+    wanted = [near for place in order for near in (place, place - 1, place + 1) if 0 <= near < len(units)]
+    for place in dict.fromkeys(wanted):
+        cost = estimate_tokens(units[place][0].text)
+        if not chosen or cost <= tokens:
+            chosen.add(place)
+            tokens -= cost
+    shown = tuple(units[place][0] for place in sorted(chosen))
+    return replace(passage, sentences=shown, nearest=(best.start, best.end))
+
+
+def _marked(
+    passage: ClaimPassage, unit: tuple[int, int, str, tuple[str, ...]]
+) -> tuple[PassageSentence, frozenset[str]]:
+    start, end, text, cited = unit
+    shown = f"{text} [cites {', '.join(cited)}]" if cited else text
+    return PassageSentence(passage.chunk.id, start, end, shown), _words(text)
+
+
+@lru_cache(maxsize=4096)
+def _units(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
+    """The readable units of a passage, each with the works that it cites."""
+    return tuple(
+        (unit.start, unit.end, unit.text, cited_in(text[unit.start : unit.end])) for unit in readable_units(text)
+    )
+
+
+def cited_in(words: str) -> tuple[str, ...]:
+    """The works that words of a paper cite, as they name them."""
+    works = [work.shown for mark in find_marks(words[:4_000]) for work in mark.works]
+    return tuple(dict.fromkeys(works))[:_MOST_CITED]
+
+
+@lru_cache(maxsize=8192)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.form for word in split_words(text) if not is_stop(word) and not is_generic(word.form)) or (
+        frozenset(word.form for word in split_words(text))
+    )
+
+
+def paper_text(library: Library, key: str) -> str:
+    """All text of a paper; empty for one that the library no longer has. Blocks."""
+    try:
+        return "\n\n".join(chunk.text for chunk in library.paper_chunks(key))
+    except UnknownPaperError:
+        return ""

@@ -1,0 +1,238 @@
+"""Judges claims in batches: what was judged before is not asked again, and what a budget leaves stays unjudged.
+
+A verdict is remembered in the journal under everything that it depends on: model, prompts, sentence, and the sentences
+of the passages. So a check after edits asks only about the sentences that changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from ..citations.markers import MARKER
+from ..models.concurrency import gather_all
+from ..models.http.endpoints import hash_key
+from ..models.journal.budget import BudgetReachedError
+from ..models.journal.journal import Journal
+from ..models.journal.records import RunScope
+from ..roles.chat.prompt_format import estimate_tokens
+from ..roles.protocols import CitedClaim, ClaimJudge, DecidingSpan, UncitedKind, UncitedSentence, Verdict
+from .claim_passages import ClaimPassage
+from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
+
+_BATCH_TOKENS: Final = 6_000  # of one call's passages
+_BATCH_CLAIMS: Final = 14
+_LABELS: Final[Mapping[str, ClaimLabel]] = {
+    "supported": "supported",
+    "partly": "overstated",
+    "unsupported": "not_found",
+    "contradicted": "contradicted",
+    "indirect": "indirect",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim with its passages, in the order of `cited.sources`; `verdicts` are None until it is judged."""
+
+    cited: CitedClaim
+    passages: tuple[ClaimPassage, ...]
+    verdicts: tuple[Verdict, ...] | None = None
+
+    @property
+    def wording(self) -> str:
+        """The sentence with its markers numbered from 1, whatever stands before it in the text."""
+        place = {source.evidence.id: number for number, source in enumerate(self.cited.sources, 1)}
+        return MARKER.sub(lambda marker: f"[{place.get(marker[1], 0)}]", self.cited.sentence)
+
+    def named(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        """The verdicts with keys of papers in place of markers in their reasons."""
+        keys = {source.evidence.id: source.paper.key for source in self.cited.sources}
+        return tuple(
+            replace(verdict, reason=MARKER.sub(lambda marker: keys.get(marker[1], marker[0]), verdict.reason))
+            for verdict in verdicts
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Approximate tokens in a prompt."""
+        shown = sum(estimate_tokens(sentence.text) for item in self.passages for sentence in item.sentences)
+        return shown + estimate_tokens(self.cited.sentence) + estimate_tokens(self.cited.before)
+
+    @property
+    def label(self) -> ClaimLabel:
+        """The verdict on the sentence by all passages together."""
+        given = [verdict for verdict in self.verdicts or () if verdict.adds != "contradicts"] or self.verdicts or ()
+        label = _LABELS.get(given[0].label, "unjudged") if given else "unjudged"
+        return "supported" if label == "indirect" and not self._relies_on_others() else label
+
+    @property
+    def reason(self) -> str:
+        """The judge's reason, without names of passages."""
+        return self.verdicts[0].reason if self.verdicts else ""
+
+    def _relies_on_others(self) -> bool:
+        """Whether every deciding sentence cites another work."""
+        deciding = [
+            sentence
+            for passage, verdict in zip(self.passages, self.verdicts or (), strict=False)
+            for sentence in passage.sentences
+            if any(span.start <= sentence.start and sentence.end <= span.end for span in verdict.spans)
+        ]
+        return bool(deciding) and all("[cites " in sentence.text for sentence in deciding)
+
+    def records(self, key: str) -> list[PassageRecord]:
+        """The passages of a paper, deciding ones first."""
+        judged = self.verdicts or tuple(Verdict("unjudged") for _ in self.passages)
+        made = [
+            (not verdict.spans, passage.record([(span.start, span.end) for span in verdict.spans], does_of(verdict)))
+            for passage, verdict in zip(self.passages, judged, strict=True)
+            if passage.chunk.key == key
+        ]
+        return [record for _, record in sorted(made, key=lambda item: item[0])]
+
+    def source(self, key: str, written: str, entry: str) -> SourceRecord:
+        """What one cited paper alone gives."""
+        passages = self.records(key)
+        does = {passage["does"] for passage in passages}
+        label: ClaimLabel = "unjudged"
+        if not passages:
+            label = "unread"
+        elif self.verdicts is not None and any(verdict.label != "unjudged" for verdict in self.verdicts):
+            agrees = self.label if self.label in ("supported", "overstated", "indirect") else "supported"
+            label = "contradicted" if "contradicts" in does else agrees if "supports" in does else "not_found"
+        cites = [
+            cited
+            for passage in passages
+            if self.label == "indirect" and passage["does"] == "supports"
+            for sentence in passage["sentences"]
+            if "[cites " in sentence
+            for cited in sentence.rpartition("[cites ")[2].rstrip("]").split(", ")
+        ]
+        return {
+            "written": written,
+            "key": entry,
+            "paper": key,
+            "label": label,
+            "passages": passages,
+            "cites": list(dict.fromkeys(cites)),
+        }
+
+
+def does_of(verdict: Verdict) -> Does:
+    """What a passage does for its claim."""
+    if verdict.label == "unjudged":
+        return ""
+    if verdict.adds == "contradicts":
+        return "contradicts"
+    return "supports" if verdict.spans and verdict.label != "contradicted" and verdict.adds != "idle" else "idle"
+
+
+class VerdictMemory:
+    """Verdicts in the journal, by what they depend on; `judge_id` names the model and its prompts."""
+
+    def __init__(self, journal: Journal, scope: RunScope, judge_id: str) -> None:
+        self._journal = journal
+        self._scope = scope
+        self._judge_id = judge_id
+
+    def claim_key(self, claim: JudgedClaim) -> str:
+        """The key of a claim's verdict."""
+        shown = [
+            [item.paper.title, item.paper.year, item.chunk.section, [sentence.text for sentence in item.sentences]]
+            for item in claim.passages
+        ]
+        return hash_key(["claim", self._judge_id, claim.wording, claim.cited.before, shown])
+
+    def kind_key(self, sentence: UncitedSentence) -> str:
+        """The key of an uncited sentence's kind."""
+        return hash_key(["kind", self._judge_id, sentence.text, sentence.section])
+
+    async def recall(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What is known, by key."""
+        found = await self._journal.recall(keys, self._scope)
+        return {key: json.loads(payload) for key, payload in found.items()}
+
+    async def remember(self, made: Mapping[str, Any]) -> None:
+        """Keep what was made of an answer."""
+        if made:
+            await self._journal.remember({key: json.dumps(value) for key, value in made.items()}, self._judge_id)
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a check has come: what a budget left, and one line for each step."""
+
+    on_notice: Callable[[str], None] = lambda _: None
+    stopped: str = ""
+
+
+async def judge_claims(
+    judge: ClaimJudge, claims: Sequence[JudgedClaim], memory: VerdictMemory, progress: Progress
+) -> list[JudgedClaim]:
+    """The claims with verdicts: remembered ones, else new ones; those that a budget leaves have none."""
+    keys = [memory.claim_key(claim) for claim in claims]
+    known = await memory.recall(keys)
+    verdicts = {key: _from_record(record) for key, record in known.items()}
+    missing = {key: claim for key, claim in zip(keys, claims, strict=True) if key not in verdicts and claim.passages}
+
+    async def ask(batch: Sequence[tuple[str, JudgedClaim]]) -> None:
+        try:
+            given = await judge.judge([claim.cited for _, claim in batch])
+        except BudgetReachedError as error:
+            progress.stopped = error.message
+            return
+        made = {key: claim.named(verdict) for (key, claim), verdict in zip(batch, given, strict=True)}
+        verdicts.update(made)
+        await memory.remember(
+            {key: [asdict(item) for item in of] for key, of in made.items() if of[0].label != "unjudged"}
+        )
+
+    await gather_all(ask(batch) for batch in _batches(missing))
+    return [
+        JudgedClaim(claim.cited, claim.passages, _in_order(verdicts.get(key), claim))
+        for key, claim in zip(keys, claims, strict=True)
+    ]
+
+
+def _in_order(verdicts: tuple[Verdict, ...] | None, claim: JudgedClaim) -> tuple[Verdict, ...] | None:
+    return verdicts if verdicts is not None and len(verdicts) == len(claim.passages) else None
+
+
+def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, JudgedClaim]]]:
+    """Claims in the order of the text, as many as one call takes."""
+    batch: list[tuple[str, JudgedClaim]] = []
+    spent = 0
+    for item in claims.items():
+        if batch and (len(batch) == _BATCH_CLAIMS or spent + item[1].tokens > _BATCH_TOKENS):
+            yield batch
+            batch, spent = [], 0
+        batch.append(item)
+        spent += item[1].tokens
+    if batch:
+        yield batch
+
+
+def _from_record(records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, ...]:
+    return tuple(
+        Verdict(**{**record, "spans": tuple(DecidingSpan(**span) for span in record["spans"])}) for record in records
+    )
+
+
+async def classify_sentences(
+    judge: ClaimJudge, sentences: Sequence[UncitedSentence], memory: VerdictMemory, progress: Progress
+) -> list[UncitedKind | None]:
+    """The kinds of sentences without a citation; None where nothing is known."""
+    keys = [memory.kind_key(sentence) for sentence in sentences]
+    known: dict[str, Any] = dict(await memory.recall(keys))
+    missing = {key: sentence for key, sentence in zip(keys, sentences, strict=True) if key not in known}
+    try:
+        given = await judge.classify(list(missing.values())) if missing else []
+    except BudgetReachedError as error:
+        progress.stopped = error.message
+        given = []
+    made = {key: kind for key, kind in zip(missing, given, strict=False) if kind is not None}
+    await memory.remember(made)
+    return [(known | made).get(key) for key in keys]

@@ -1,0 +1,240 @@
+"""Compares the details of a sentence with its sources, without a model: numbers, units, names, years, quotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from ..citations.checks.number_parsing import Number, claimed_numbers, given_numbers
+from ..citations.checks.number_tracing import trace_numbers
+from ..citations.citation_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
+from ..citations.markers import MARKER
+from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
+from ..documents import Category, Chunk, Evidence, Paper
+from ..experiment import Experiment
+from ..roles.protocols import Source
+from ..text.words import stem
+from .claim_records import FaultRecord
+from .manuscript import ManuscriptSentence
+from .reference_entries import fault
+
+# Units of one dimension, each with the ways to write it; units that only differ in spelling are the same.
+_DIMENSIONS: Final = (
+    "kg|kilogram;g|gram|gramme;mg|milligram;\u00b5g|ug|mcg|microgram;ng|nanogram;t|ton|tonne",
+    "km|kilometre|kilometer;m|metre|meter;cm|centimetre|centimeter;mm|millimetre|millimeter;"
+    "\u00b5m|um|micrometre|micrometer|micron;nm|nanometre|nanometer;mile;inch;foot|feet",
+    "ms|millisecond;s|sec|second;min|minute;h|hr|hour;day;week|wk;month|mo;year|yr;decade;century",
+    "L|litre|liter;mL|ml|millilitre|milliliter;\u00b5L|ul|microlitre|microliter",
+    "M|molar;mM|millimolar;\u00b5M|uM|micromolar;nM|nanomolar;mol|mole;mmol|millimole",
+    "Hz|hertz;kHz|kilohertz;MHz|megahertz;GHz|gigahertz",
+    "W|watt;kW|kilowatt;MW|megawatt;GW|gigawatt",
+    "V|volt;mV|millivolt;kV|kilovolt",
+    "eV;keV;MeV;GeV",
+    "bp;kb|kilobase;Mb|megabase;Gb|gigabase",
+    "KB|kilobyte;MB|megabyte;GB|gigabyte;TB|terabyte",
+    "%|percent;fold;\u2030",
+)
+_UNITS: Final = MappingProxyType(
+    {
+        spelling: (dimension, unit.partition("|")[0])
+        for dimension, units in enumerate(_DIMENSIONS)
+        for unit in units.split(";")
+        for spelling in unit.split("|")
+    }
+)
+_PERCENT_POINTS: Final = re.compile(r"[ \u00a0\u202f]?percentage[ \u00a0]points?\b")
+_UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u00b5]{1,12})(?![A-Za-z\u00b5/])")
+_FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")
+_NARRATIVE_YEAR: Final = re.compile(r"\d{4}")
+_SPACES: Final = re.compile(r"\s+")
+
+
+def whole_source(paper: Paper, text: str, identifier: str) -> Source:
+    """A paper as one source, in which details are looked for."""
+    chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
+    evidence = Evidence.of(
+        chunk,
+        id=identifier,
+        summary="",
+        start=0,
+        end=len(text),
+        vector_score=0.0,
+        llm_score=0.0,
+        combined_score=0.0,
+        source_query="",
+    )
+    return Source(evidence, paper, text)
+
+
+def speaks_of_itself(text: str) -> bool:
+    """Whether a sentence speaks of its authors, so that its numbers may be their own."""
+    return _FIRST_PERSON.search(text) is not None
+
+
+def number_faults(
+    marked: str, near: Sequence[Source], whole: Sequence[Source], experiment: Experiment | None
+) -> list[FaultRecord]:
+    """Numbers and units of a sentence that its sources do not have; `marked` has their markers.
+
+    `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
+    """
+    own = experiment or Experiment()
+    sources = [*near, *whole]
+    if not sources and experiment is None:
+        return []
+    traces = trace_numbers(marked, near or whole, own)
+    texts = tuple(source.text for source in sources)
+    nearest = tuple(source.text for source in near)
+    numbers = {number.start: number for number in claimed_numbers(marked)}
+    found: list[FaultRecord] = []
+    for trace in traces:
+        words, number = marked[trace.start : trace.end], numbers.get(trace.start)
+        if number is None or _is_of_experiment(trace.origin):
+            continue
+        swapped = _other_unit(marked, number, nearest, texts)
+        if swapped:
+            shown = f"{words}{swapped[0]}"
+            found.append(fault("unit-differs", f"{shown}: the source has this value as {words}{swapped[1]}."))
+        elif trace.origin is None and not _stands_with_noun(marked, number, texts):
+            where = "in the cited paper" if sources else "in the experiment"
+            also = " nor in the experiment" if sources and experiment is not None else ""
+            found.append(fault("number-not-found", f"{_with_unit(marked, number)} was not found {where}{also}."))
+    return found
+
+
+def _is_of_experiment(origin: object) -> bool:
+    return bool(getattr(origin, "path", ""))
+
+
+def _with_unit(text: str, number: Number) -> str:
+    behind = _UNIT_BEHIND.match(text, number.end)
+    unit = behind[0] if behind and _unit(behind[1]) else ""
+    return f"{text[number.start : number.end]}{unit}"
+
+
+def _unit(written: str) -> tuple[int, str] | None:
+    """The dimension and the unit that is written; None if it is no unit."""
+    plain = written.replace("\u03bc", "\u00b5").replace("\\", "")
+    return _UNITS.get(plain) or (_UNITS.get(plain[:-1]) if plain.endswith("s") and len(plain) > 3 else None)
+
+
+def _unit_after(text: str, number: Number) -> tuple[tuple[int, str] | None, str]:
+    if _PERCENT_POINTS.match(text, number.end):
+        return _UNITS["%"], ""
+    if text[number.end - 1 : number.end] == "%":
+        return _UNITS["%"], ""
+    behind = _UNIT_BEHIND.match(text.replace("\u03bc", "\u00b5"), number.end)
+    return (_unit(behind[1]), behind[0]) if behind else (None, "")
+
+
+def _other_unit(text: str, number: Number, near: Sequence[str], sources: Sequence[str]) -> tuple[str, str] | None:
+    """The unit as written here and in a near passage, if the sources have the value with other units only."""
+    unit, written = _unit_after(text, number)
+    if unit is None:
+        return None
+    other = ""
+    for source in sources:
+        for value, unit_there, written_there in _measured(source):
+            if value != number.value or unit_there is None or unit_there[0] != unit[0]:
+                continue
+            if unit_there[1] == unit[1]:
+                return None
+            other = other or (written_there if source in near else "")
+    return (written, other) if other else None
+
+
+@lru_cache(maxsize=128)
+def _measured(text: str) -> tuple[tuple[Decimal, tuple[int, str] | None, str], ...]:
+    plain = text.replace("\u03bc", "\u00b5")
+    return tuple((number.value, *_unit_after(plain, number)) for number in given_numbers(plain))
+
+
+def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool:
+    """Whether a source has the number before the same word, or a value too particular to be there by chance."""
+    noun = _noun(text, number)
+    digits = len(str(abs(number.value)).replace(".", "").strip("0"))
+    for source in sources:
+        for given in _given(source):
+            same = given.value == number.value or _percent(given) == _percent(number)
+            if same and (digits >= _PARTICULAR or (noun and noun == _noun(source, given))):
+                return True
+    return False
+
+
+_PARTICULAR: Final = 3  # digits
+_NOUN: Final = re.compile(r"[\s\u00a0-]{0,2}(?:\[E\d+\]\s?)?([^\W\d_]{2,30})")
+
+
+def _noun(text: str, number: Number) -> str:
+    found = _NOUN.match(text, number.end)
+    return stem(found[1].casefold()) if found else ""
+
+
+def _percent(number: Number) -> Decimal:
+    return number.value * 100 if number.scale != "percent" and abs(number.value) <= 1 else number.value
+
+
+@lru_cache(maxsize=128)
+def _given(text: str) -> tuple[Number, ...]:
+    return tuple(given_numbers(text))
+
+
+def name_faults(
+    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
+) -> list[FaultRecord]:
+    """Authors and years that a sentence names beside a citation, which are not those of the cited work.
+
+    `text` is the prose of the whole text, `known` are all entries of its list.
+    """
+    if not cited or not sentence.marks:
+        return []
+    return list(_name_faults(sentence, text, cited, known))
+
+
+def _name_faults(
+    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
+) -> Iterator[FaultRecord]:
+    words = text[sentence.start : sentence.end]
+    sources = [NamedSource.of(paper) for paper in cited]
+    others = [NamedSource.of(paper) for paper in known]
+    for match in name_patterns().narrative.finditer(words):
+        start, end = sentence.start + match.start(), sentence.start + match.end()
+        if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
+            continue
+        authors = split_authors(match["authors"])
+        if only_dates(match["authors"], match["others"]) or not _next_mark(sentence, end):
+            continue
+        if any(source.is_named(authors, True, year_of(match)) for source in sources if source.family_names):
+            continue
+        if all(not source.family_names for source in sources):
+            continue
+        hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
+        names = _SPACES.sub(" ", match[0])
+        yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
+
+
+def _next_mark(sentence: ManuscriptSentence, end: int) -> bool:
+    """Whether a citation follows a name closely enough to be that of its work."""
+    return any(0 <= mark.start - end <= _BESIDE for mark in sentence.marks)
+
+
+_BESIDE: Final = 3  # characters
+
+
+def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
+    """Quotations of a cited sentence that none of its papers has word for word."""
+    plain = MARKER.sub("", marked)
+    found: list[FaultRecord] = []
+    for start, end in quoted_spans(plain):
+        words = plain[start:end]
+        if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
+            shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}\u2026"
+            found.append(fault("quote-differs", f"{shown} does not stand in the cited paper word for word."))
+    return found
+
+
+_SHOWN: Final = 80  # characters

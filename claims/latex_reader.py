@@ -1,0 +1,539 @@
+"""Reads LaTeX as prose: citations of natbib and biblatex, inputs within the folder, macros, footnotes, captions.
+
+It expands what authors write in running text and leaves out what readers see as formulas, tables and code. Whatever
+cannot be read costs one notice and never the rest. Time is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ..documents.bibliography import readable
+from ..documents.safe_files import FileRefusedError, read_regular
+from .manuscript import ListedReference, Manuscript, ProseBuilder
+
+MOST_BYTES: Final = 4_000_000  # of all files together
+_MOST_FILES: Final = 200
+_DEEPEST: Final = 12
+_MOST_NOTICES: Final = 20
+_MOST_EXPANDED: Final = 400_000  # characters that macros may add
+
+_TOKEN: Final = re.compile(
+    r"(?P<comment>%[^\n]*+(?:\n[ \t]*+)?)|(?P<command>\\(?:[A-Za-z@]++\*?|\n|.|\Z))|(?P<math>\$\$?)|(?P<brace>[{}])"
+    r"|(?P<blank>[ \t]*+\n[ \t]*+\n\s*+)|(?P<space>\s++)|(?P<tie>~)|(?P<dash>--?-?)|(?P<quote>``|'')"
+    r"|(?P<text>[^\\%${}\s~`'-]++|.)",
+    re.DOTALL,
+)
+_CITES: Final = re.compile(r"[A-Za-z]*cit(?:e|es|et|ep|eauthor|eyear|eyearpar|ealp|ealt)?[A-Za-z]*\*?")
+_NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
+_NO_CITATION: Final = frozenset({"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename"})
+_SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
+_REFERENCES: Final = frozenset(
+    "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
+)
+# Environments whose content is not prose; captions and labels in them are read.
+_FLOATS: Final = frozenset("figure table wrapfigure wraptable sidewaystable sidewaysfigure longtable algorithm".split())
+_FORMULAS: Final = frozenset(
+    "equation align gather multline eqnarray displaymath math alignat flalign subequations".split()
+)
+_SKIPPED: Final = frozenset(
+    "tabular tabularx tabulary array matrix tikzpicture pgfpicture algorithmic axis CCSXML picture pspicture".split()
+)
+_VERBATIM: Final = frozenset("verbatim lstlisting minted comment Verbatim alltt filecontents".split())
+# Commands whose arguments are no prose, and how many there are.
+_DROPPED: Final = {
+    **dict.fromkeys(
+        "includegraphics vspace hspace bibliographystyle usepackage documentclass pagestyle thispagestyle color index"
+        " pagenumbering hypersetup graphicspath cline input@path tikzset lstset pgfplotsset todo glsaddall title author"
+        " date affil affiliation email thanks keywords institute orcid address bibliographyunit RequirePackage"
+        " selectlanguage phantomsection hyphenation newcounter stepcounter DeclareMathOperator* theoremstyle ensuremath"
+        " vskip linespread PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
+        1,
+    ),
+    **dict.fromkeys(
+        "setlength addtolength setcounter addtocounter newtheorem definecolor rule textcolor@ DeclareMathOperator"
+        " newlength fontsize newacronym titleformat titlespacing".split(),
+        2,
+    ),
+}
+_DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
+_SIGNS: Final = {
+    **{sign: sign for sign in "%&_#${}"},
+    **{"ldots": "\u2026", "dots": "\u2026", "textendash": "\u2013", "textemdash": "\u2014", "textasciitilde": "~"},
+    **{"ss": "\u00df", "o": "\u00f8", "O": "\u00d8", "l": "\u0142", "L": "\u0141", "ae": "\u00e6", "AE": "\u00c6"},
+    **{"oe": "\u0153", "aa": "\u00e5", "AA": "\u00c5", "i": "\u0131", "textquoteright": "\u2019", "LaTeX": "LaTeX"},
+    **{"TeX": "TeX", "textdegree": "\u00b0", "degree": "\u00b0", "textmu": "\u00b5", "S": "\u00a7", "pm": "\u00b1"},
+    **{"textgreater": ">", "textless": "<", "textpm": "\u00b1", "texttimes": "\u00d7", "copyright": "\u00a9"},
+    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", "quad", "qquad", "newline", "linebreak", "xspace"), " "),
+}
+_ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
+_UNITS: Final = {
+    **{"milli": "m", "micro": "\u00b5", "nano": "n", "kilo": "k", "mega": "M", "giga": "G", "centi": "c", "pico": "p"},
+    **{"gram": "g", "metre": "m", "meter": "m", "second": "s", "minute": "min", "hour": "h", "day": "d", "litre": "L"},
+    **{"liter": "L", "mole": "mol", "kelvin": "K", "celsius": "\u00b0C", "degreeCelsius": "\u00b0C", "percent": "%"},
+    **{"volt": "V", "watt": "W", "hertz": "Hz", "joule": "J", "newton": "N", "pascal": "Pa", "byte": "B", "bit": "bit"},
+    **{"per": "/", "squared": "\u00b2", "cubed": "\u00b3", "ampere": "A", "electronvolt": "eV", "kilogram": "kg"},
+}
+_BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
+_KEYS: Final = re.compile(r"[^\s,{}%]+")
+_PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
+_BIBITEM: Final = re.compile(r"\\bibitem\s*(?:\[[^\[\]]{0,200}\])?\s*\{([^{}]{1,200})\}")
+_LABEL: Final = re.compile(r"\\label\s*\{([^{}]{1,200})\}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Macro:
+    arguments: int
+    body: str
+
+
+@dataclass
+class _LatexReading:
+    """What was read so far of all files."""
+
+    folder: Path
+    prose: ProseBuilder = field(default_factory=ProseBuilder)
+    files: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    macros: dict[str, _Macro] = field(default_factory=dict)
+    bibliographies: list[str] = field(default_factory=list)
+    listed: list[ListedReference] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    size: int = 0
+    expanded: int = 0
+    formulas: int = 0
+
+    def note(self, line: str) -> None:
+        if len(self.notices) < _MOST_NOTICES and line not in self.notices:
+            self.notices.append(line)
+
+
+def read_latex(path: str) -> dict[str, object]:
+    """Read a LaTeX file with its inputs; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+    file = Path(path)
+    reading = _LatexReading(file.parent.resolve())
+    source = _load(reading, file)
+    if source is None:
+        raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
+    begin = source.find("\\begin{document}")
+    scan = _Scan(reading, 0, source)
+    if begin >= 0:
+        scan.definitions(0, begin)
+    end = source.find("\\end{document}", max(0, begin))
+    try:
+        scan.read(begin + len("\\begin{document}") if begin >= 0 else 0, end if end >= 0 else len(source))
+    except RecursionError:
+        raise FileRefusedError("nests its commands too deeply") from None
+    if reading.formulas:
+        noun = "formula" if reading.formulas == 1 else "formulas"
+        reading.note(f"{file.name}: {reading.formulas} displayed {noun} are not checked.")
+    manuscript = Manuscript(
+        "tex",
+        reading.prose.text,
+        tuple(reading.prose.segments),
+        tuple(reading.files),
+        tuple(reading.sources),
+        tuple(dict.fromkeys(reading.bibliographies)),
+        tuple(reading.listed),
+        cited_silently=tuple(reading.silent),
+        pointers=tuple(reading.prose.pointers),
+        targets={"label": reading.labels},
+        notices=tuple(reading.notices),
+    )
+    return manuscript.as_record()
+
+
+def _load(reading: _LatexReading, file: Path) -> str | None:
+    """The text of a file within the folder and the limits; None, with a notice, if it was not read."""
+    name = file.name
+    try:
+        resolved = file.resolve()
+        name = str(resolved.relative_to(reading.folder)) if resolved.is_relative_to(reading.folder) else str(file)
+        if not resolved.is_relative_to(reading.folder):
+            reading.note(f"{name}: is outside the folder of the text and was not read.")
+            return None
+        data = read_regular(resolved, MOST_BYTES)
+    except FileRefusedError as error:
+        reading.note(f"{name}: {error}.")
+        return None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "has an invalid name"
+        reading.note(f"{name}: cannot be read ({reason}).")
+        return None
+    reading.size += len(data)
+    if b"\0" in data:
+        reading.note(f"{name}: is not a text file.")
+        return None
+    if reading.size > MOST_BYTES or len(reading.files) >= _MOST_FILES:
+        reading.note(f"{name}: is more than the limit of {MOST_BYTES // 1_000_000} MB or {_MOST_FILES} files.")
+        return None
+    text = data.decode("utf-8-sig", "replace")
+    reading.files.append(name)
+    reading.sources.append(text)
+    return text
+
+
+class _Scan:
+    """Scans one file, or the body of a macro, whose characters all stand at the place where it is used."""
+
+    def __init__(
+        self, reading: _LatexReading, unit: int, text: str, depth: int = 0, at: tuple[int, int] | None = None
+    ) -> None:
+        self._reading = reading
+        self._unit = unit
+        self._text = text
+        self._depth = depth
+        self._at = at
+        self._footnotes: list[tuple[int, int]] = []
+        self._unclosed: set[str] = set()
+
+    def definitions(self, start: int, end: int) -> None:
+        """Read macros and bibliographies of a preamble, and nothing else."""
+        place = start
+        while place < end:
+            token = _TOKEN.match(self._text, place)
+            if token is None:
+                break
+            place = token.end()
+            name = token["command"][1:] if token["command"] else ""
+            if name in _DEFINITIONS:
+                place = self._define(name, place)
+            elif name in ("addbibresource", "bibliography"):
+                place = self._bibliography(place)
+            elif name in ("input", "include"):
+                place = self._input(place, preamble=True)
+
+    def read(self, start: int, end: int) -> None:
+        """Read prose."""
+        place = start
+        while place < end:
+            token = _TOKEN.match(self._text, place, end)
+            if token is None:
+                break
+            place = self._token(token, end)
+        notes, self._footnotes = self._footnotes, []
+        for first, last in notes:
+            self._paragraph(first)
+            self.read(first, last)
+            self._paragraph(last)
+
+    def _token(self, token: re.Match[str], end: int) -> int:
+        start, stop, prose = token.start(), token.end(), self._reading.prose
+        if token["command"]:
+            return self._command(token["command"][1:], start, stop, end)
+        if token["math"]:
+            return self._math(token["math"], start, stop, end)
+        if token["blank"]:
+            notes, self._footnotes = self._footnotes, []
+            self._paragraph(start)
+            for first, last in notes:
+                self.read(first, last)
+                self._paragraph(last)
+        elif token["space"] or token["tie"]:
+            prose.space(self._unit, self._place(start)[0])
+        elif token["dash"]:
+            self._add({1: "-", 2: "\u2013", 3: "\u2014"}[stop - start], start, stop)
+        elif token["quote"]:
+            self._add("\u201c" if token[0] == "``" else "\u201d", start, stop)
+        elif token["text"]:
+            self._add(token[0], start, stop)
+        return stop
+
+    def _place(self, start: int, stop: int | None = None) -> tuple[int, int]:
+        return self._at or (start, start if stop is None else stop)
+
+    def _add(self, text: str, start: int, stop: int) -> None:
+        self._reading.prose.add(text, self._unit, *self._place(start, stop))
+
+    def _paragraph(self, at: int) -> None:
+        self._reading.prose.paragraph(self._unit, self._place(at)[0])
+
+    def _command(self, name: str, start: int, stop: int, end: int) -> int:
+        """Read a command and what belongs to it; returns the position behind it."""
+        bare = name.rstrip("*")
+        handlers: dict[str, Callable[[int], int]] = {
+            "input": self._input,
+            "include": self._input,
+            "subfile": self._input,
+            "bibliography": self._bibliography,
+            "addbibresource": self._bibliography,
+            "label": self._label,
+            "nocite": self._nocite,
+        }
+        if name in self._reading.macros:
+            return self._expand(self._reading.macros[name], start, stop)
+        if bare in handlers:
+            return handlers[bare](stop)
+        if name in _DEFINITIONS:
+            return self._define(name, stop)
+        if bare in ("begin", "end"):
+            return self._environment(bare, start, stop, end)
+        if bare in _SECTIONS:
+            return self._heading(_SECTIONS[bare], start, stop)
+        if bare in _REFERENCES:
+            return self._pointer(start, stop)
+        if _CITES.fullmatch(name) and bare not in _NO_CITATION and "cite" in name.lower():
+            return self._citation(name, start, stop)
+        return self._small_command(bare, start, stop, end)
+
+    def _small_command(self, name: str, start: int, stop: int, end: int) -> int:
+        if name in ("footnote", "footnotetext", "marginpar"):
+            _, inner, stop = self._argument(self._options(stop))
+            self._footnotes.append(inner)
+            return stop
+        if name in ("[", "("):
+            return self._display(name, start, stop, end)
+        if name in ("SI", "qty", "num", "unit", "si", "SIrange", "qtyrange"):
+            return self._quantity(name, start, stop)
+        if name in ("item", "par", "bigskip", "medskip", "newpage", "clearpage", "pagebreak"):
+            self._paragraph(start)
+            return self._options(stop) if name == "item" else stop
+        if name in ("verb", "lstinline"):
+            sign = self._text[stop : stop + 1]
+            close = self._text.find("}" if sign == "{" else sign, stop + 1, stop + 400)
+            return close + 1 if close > 0 else stop
+        if name in ("href", "textcolor", "colorbox"):
+            return self._argument(stop)[2]  # the second argument is prose
+        if name == "iffalse":
+            close = self._text.find("\\fi", stop, end)
+            return close + 3 if close >= 0 else end
+        if name in _DROPPED:
+            for _ in range(_DROPPED[name]):
+                stop = self._argument(self._options(stop))[2]
+            return stop
+        return self._sign(name, start, stop)
+
+    def _sign(self, name: str, start: int, stop: int) -> int:
+        if name in _SIGNS:
+            if _SIGNS[name] == " ":
+                self._reading.prose.space(self._unit, self._place(start)[0])
+                return self._options(stop) if name == "\\" else stop
+            self._add(_SIGNS[name], start, stop)
+            return stop + 2 if self._text.startswith("{}", stop) else stop
+        if name in _ACCENTS:
+            letter = re.compile(r"\s?(?:\{\\?[A-Za-z]\}|\\[ij](?![A-Za-z])|[A-Za-z])").match(self._text, stop)
+            if letter:
+                self._add(readable(f"\\{name}{letter[0]}"), start, letter.end())
+                return letter.end()
+        return self._options(stop) if name.isalpha() else stop
+
+    def _argument(self, place: int) -> tuple[str, tuple[int, int], int]:
+        """The braced argument at a place, with the span of its content, and the position behind it; empty if none."""
+        text = self._text
+        first = place
+        while first < len(text) and text[first] in " \t\n%":
+            first = text.find("\n", first) + 1 or len(text) if text[first] == "%" else first + 1
+        if not text.startswith("{", first):
+            return "", (place, place), place
+        close = self._closings.get(first)
+        if close is None:
+            return "", (place, place), first + 1
+        return text[first + 1 : close], (first + 1, close), close + 1
+
+    @cached_property
+    def _closings(self) -> dict[int, int]:
+        """The closing brace of each opening one."""
+        found: dict[int, int] = {}
+        opened: list[int] = []
+        for match in _BRACE.finditer(self._text):
+            if match[0] == "{":
+                opened.append(match.start())
+            elif match[0] == "}" and opened:
+                found[opened.pop()] = match.start()
+        return found
+
+    def _options(self, place: int) -> int:
+        """The position behind optional arguments in square brackets."""
+        while True:
+            first = place
+            while first < len(self._text) and self._text[first] in " \t":
+                first += 1
+            close = self._text.find("]", first, first + 2_000) if self._text.startswith("[", first) else -1
+            if close < 0:
+                return place
+            place = close + 1
+
+    def _citation(self, name: str, start: int, stop: int) -> int:
+        keys: list[str] = []
+        place = stop
+        while True:
+            optional = self._options(place)
+            content, _, behind = self._argument(optional)
+            if behind == optional:
+                break
+            keys += _KEYS.findall(content.replace("%\n", ""))
+            place = behind
+            if not name.lower().rstrip("*").endswith("cites"):
+                break
+        if keys:
+            written = "; ".join(f"@{{{key}}}" for key in keys)
+            narrative = _NARRATIVE.fullmatch(name) and len(keys) == 1
+            self._add(f"@{{{keys[0]}}}" if narrative else f"[{written}]", start, place)
+        return place
+
+    def _nocite(self, stop: int) -> int:
+        content, _, behind = self._argument(stop)
+        self._reading.silent += _KEYS.findall(content)
+        return behind
+
+    def _pointer(self, start: int, stop: int) -> int:
+        content, _, behind = self._argument(stop)
+        for name in filter(None, (one.strip() for one in content.split(","))):
+            self._reading.prose.point("label", name, name, self._unit, *self._place(start, behind))
+        return behind
+
+    def _label(self, stop: int) -> int:
+        content, _, behind = self._argument(stop)
+        self._reading.labels.append(content.strip())
+        return behind
+
+    def _bibliography(self, stop: int) -> int:
+        content, _, behind = self._argument(self._options(stop))
+        names = [name.strip() for name in content.split(",") if name.strip()]
+        self._reading.bibliographies += [name if name.endswith(".bib") else f"{name}.bib" for name in names]
+        return behind
+
+    def _input(self, stop: int, *, preamble: bool = False) -> int:
+        content, _, behind = self._argument(stop)
+        reading = self._reading
+        name = content.strip()
+        if not name or self._depth >= _DEEPEST:
+            return behind
+        file = reading.folder / name
+        file = file if file.suffix else file.with_name(f"{file.name}.tex")
+        if str(file.resolve()) in {str((reading.folder / known).resolve()) for known in reading.files}:
+            return behind
+        unit = len(reading.files)
+        source = _load(reading, file)
+        if source is not None:
+            scan = _Scan(reading, unit, source, self._depth + 1)
+            self._paragraph(stop)
+            (scan.definitions if preamble else scan.read)(0, len(source))
+            reading.prose.paragraph(unit, len(source))
+        return behind
+
+    def _define(self, name: str, stop: int) -> int:
+        """Remember a macro."""
+        text = self._text
+        head = re.compile(r"\s*\{?\s*\\([A-Za-z@]+)\s*\}?\s*(?:\[(\d)\])?(?:\[[^\[\]]{0,80}\])?(#1)?(#2)?").match(
+            text, stop
+        )
+        if head is None:
+            return stop
+        content, _, behind = self._argument(head.end())
+        count = int(head[2]) if head[2] else bool(head[3]) + bool(head[4])
+        if behind > head.end() and f"\\{head[1]}" not in content:
+            self._reading.macros[head[1]] = _Macro(count, content)
+        return max(behind, head.end())
+
+    def _expand(self, macro: _Macro, start: int, stop: int) -> int:
+        """Read a macro's body, with its arguments put in, as if it stood at its place."""
+        body, place = macro.body, stop
+        for number in range(1, macro.arguments + 1):
+            content, _, place = self._argument(place)
+            body = body.replace(f"#{number}", content)
+        if macro.arguments == 0 and self._text.startswith("{}", place):
+            place += 2
+        self._reading.expanded += len(body)
+        if self._depth < _DEEPEST and self._reading.expanded <= _MOST_EXPANDED:
+            at = self._at or (start, place)
+            _Scan(self._reading, self._unit, body, self._depth + 1, at).read(0, len(body))
+        else:
+            self._reading.note(f"{self._reading.files[0]}: macros expand too far; some were left out.")
+        return place
+
+    def _heading(self, level: int, start: int, stop: int) -> int:
+        _, inner, behind = self._argument(self._options(stop))
+        self._paragraph(start)
+        self._add("#" * level + " ", start, start)
+        self.read(*inner)
+        self._paragraph(behind)
+        return behind
+
+    def _environment(self, side: str, start: int, stop: int, end: int) -> int:
+        content, _, behind = self._argument(stop)
+        name = content.strip().rstrip("*")
+        if side == "end":
+            self._paragraph(start)
+            return behind
+        formula = name in _FORMULAS
+        if not formula:
+            self._paragraph(start)
+        if not (formula or name in _FLOATS or name in _SKIPPED or name in _VERBATIM or name == "thebibliography"):
+            return self._options(behind)
+        closing = -1 if name in self._unclosed else self._text.find(f"\\end{{{content}}}", behind, end)
+        close = closing if closing >= 0 else end
+        if closing < 0:
+            self._unclosed.add(name)
+            return behind
+        if formula:
+            self._reading.labels += [label.strip() for label in _LABEL.findall(self._text[behind:close])]
+            self._formula(start, _LABEL.sub("", self._text[behind:close]))
+        elif name == "thebibliography":
+            self._list_references(behind, close)
+        elif name not in _VERBATIM:
+            inside = self._text[behind:close]
+            self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
+            for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
+                _, inner, _ = self._argument(self._options(behind + caption.end()))
+                self._paragraph(inner[0])
+                self.read(*inner)
+                self._paragraph(inner[1])
+        return min(end, close + len(f"\\end{{{content}}}"))
+
+    def _list_references(self, start: int, end: int) -> None:
+        items = list(_BIBITEM.finditer(self._text, start, end))
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            inner = _Scan(_LatexReading(self._reading.folder, files=["list"]), 0, self._text)
+            inner.read(item.end(), following.start() if following else end)
+            self._reading.listed.append(ListedReference(item[1].strip(), " ".join(inner._reading.prose.text.split())))
+
+    def _math(self, sign: str, start: int, stop: int, end: int) -> int:
+        close = self._text.find(sign, stop, min(end, stop + 4_000))
+        if close < 0:
+            return stop
+        behind = close + len(sign)
+        if sign == "$$":
+            self._formula(start, self._text[stop:close])
+            return behind
+        inside = self._text[stop:close].replace("\\%", "%").replace("\\,", "").strip()
+        if _PLAIN_MATH.fullmatch(inside):
+            self._add(inside, start, behind)
+        else:
+            self._add(f"${' '.join(inside.split())}$", start, behind)
+        return behind
+
+    def _formula(self, start: int, inside: str) -> None:
+        """Show a displayed formula as an ellipsis in its sentence, which it may end."""
+        self._reading.formulas += 1
+        self._reading.prose.space(self._unit, self._place(start)[0])
+        self._add("\u2026." if inside.rstrip().endswith(".") else "\u2026", start, start)
+        self._reading.prose.space(self._unit, self._place(start)[0])
+
+    def _display(self, name: str, start: int, stop: int, end: int) -> int:
+        close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
+        if close < 0:
+            return stop
+        if name == "[":
+            self._formula(start, self._text[stop:close])
+        else:
+            self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
+        return close + 2
+
+    def _quantity(self, name: str, start: int, stop: int) -> int:
+        """`\\SI{5}{\\milli\\gram}` as "5 mg"."""
+        parts: list[str] = []
+        place = self._options(stop)
+        for _ in range({"num": 1, "unit": 1, "si": 1, "SIrange": 3, "qtyrange": 3}.get(name, 2)):
+            content, _, place = self._argument(place)
+            parts.append(re.sub(r"\\([A-Za-z]+)\s*", lambda unit: _UNITS.get(unit[1], unit[1]), content).strip("{} "))
+        shown = f"{parts[0]} to {parts[1]} {parts[2]}" if len(parts) == 3 else " ".join(parts)
+        self._add(shown.replace("~", " "), start, place)
+        return place

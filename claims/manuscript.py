@@ -1,0 +1,282 @@
+"""A user's text as read for checking: prose whose every character leads back to its place in the file.
+
+Readers of the formats write prose in markdown: headings begin with `#`, citations by key are `[@{key}]` or `@{key}`,
+and whatever else is typed, such as `[12]` or `(Smith 2020)`, stays as it is. The file itself is never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from ..citations.cited_works import CitationMark, find_marks
+from ..documents import Paper
+from ..documents.marker_escaping import as_text, as_written
+from ..documents.paper_names import in_text_name
+from ..documents.plain_text import plain_text
+from ..text.sentences import sentence_spans
+from .claim_records import PlaceRecord
+
+TextFormat = Literal["tex", "md", "docx", "typ", "pdf"]
+# What text can point to by number or label.
+TargetKind = Literal["figure", "table", "section", "equation", "label"]
+
+_HEADING: Final = re.compile(r"(?m)^#{1,6}[ \t]+(?P<title>[^\n]*)$")
+_HELD: Final = re.compile("\ue010(\\d+)\ue011")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_LONGEST_SENTENCE: Final = 4_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`text[start:]` up to the next segment comes from `source:source_end` of a unit.
+
+    A unit is a file (by its index), a paragraph of a Word document, or a page. In a `linear` segment each character has
+    its own position.
+    """
+
+    start: int
+    unit: int
+    source: int
+    source_end: int
+    linear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A reference to a figure, table, section, equation or label at `start:end` of the text."""
+
+    kind: TargetKind
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReference:
+    """An entry of the reference list in the text itself; `label` is its number or key, as far as it has one."""
+
+    label: str
+    text: str
+
+
+class ProseBuilder:
+    """Collects prose with the places that it comes from."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+        self.segments: list[Segment] = []
+        self.pointers: list[Pointer] = []
+
+    @property
+    def length(self) -> int:
+        """The characters so far."""
+        return self._length
+
+    def add(self, text: str, unit: int, start: int, end: int) -> None:
+        """Append text that comes from `start:end` of a unit; linear if it is as long."""
+        if not text:
+            return
+        linear = len(text) == end - start
+        last = self.segments[-1] if self.segments else None
+        if not (last and linear and last.linear and last.unit == unit and last.source_end == start):
+            self.segments.append(Segment(self._length, unit, start, end, linear))
+        else:
+            self.segments[-1] = Segment(last.start, unit, last.source, end, True)
+        self._pieces.append(text)
+        self._length += len(text)
+
+    def space(self, unit: int, at: int) -> None:
+        """Append one blank, unless there is one."""
+        if self._pieces and not self._pieces[-1][-1].isspace():
+            self.add(" ", unit, at, at)
+
+    def paragraph(self, unit: int, at: int) -> None:
+        """End the paragraph."""
+        if self._pieces and not self._pieces[-1].endswith("\n\n"):
+            self.add("\n\n", unit, at, at)
+
+    def point(self, kind: TargetKind, name: str, shown: str, unit: int, start: int, end: int) -> None:
+        """Append a reference to a figure or the like."""
+        begin = self._length
+        self.add(shown, unit, start, end)
+        self.pointers.append(Pointer(kind, name, begin, self._length))
+
+    @property
+    def text(self) -> str:
+        """All prose so far."""
+        return "".join(self._pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ManuscriptSentence:
+    """A sentence of the prose, `text[start:end]`: its citations, and what its paragraph says before it.
+
+    `shown` is it without markup, with its citations as a reader may write them.
+    """
+
+    position: int
+    start: int
+    end: int
+    section: str
+    shown: str
+    marks: tuple[CitationMark, ...]
+    before: str
+
+
+@dataclass(frozen=True)
+class Manuscript:
+    """A text to check.
+
+    `files` are the names of its files and `sources` their contents (text formats only). `bibliographies` are the `.bib`
+    files that it names, `listed` the entries of its own list, `papers` entries that came with citations (Word fields).
+    `targets` are the names of what it can point to, by kind. `notices` say in one line each what was not read.
+    """
+
+    format: TextFormat
+    text: str
+    segments: tuple[Segment, ...]
+    files: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    bibliographies: tuple[str, ...] = ()
+    listed: tuple[ListedReference, ...] = ()
+    papers: tuple[Paper, ...] = ()
+    cited_silently: tuple[str, ...] = ()
+    pointers: tuple[Pointer, ...] = ()
+    targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain data that `from_record` restores; it crosses the boundary of the sandbox."""
+        return {item: getattr(self, item) for item in self.__dataclass_fields__} | {
+            "segments": [[one.start, one.unit, one.source, one.source_end, one.linear] for one in self.segments],
+            "pointers": [asdict(item) for item in self.pointers],
+            "listed": [asdict(item) for item in self.listed],
+            "papers": [asdict(item) for item in self.papers],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Manuscript:
+        """Restore a manuscript from `as_record`."""
+        plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        papers: list[dict[str, Any]] = record["papers"]
+        made: dict[str, Any] = {
+            "segments": tuple(Segment(*item) for item in record["segments"]),
+            "pointers": tuple(Pointer(**item) for item in record["pointers"]),
+            "listed": tuple(ListedReference(**item) for item in record["listed"]),
+            "papers": tuple(map(_paper_from, papers)),
+        }
+        return cls(**{**plain, **made})
+
+    def place(self, start: int, end: int) -> PlaceRecord:
+        """Where `text[start:end]` is."""
+        unit, first = self._source(start, at_end=False)
+        last_unit, last = self._source(max(start, end - 1), at_end=True)
+        place: PlaceRecord = {
+            "file": "",
+            "line": None,
+            "column": None,
+            "paragraph": None,
+            "page": None,
+            "start": None,
+            "end": None,
+        }
+        if self.format == "pdf":
+            return {**place, "file": self.files[0], "page": unit}
+        last = last if last_unit == unit else first
+        if self.format == "docx":
+            return {**place, "file": self.files[0], "paragraph": unit, "start": first, "end": last}
+        lines = self._lines[unit]
+        line = bisect_right(lines, first)
+        text_place = {"file": self.files[unit], "line": line, "column": first - lines[line - 1] + 1}
+        return {**place, **text_place, "start": first, "end": max(first, last)}  # type: ignore[typeddict-item]
+
+    def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
+        """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
+        names = {paper.key: paper for paper in papers}
+        marks = find_marks(self.text, names)
+        headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
+        found: list[ManuscriptSentence] = []
+        section, place, last = "", 0, 0
+        for start, end in self._spans():
+            line = self.text.rfind("\n", 0, start) + 1
+            if line in headings:
+                section, last = headings[line], end
+                continue
+            while place < len(marks) and marks[place].end <= start:
+                place += 1
+            here = tuple(mark for mark in marks[place:] if mark.start < end)
+            shown = self._shown(start, end, here, names)
+            if not _LETTER.search(shown):
+                continue
+            joined = bool(found) and "\n\n" not in self.text[last:start]
+            before = found[-1].shown if joined else section
+            found.append(ManuscriptSentence(len(found), start, end, section, shown, here, before))
+            last = end
+        return found
+
+    def marked(self, sentence: ManuscriptSentence, markers: Sequence[str]) -> str:
+        """The sentence without markup, with `markers` in place of its citations, in order."""
+        held = [*markers, *[""] * (len(sentence.marks) - len(markers))]
+        return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
+
+    def _shown(self, start: int, end: int, marks: Sequence[CitationMark], papers: Mapping[str, Paper]) -> str:
+        return as_written(
+            self._rendered(start, end, marks, [written_citation(self.text, mark, papers) for mark in marks])
+        )
+
+    def _rendered(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
+        pieces: list[str] = []
+        done = start
+        for number, mark in enumerate(marks):
+            pieces += [self.text[done : max(done, mark.start)], f"\ue010{number}\ue011"]
+            done = max(done, mark.end)
+        plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
+        words = _HELD.sub(lambda held: written[int(held[1])], plain)
+        return re.sub(r"\s+([.,;:!?])", r"\1", " ".join(words.split()))
+
+    def _spans(self) -> list[tuple[int, int]]:
+        return sentence_spans(self.text)
+
+    def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
+        """The unit and the position in it of a character; with `at_end`, the position behind it."""
+        index = max(0, bisect_right(self._starts, position) - 1)
+        segment = self.segments[index]
+        if segment.linear:
+            return segment.unit, min(segment.source + position - segment.start + at_end, segment.source_end)
+        return segment.unit, segment.source_end if at_end else segment.source
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [segment.start for segment in self.segments]
+
+    @cached_property
+    def _lines(self) -> list[list[int]]:
+        return [[0, *(match.end() for match in re.finditer("\n", source))] for source in self.sources]
+
+
+def _paper_from(record: Mapping[str, Any]) -> Paper:
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    return Paper(**fields)
+
+
+def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
+    """A citation as a reader may write it: keys in brackets, names where it is a part of the sentence."""
+    if mark.form != "pandoc":
+        return text[mark.start : mark.end]
+    if not mark.narrative:
+        return f"[{'; '.join(work.shown for work in mark.works)}]"
+    return " and ".join(_name(papers.get(work.key), work.key) for work in mark.works)
+
+
+def _name(paper: Paper | None, key: str) -> str:
+    if paper is None or not (paper.authors or paper.family_names):
+        return key
+    return f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"

@@ -1,0 +1,313 @@
+"""Reads markdown, Typst and PDF as prose, and finds the reader for a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ..documents.blocks import parse_blocks
+from ..documents.safe_files import FileRefusedError, read_regular
+from ..documents.sandbox import CallLimits, SandboxError, sandboxed
+from ..errors import InputError
+from ..ingestion.reading import read_pdf_apart
+from .latex_reader import read_latex
+from .manuscript import ListedReference, Manuscript, Pointer, ProseBuilder, TargetKind, TextFormat
+from .word_reader import read_word
+
+ENDINGS: Final = (".tex", ".md", ".markdown", ".docx", ".typ", ".pdf")
+_MOST_BYTES: Final = 4_000_000
+_SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a process of its own
+_LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
+
+_LIST_HEADING: Final = re.compile(
+    r"(?:\d{1,2}\.?\s)?\W*(?:references|bibliography|literature(?: cited)?|works cited)\W*", re.IGNORECASE
+)
+_ITEM: Final = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)])[ \t]+")
+_BULLET: Final = re.compile(r"(?m)^[ \t]*[-*+][ \t]+")
+_BIBLIOGRAPHY: Final = re.compile(r"(?m)^bibliography:[ \t]*(?P<one>\S[^\n]*)?(?P<many>(?:\n[ \t]*-[^\n]*)*)")
+_LABELLED: Final = re.compile(r"\{#([\w:.-]{1,80})[^{}\n]{0,80}\}")
+_CROSS: Final = re.compile(r"(?<!\w)@\{?((?:fig|tbl|tab|eq|sec|lst)[:-][\w:.-]{0,80}\w)\}?")
+_CAPTION: Final = re.compile(
+    r"(?im)^\W{0,6}(?P<kind>fig(?:ure|\.)?|table)\s?(?P<number>S?\d{1,3})\b(?=\s?[.:|*_)\u2013-]|\s[A-Z])"
+)
+_MENTION: Final = re.compile(
+    r"\b(?P<kind>[Ff]ig(?:ure|s|ures)?|[Tt]ables?|[Ss]ections?)\b\.?\s?(?P<number>\d{1,2}(?:\.\d{1,2})*)(?![\d%])"
+)
+
+_TYPST: Final = re.compile(
+    r"(?P<comment>(?<!:)//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>```.*?(?:```|\Z)|`[^`\n]*`)|(?P<escaped>\\.)"
+    r"|(?P<math>\$[^$]{0,2000}\$)|(?P<heading>^=+[ \t]+)|(?P<at>@[\w][\w:.-]*)(?P<supplement>\[[^\[\]]{0,200}\])?"
+    r"|(?P<label><[\w][\w:.-]*>)|(?P<code>\#[A-Za-z][\w.-]*)|(?P<blank>\n[ \t]*\n\s*)|(?P<space>\s+)"
+    r"|(?P<plain>[^\\/`$=@<#\s\[\]*_]+|.)",
+    re.DOTALL | re.MULTILINE,
+)
+_TYPST_KEY: Final = re.compile(r"<([\w:.-]+)>|label\(\"([^\"]{1,100})\"\)")
+_TYPST_BRACKET: Final = re.compile(r"\\.|\"[^\"\n]{0,400}\"|[()\[\]{}]")
+_STATEMENTS: Final = frozenset({"#set", "#show", "#let", "#import", "#include"})
+
+
+def read_manuscript(path: Path) -> Manuscript:
+    """Read a text by its ending; blocks. Raises `InputError` with the file and the reason in one line."""
+    readers = {".tex": read_latex, ".typ": read_typst, ".docx": read_word, ".md": read_markdown}
+    kind = ".md" if path.suffix.lower() == ".markdown" else path.suffix.lower()
+    if kind not in ENDINGS:
+        raise InputError(f"{path}: is none of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
+    try:
+        if kind == ".pdf":
+            return read_pdf(path)
+        if kind != ".docx" and path.stat().st_size <= _SMALL:
+            return Manuscript.from_record(readers[kind](str(path)))
+        return Manuscript.from_record(sandboxed(readers[kind], _LIMITS, str(path)))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file.") from None
+    except (FileRefusedError, SandboxError) as error:
+        raise InputError(f"{path}: {error}.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _text_of(path: Path) -> str:
+    data = read_regular(path, _MOST_BYTES)
+    if b"\0" in data:
+        raise FileRefusedError("is not a text file")
+    return data.decode("utf-8-sig", "replace")
+
+
+def read_markdown(path: str) -> dict[str, object]:
+    """Read a markdown file; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+    file = Path(path)
+    source = _text_of(file)
+    prose = ProseBuilder()
+    listed: list[ListedReference] = []
+    bibliographies: list[str] = []
+    in_list = False
+    for block in parse_blocks(source, "paper"):
+        raw = source[block.start : block.end]
+        if block.kind == "front_matter":
+            bibliographies += _named_bibliographies(block.token.content)
+        elif block.words is not None:
+            in_list = bool(_LIST_HEADING.fullmatch(block.words.content.strip()))
+            level = int(block.token.tag[1])
+            prose.paragraph(0, block.start)
+            prose.add(f"{'#' * level} ", 0, block.start, block.start)
+            prose.add(" ".join(_LABELLED.sub("", block.words.content).split()), 0, block.start, block.end)
+            prose.paragraph(0, block.end)
+        elif block.kind in ("paragraph_open", "blockquote_open", "bullet_list_open", "ordered_list_open"):
+            if in_list:
+                listed += split_references(raw)
+                continue
+            prose.paragraph(0, block.start)
+            prose.add(raw.rstrip(), 0, block.start, block.start + len(raw.rstrip()))
+            prose.paragraph(0, block.end)
+    return _finish("md", file.name, source, prose, listed, bibliographies).as_record()
+
+
+def _named_bibliographies(front_matter: str) -> list[str]:
+    found = _BIBLIOGRAPHY.search(front_matter)
+    if found is None:
+        return []
+    names = [found["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", found["many"])]
+    return [name.strip(" \t'\"[]") for whole in names for name in whole.split(",") if name.strip(" \t'\"[]")]
+
+
+def _finish(
+    kind: TextFormat,
+    name: str,
+    source: str,
+    prose: ProseBuilder,
+    listed: list[ListedReference],
+    bibliographies: list[str],
+    notices: tuple[str, ...] = (),
+) -> Manuscript:
+    """A manuscript with what it says of figures, tables and sections by number."""
+    text = prose.text
+    targets: dict[str, list[str]] = {"figure": [], "table": [], "section": [], "label": _LABELLED.findall(source)}
+    captions = list(_CAPTION.finditer(text))
+    for caption in captions:
+        targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
+    targets["section"] = re.findall(r"(?m)^#{1,6}[ \t]+(\d{1,2}(?:\.\d{1,2})*)\.?[ \t]", text)
+    pointers = [*prose.pointers, *_mentions(prose, {caption.start("number") for caption in captions})]
+    return Manuscript(
+        kind,
+        text,
+        tuple(prose.segments),
+        (name,),
+        (source,),
+        tuple(bibliographies),
+        tuple(listed),
+        pointers=tuple(pointers),
+        targets=targets,
+        notices=notices,
+    )
+
+
+def _mentions(prose: ProseBuilder, captions: set[int]) -> Iterator[Pointer]:
+    """What the text points to by number or label, apart from captions themselves."""
+    kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
+    for match in _MENTION.finditer(prose.text):
+        if match.start("number") not in captions:
+            yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
+    for match in _CROSS.finditer(prose.text):
+        yield Pointer("label", match[1], *match.span())
+
+
+def split_references(raw: str) -> list[ListedReference]:
+    """The entries of a part of a reference list: by their numbers, their bullets, or one for each paragraph."""
+    items = list(_ITEM.finditer(raw)) or list(_BULLET.finditer(raw))
+    if not items:
+        return [ListedReference("", " ".join(part.split())) for part in re.split(r"\n[ \t]*\n", raw) if part.strip()]
+    ends = [item.start() for item in items[1:]] + [len(raw)]
+    found = []
+    for item, end in zip(items, ends, strict=True):
+        label = next((group for group in item.groups() if group), "")
+        found.append(ListedReference(label, " ".join(raw[item.end() : end].split())))
+    return found
+
+
+def read_typst(path: str) -> dict[str, object]:
+    """Read a Typst file; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+    file = Path(path)
+    source = _text_of(file)
+    scan = _TypstScan(source)
+    scan.read(0, len(source))
+    manuscript = _finish("typ", file.name, source, scan.prose, [], scan.bibliographies)
+    return manuscript.as_record() | {"targets": {**manuscript.targets, "label": scan.labels}}
+
+
+class _TypstScan:
+    """Scans Typst markup: what is written in content, without code."""
+
+    def __init__(self, source: str) -> None:
+        self.prose = ProseBuilder()
+        self.labels: list[str] = re.findall(r"<([\w][\w:.-]*)>", source)
+        self.bibliographies: list[str] = []
+        self._source = source
+        self._in_heading = False
+
+    def read(self, start: int, end: int) -> None:
+        """Read content."""
+        place = start
+        while place < end:
+            token = _TYPST.match(self._source, place, end)
+            if token is None:
+                break
+            place = self._token(token, end)
+
+    def _token(self, token: re.Match[str], end: int) -> int:
+        start, stop = token.span()
+        if token["comment"] or token["raw"]:
+            return stop
+        if token["escaped"]:
+            self.prose.add(token[0][1:], 0, start, stop)
+        elif token["math"]:
+            self._math(token["math"], start, stop)
+        elif token["heading"]:
+            self.prose.paragraph(0, start)
+            self.prose.add("#" * len(token["heading"].strip()) + " ", 0, start, stop)
+            self._in_heading = True
+        elif token["at"]:
+            self._reference(token["at"][1:].rstrip(".:-"), start, token)
+            return start + 1 + len(token["at"][1:].rstrip(".:-")) if not token["supplement"] else stop
+        elif token["label"]:
+            return stop
+        elif token["code"]:
+            return self._code(token["code"], start, stop, end)
+        elif token["blank"] or (self._in_heading and "\n" in token[0]):
+            self.prose.paragraph(0, start)
+            self._in_heading = False
+        elif token["space"]:
+            self.prose.space(0, start)
+        elif token["plain"] not in "[]*_":
+            self.prose.add(token["plain"], 0, start, stop)
+        return stop
+
+    def _reference(self, name: str, start: int, token: re.Match[str]) -> None:
+        if name in self.labels or _CROSS.fullmatch(f"@{name}"):
+            self.prose.point("label", name, name, 0, start, token.end())
+        else:
+            self.prose.add(f"[@{{{name}}}]", 0, start, token.end())
+
+    def _math(self, math: str, start: int, stop: int) -> None:
+        inside = math[1:-1]
+        if inside[:1].isspace() and inside[-1:].isspace():
+            self.prose.add("\u2026", 0, start, start)
+        else:
+            plain = re.fullmatch(r"[\d\s.,+<>=()%-]{1,60}|[A-Za-z]", inside)
+            self.prose.add(inside if plain else f"${' '.join(inside.split())}$", 0, start, stop)
+
+    def _code(self, name: str, start: int, stop: int, end: int) -> int:
+        """Read a function call: its content, and what it cites."""
+        if name in _STATEMENTS:
+            return self._statement(stop, end)
+        behind = self._closing(stop, end) if self._source.startswith("(", stop) else stop
+        arguments = self._source[stop:behind]
+        if name == "#cite":
+            keys = [first or second for first, second in _TYPST_KEY.findall(arguments)]
+            written = "; ".join(f"@{{{key}}}" for key in keys)
+            prose = '"prose"' in arguments and len(keys) == 1
+            self.prose.add(f"@{{{keys[0]}}}" if prose else f"[{written}]" if keys else "", 0, start, behind)
+        elif name == "#bibliography":
+            self.bibliographies += re.findall(r"\"([^\"]{1,200}\.(?:bib|ya?ml))\"", arguments)
+        elif name in ("#figure", "#footnote", "#quote"):
+            caption = arguments.find("caption:")
+            opening = self._source.find("[", stop + caption, behind) if caption >= 0 else -1
+            if opening >= 0:
+                self.prose.paragraph(0, opening)
+                self.read(opening + 1, self._closing(opening, behind) - 1)
+                self.prose.paragraph(0, behind)
+        return behind
+
+    def _statement(self, stop: int, end: int) -> int:
+        line = self._source.find("\n", stop, end)
+        line = end if line < 0 else line
+        for sign in "([{":
+            opening = self._source.find(sign, stop, line)
+            if opening >= 0:
+                line = max(line, self._closing(opening, end))
+        return line
+
+    def _closing(self, opening: int, end: int) -> int:
+        """The position behind the bracket that closes the one at `opening`."""
+        close = self._closings.get(opening, opening)
+        return close + 1 if close < end else opening + 1
+
+    @cached_property
+    def _closings(self) -> dict[int, int]:
+        """The closing bracket of each opening one; what is quoted in code does not count."""
+        pairs = {")": "(", "]": "[", "}": "{"}
+        found: dict[int, int] = {}
+        opened: list[tuple[str, int]] = []
+        for match in _TYPST_BRACKET.finditer(self._source):
+            if match[0] in pairs.values():
+                opened.append((match[0], match.start()))
+            elif match[0] in pairs and opened and opened[-1][0] == pairs[match[0]]:
+                found[opened.pop()[1]] = match.start()
+        return found
+
+
+def read_pdf(path: Path) -> Manuscript:
+    """Read a PDF; blocks. Raises `FileRefusedError`."""
+    paper = read_pdf_apart(path)
+    prose = ProseBuilder()
+    listed: list[ListedReference] = []
+    for section in paper.sections:
+        if not section.searchable:
+            if _LIST_HEADING.fullmatch(section.title.strip()):
+                for block in paper.section_blocks(section):
+                    listed += split_references(paper.text[block.start : block.end])
+            continue
+        page = paper.page_at(section.start) or 1
+        prose.paragraph(page, 0)
+        prose.add(f"## {section.title}", page, 0, 0)
+        prose.paragraph(page, 0)
+        for block in paper.section_blocks(section):
+            if block.kind not in ("prose", "list"):
+                continue
+            for line in re.split(r"(?<=\n)", paper.text[block.start : block.end]):
+                at = paper.page_at(block.start) or page
+                prose.add(line, at, 0, 0)
+            prose.paragraph(page, 0)
+    return _finish("pdf", path.name, "", prose, listed, [], tuple(paper.warnings))

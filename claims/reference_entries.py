@@ -1,0 +1,353 @@
+"""The works that a text cites: its entries, the papers of the library that they name, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ..citations.cited_works import CitedWork, WorkIndex
+from ..documents import Paper
+from ..documents.bibliography import read_bibliography
+from ..documents.front_matter import find_doi
+from ..documents.publication_status import PublicationStatus
+from ..errors import InputError
+from ..metadata.enriching import differing_fields
+from ..metadata.matching import SURE, fold_name, title_similarity
+from ..stores.metadata_store import MetadataStore
+from .claim_records import FaultRecord, FaultSeverity
+from .manuscript import ListedReference, Manuscript, ManuscriptSentence
+
+_YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
+_AUTHOR: Final = re.compile(r"[^\W\d_][\w'\u2019-]{0,40}(?:\s[^\W\d_][\w'\u2019-]{0,40}){0,4}", re.UNICODE)
+_INITIALS: Final = re.compile(r"[A-Z]{1,3}\.?(?:-[A-Z]\.?)?")
+_LONGEST_NAME: Final = 4  # words
+_QUOTED: Final = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d]{10,400}?)[.,]?[\"\u201d]")
+_WORDS: Final = re.compile(r"[^\W_]+")
+_LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the library
+_SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
+_YEARS_APART: Final = 1  # between preprint and article
+_SHOWN: Final = 90  # characters
+
+FAULTS: Final[Mapping[str, FaultSeverity]] = {
+    "key-without-entry": "error",
+    "retracted": "error",
+    "entry-differs": "warning",
+    "entry-invented": "warning",
+    "ambiguous-citation": "warning",
+    "pointer-to-nothing": "error",
+    "entry-not-cited": "note",
+    "entry-twice": "note",
+    "number-not-found": "warning",
+    "unit-differs": "warning",
+    "name-differs": "warning",
+    "year-differs": "warning",
+    "wrong-key": "warning",
+    "needs-citation": "note",
+    "quote-differs": "warning",
+}
+
+
+def fault(rule: str, message: str, start: int | None = None, end: int | None = None) -> FaultRecord:
+    """A fault with the severity of its rule."""
+    return {"rule": rule, "severity": FAULTS[rule], "message": message, "start": start, "end": end}
+
+
+@dataclass(frozen=True)
+class ReferenceList:
+    """The entries of a text by key, the library's paper for each (`in_library`), and the numbers of a numbered list.
+
+    `texts` are the entries as written. `complete` is false if the text has no list of its own: then the library's
+    papers stand for it.
+    """
+
+    entries: Mapping[str, Paper]
+    in_library: Mapping[str, str]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[int, str] = field(default_factory=dict)
+    complete: bool = True
+    notices: tuple[str, ...] = ()
+
+    @cached_property
+    def index(self) -> WorkIndex:
+        """Finds the entry that a citation names."""
+        return WorkIndex(tuple(self.entries.values()), self.numbers)
+
+    def key_of(self, work: CitedWork) -> str:
+        """The key of the entry that is named, empty if none or several are."""
+        return self.index.key_of(work)
+
+
+def load_references(manuscript: Manuscript, file: Path, bib: Path | None, library: Sequence[Paper]) -> ReferenceList:
+    """The entries of a text: of its `.bib` files, of its own list or its fields, else the library's; blocks.
+
+    Raises `InputError` if a given `bib` cannot be read.
+    """
+    notices: list[str] = []
+    papers = dict(read_bibliography(bib).papers) if bib is not None else {}
+    if bib is None:
+        for path in _bibliography_files(manuscript, file, notices):
+            try:
+                read = read_bibliography(path)
+            except InputError as error:
+                notices.append(error.message)
+                continue
+            papers |= read.papers
+            notices += [f"{refusal.path}: {refusal.reason}." for refusal in read.refused]
+    papers |= {paper.key: paper for paper in manuscript.papers if paper.key not in papers}
+    texts = {key: paper.title or key for key, paper in papers.items()}
+    numbers: dict[int, str] = {}
+    if not papers or (manuscript.format in ("pdf", "docx") and not manuscript.papers):
+        for place, item in enumerate(manuscript.listed, 1):
+            paper = parse_listed(item, place)
+            papers[paper.key], texts[paper.key] = paper, item.text
+            if item.label.isdigit():
+                numbers[int(item.label)] = paper.key
+    complete = bool(papers)
+    papers = papers or {paper.key: paper for paper in library}
+    matcher = LibraryMatcher(library)
+    found = {key: matcher.match(paper, texts.get(key, "")) for key, paper in papers.items()}
+    return ReferenceList(papers, found, texts, numbers, complete, tuple(notices))
+
+
+def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
+    """The `.bib` files that the text names, within its folder; the only one there if it names none."""
+    folder = file.parent.resolve()
+    if not manuscript.bibliographies:
+        lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
+        if len(lone) == 1:
+            notices.append(f"{file.name}: names no bibliography; {lone[0].name} beside it was used.")
+            yield lone[0]
+        return
+    for name in manuscript.bibliographies:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder):
+            notices.append(f"{name}: is outside the folder of the text and was not read; give it as --bib.")
+        elif path.suffix != ".bib":
+            notices.append(f"{name}: is no .bib and was not read; give one as --bib.")
+        elif not path.is_file():
+            notices.append(f"{name}: no such file beside the text; give it as --bib.")
+        else:
+            yield path
+
+
+def parse_listed(item: ListedReference, place: int) -> Paper:
+    """What an entry of a written list says, as far as it can be told: authors, year, title, DOI."""
+    text = item.text
+    year = next((match for match in _YEAR.finditer(text)), None)
+    names = _listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200])
+    families = tuple(names)
+    key = item.label or f"{fold_name(families[0]) if families else 'entry'}{year[1] if year else ''}" or f"entry{place}"
+    quoted = _QUOTED.search(text)
+    title = quoted[1] if quoted else ""
+    key = key if item.label else f"{key}-{place}"
+    number = int(year[1]) if year else None
+    return Paper(key, title, families, number, doi=find_doi(text), family_names=families)
+
+
+def _listed_authors(text: str) -> list[str]:
+    """The family names before the year of an entry: "Smith, A., Lee, B. C., & Wu D." """
+    names: list[str] = []
+    for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", text.partition("(")[0].partition(". \u201c")[0]):
+        words = [word for word in part.replace(".", ". ").split() if not _INITIALS.fullmatch(word)]
+        name = " ".join(words).strip(" .")
+        if name.startswith("et al"):
+            return [*names, "others"]
+        found = _AUTHOR.fullmatch(name)
+        if found is not None and len(words) <= _LONGEST_NAME:
+            names.append(name)
+        elif name and names:
+            break
+    organisation = text.partition(". ")[0].strip()
+    return names or ([organisation] if 0 < len(organisation) <= _SHOWN else [])
+
+
+class LibraryMatcher:
+    """Finds the paper of the library that an entry names."""
+
+    def __init__(self, library: Sequence[Paper]) -> None:
+        self._papers = {paper.key: paper for paper in library}
+        self._by_doi = {paper.doi.casefold(): paper.key for paper in library if paper.doi}
+        self._titles = [
+            (plain, fold_name(paper.family_names[0]) if paper.family_names else "", paper.key)
+            for paper in library
+            if len((plain := _plain(paper.title)).split()) >= _LEAST_TITLE
+        ]
+
+    def match(self, entry: Paper, text: str = "") -> str:
+        """The key of the paper, by DOI, by title, or by a shared key; empty if there is none."""
+        if entry.doi and entry.doi.casefold() in self._by_doi:
+            return self._by_doi[entry.doi.casefold()]
+        same = self._papers.get(entry.key)
+        if same is not None and (not entry.title or title_similarity(entry.title, same.title) >= _SAME_KEY):
+            return same.key
+        if entry.title:
+            rated = [(title_similarity(entry.title, paper.title), key) for key, paper in self._papers.items()]
+            best = max(rated, default=(0.0, ""))
+            if best[0] >= SURE:
+                return best[1]
+        said = f" {_plain(text)} "
+        held = [(len(title), key) for title, _, key in self._titles if f" {title} " in said]
+        return max(held, default=(0, ""))[1]
+
+
+def _plain(title: str) -> str:
+    return " ".join(_WORDS.findall(title.casefold()))
+
+
+def differing(entry: Paper, paper: Paper) -> dict[str, tuple[str, str]]:
+    """The fields in which an entry differs from the paper, with what each says.
+
+    A preprint of the year before, initials, accents, a subtitle or "others" are no differences.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    if entry.title and paper.title and title_similarity(entry.title, paper.title) < SURE:
+        found["title"] = (entry.title, paper.title)
+    if entry.year and paper.year and abs(entry.year - paper.year) > _YEARS_APART:
+        found["year"] = (str(entry.year), str(paper.year))
+    mine, theirs = _families(entry), _families(paper)
+    if mine and theirs and not _same_authors(mine, theirs):
+        found["authors"] = (_shown_names(entry), _shown_names(paper))
+    if entry.doi and paper.doi and find_doi(entry.doi) != find_doi(paper.doi):
+        found["doi"] = (find_doi(entry.doi), find_doi(paper.doi))
+    return found
+
+
+def _families(paper: Paper) -> list[str]:
+    names = paper.family_names or tuple(author.split()[-1] for author in paper.authors if author.split())
+    return [fold_name(name) for name in names]
+
+
+def _same_authors(mine: Sequence[str], theirs: Sequence[str]) -> bool:
+    cut = "others" in mine or "others" in theirs
+    mine, theirs = [name for name in mine if name != "others"], [name for name in theirs if name != "others"]
+    if len(mine) != len(theirs) and not cut:
+        return False
+    pairs = zip(mine, theirs, strict=False)
+    return all(one == other or one.endswith(other) or other.endswith(one) for one, other in pairs)
+
+
+def _shown_names(paper: Paper) -> str:
+    names = paper.family_names or paper.authors
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def entry_faults(
+    references: ReferenceList,
+    cited: Counter[str],
+    silent: Sequence[str],
+    library: Mapping[str, Paper],
+    store: MetadataStore | None,
+) -> dict[str, list[FaultRecord]]:
+    """The faults of each entry, by key; blocks. `store` holds what services said of papers earlier."""
+    found: dict[str, list[FaultRecord]] = {key: [] for key in references.entries}
+    listed = list(references.entries.values()) if references.complete else []
+    statuses = _statuses(references, library, store)
+    for key in references.entries if references.complete else [key for key in references.entries if cited[key]]:
+        entry, paper = references.entries[key], library.get(references.in_library.get(key, ""))
+        if references.complete and not cited[key] and key not in silent and "*" not in silent:
+            found[key].append(fault("entry-not-cited", "This entry is cited nowhere in the text."))
+        if key in statuses and statuses[key].retracted:
+            line = statuses[key].retraction_line() or "It is retracted."
+            found[key].append(fault("retracted", f"The paper is retracted. {line}"))
+        if paper is not None and references.complete:
+            found[key] += [
+                fault("entry-differs", f'{name}: the entry says "{_cut(own)}", the paper "{_cut(said)}".')
+                for name, (own, said) in differing(entry, paper).items()
+            ]
+        if store is not None and entry.doi:
+            found[key] += _service_differences(entry, paper, store)
+    for key, twin in _twins(listed, references):
+        found[key].append(fault("entry-twice", f"The same work is listed as {twin} too."))
+    return found
+
+
+def _statuses(
+    references: ReferenceList, library: Mapping[str, Paper], store: MetadataStore | None
+) -> dict[str, PublicationStatus]:
+    """The status of each entry, by its own DOI or that of the library's paper."""
+    if store is None or store.is_empty():
+        return {}
+    own = store.statuses(references.entries.values())
+    held = store.statuses(library.values())
+    of_library = {key: held[paper] for key, paper in references.in_library.items() if paper in held}
+    return {**own, **of_library}
+
+
+def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore) -> list[FaultRecord]:
+    known = differing(entry, paper) if paper is not None else {}
+    found: dict[str, FaultRecord] = {}
+    for item in differing_fields(entry, store.statements(find_doi(entry.doi))):
+        near = item.field == "year" and _is_near(item.own, item.said)
+        if item.field in ("title", "authors", "year") and item.field not in known and not near:
+            said = ", ".join(map(str, item.said)) if isinstance(item.said, list) else str(item.said)
+            own = ", ".join(map(str, item.own)) if isinstance(item.own, list) else str(item.own)
+            message = f'{item.field}: the entry says "{_cut(own)}", {item.service} "{_cut(said)}".'
+            found.setdefault(item.field, fault("entry-differs", message))
+    return list(found.values())
+
+
+def _is_near(one: object, other: object) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _YEARS_APART
+
+
+def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tuple[str, str]]:
+    """Entries of the same work under two keys, with the first of them."""
+    first: dict[str, str] = {}
+    for entry in entries:
+        mark = find_doi(entry.doi) or references.in_library.get(entry.key) or ""
+        if mark and mark in first:
+            yield entry.key, first[mark]
+        elif mark:
+            first[mark] = entry.key
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}\u2026"
+
+
+def citation_faults(
+    sentence: ManuscriptSentence, references: ReferenceList, library: Mapping[str, Paper]
+) -> list[FaultRecord]:
+    """Citations of a sentence that name no entry, or several."""
+    found: list[FaultRecord] = []
+    for mark in sentence.marks:
+        for work in mark.works:
+            if references.key_of(work):
+                continue
+            several = references.index.named(work) if work.authors else []
+            if len(several) > 1:
+                message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
+                found.append(fault("ambiguous-citation", message))
+            elif work.key or work.number is not None or references.complete:
+                held = " The library has a paper of this key." if work.key in library and references.complete else ""
+                found.append(
+                    fault("key-without-entry", f"{work.shown} is cited, but the reference list lacks it.{held}")
+                )
+    return found
+
+
+def pointer_faults(manuscript: Manuscript, sentences: Sequence[ManuscriptSentence]) -> dict[int, list[FaultRecord]]:
+    """References to figures, tables, sections and labels that the text does not have, by the sentence's position."""
+    found: dict[int, list[FaultRecord]] = {}
+    targets = {kind: set(names) for kind, names in manuscript.targets.items()}
+    for pointer in manuscript.pointers:
+        known = targets.get(pointer.kind, set())
+        # Without any caption or number of this kind, nothing can be said.
+        if pointer.name in known or (pointer.kind != "label" and not known):
+            continue
+        if pointer.kind == "section" and any(name.startswith(f"{pointer.name}.") for name in known):
+            continue
+        here = next((item for item in sentences if item.start <= pointer.start < item.end), None)
+        if here is None:
+            continue
+        what = "label" if pointer.kind == "label" else pointer.kind
+        message = f"It points to {what} {pointer.name}, which the text does not have."
+        if pointer.name.startswith("Error!"):
+            message = "Word lost what this reference points to."
+        found.setdefault(here.position, []).append(fault("pointer-to-nothing", message))
+    return found

@@ -1,0 +1,73 @@
+"""Decides without a model what a sentence without a citation is; a sentence is only said to need one on strong signs.
+
+False alarms decide whether anybody uses the check, so a doubtful sentence is called "own" or "other".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..citations.checks.citation_coverage import reports_others_work
+from ..documents.categories import standard_section
+from ..documents.types import Category
+from ..roles.protocols import UncitedKind
+
+_OWN: Final = re.compile(
+    r"\b(?:we|our|ours|us|my|this\s(?:paper|study|work|article|section|thesis|manuscript|experiment|analysis|approach|review)"
+    r"|(?:in|of)\sthe\spresent\s(?:study|work|paper)|the\s(?:remainder|rest)\sof|(?:all|these|the)\s(?:experiments|results|models"
+    r"|analyses|samples|participants|data)\s(?:was|were|are)|here,?\swe|as\s(?:described|shown|discussed)\s(?:above|below|in))\b"
+    r"|\b(?:Fig(?:ure|s|\.)|Table|Section|Appendix|Supplementary|Algorithm|Eq(?:uation|\.))\s?[~S\d(]|\(\s?(?:Fig|Table|Eq)",
+    re.IGNORECASE,
+)
+_OPINION: Final = re.compile(
+    r"\?\W*$|\b(?:future\s(?:work|studies|research)|further\s(?:work|studies|research)|remains?\s(?:to\sbe|an?\sopen|open"
+    r"|unclear|unknown)|open\squestions?|should|ought\sto|we\s(?:believe|argue|hope|recommend|suggest|think)|it\swould\sbe"
+    r"|one\s(?:may|might|could)|(?:may|might|could)\sbe\s(?:worth|useful|interesting)|much\sremains)\b",
+    re.IGNORECASE,
+)
+_MEASURED: Final = re.compile(
+    r"(?<![\w.])\d[\d,.]{0,12}\s?(?:%|percent|per\scent|fold|million|billion|thousand|deaths|cases|patients|people)(?!\w)"
+    r"|\bfrom\s\d[\d.,%]{0,10}\sto\s\d",
+    re.IGNORECASE,
+)
+_FIELD: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have)\s(?:[a-z]+ly\s)?(?:been\s)?(?:[a-z]+ly\s)?(?:shown|known|reported|established|accepted"
+    r"|associated|linked|implicated|introduced|proposed|demonstrated|believed|considered|recogni[sz]ed|estimated)\b"
+    r"|\b(?:causes?|induces?|impairs?|inhibits?|increases?\sthe\srisk|reduces?\sthe\srisk|leading\scause"
+    r"|(?:ha(?:s|ve)\s)?become\sthe)\b|\b(?:several|many|numerous|previous|recent|earlier)\s(?:[a-z]+\s)?(?:groups|studies"
+    r"|authors|reports|works|papers|reviews)\b",
+    re.IGNORECASE,
+)
+_THANKS: Final = re.compile(
+    r"\b(?:thanks?|grateful|funded|grants?\s|acknowledg|conflicts?\sof\sinterest|competing\sinterests|available\sat)\b",
+    re.IGNORECASE,
+)
+_VERB: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|can|may|do|does|did|rose|fell|grew|found|led|made|became|showed|took|began|[a-z]{3,}(?:ed|es|s))\b"
+)
+_OF_ITSELF: Final = frozenset({Category.METHOD, Category.EVALUATION, Category.CONCLUSION, Category.ABSTRACT})
+_FEWEST_WORDS: Final = 5
+
+
+def uncited_kind(text: str, section: str) -> UncitedKind:
+    """The kind of a sentence without a citation, in the section of this title."""
+    words = text[:2_000]
+    if len(words.split()) < _FEWEST_WORDS or not _VERB.search(words):
+        return "opinion" if words.rstrip().endswith("?") or _OPINION.search(words) else "other"
+    if _OPINION.search(words):
+        return "opinion"
+    if _OWN.search(words) or _THANKS.search(words):
+        return "own"
+    if reports_others_work(words):
+        return "needs"
+    placed = standard_section(section)
+    of_itself = placed in _OF_ITSELF
+    if not of_itself and (_MEASURED.search(words) or _FIELD.search(words)):
+        return "needs"
+    return "own" if of_itself else "common"
+
+
+def is_plainly_own(text: str) -> bool:
+    """Whether no model need be asked what a sentence is: it speaks of its authors, their figures, or thanks."""
+    return bool(_OWN.search(text[:2_000]) or _THANKS.search(text[:2_000]))

@@ -1,0 +1,385 @@
+"""Checks a text: its sentences, each with passages and a verdict, its details, its references.
+
+Everything up to the judge works without a model: then labels are "unjudged" and passages are candidates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, Literal
+
+from ..documents import Paper
+from ..experiment import Experiment
+from ..models.concurrency import gather_all
+from ..roles.protocols import CitedClaim, ClaimJudge, Source, UncitedKind, UncitedSentence
+from ..stores.library import Library
+from ..stores.metadata_store import MetadataStore
+from ..text.sentences import is_context_dependent
+from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
+from .claim_passages import (
+    ClaimPassage,
+    choose_sentences,
+    claim_query,
+    paper_text,
+    passages_elsewhere,
+    passages_of,
+)
+from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord
+from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
+from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
+from .manuscript import Manuscript, ManuscriptSentence, written_citation
+from .reference_entries import ReferenceList, citation_faults, entry_faults, fault, pointer_faults
+from .sentence_kinds import is_plainly_own, uncited_kind
+
+# What is checked: sentences with citations, sentences without, numbers and other details, the reference list.
+CheckPart = Literal["claims", "uncited", "numbers", "references"]
+CHECK_PARTS: Final[tuple[CheckPart, ...]] = ("claims", "uncited", "numbers", "references")
+
+MOST_PASSAGES: Final = 5  # per cited paper
+_FEWEST_PASSAGES: Final = 2
+_NEAR: Final = 8  # passages in which numbers are looked for first
+_MOST_ELSEWHERE: Final = 24  # sentences for which a judge reads other papers
+_ELSEWHERE_TOKENS: Final = 420
+# A sentence may cite the wrong paper if another one is nearer by this much, and its own this far away.
+_NEARER: Final = 0.12
+_FAR: Final = 0.75
+
+
+@dataclass(frozen=True)
+class ClaimChecker:
+    """What a check works with; `judge` is None without a chat model."""
+
+    library: Library
+    judge: ClaimJudge | None
+    memory: VerdictMemory
+    progress: Progress = field(default_factory=Progress)
+    options: Retrieval = DEFAULT_OPTIONS
+    most: int = MOST_PASSAGES
+    ids: count[int] = field(default_factory=lambda: count(1))
+
+    async def find(self, text: str, before: str, keys: Sequence[str], most: int) -> dict[str, list[ClaimPassage]]:
+        """The passages of cited papers that are nearest to a claim."""
+        return await passages_of(self.library, claim_query(text, before), keys, most, self.options)
+
+    async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[ClaimPassage]:
+        """The nearest passages of other papers, with the sentences to show."""
+        query = claim_query(text, before)
+        found = await passages_elsewhere(self.library, query, without, self.options)
+        return choose_sentences(text, found, _ELSEWHERE_TOKENS)
+
+    def claim(self, marked: str, before: str, passages: Sequence[ClaimPassage]) -> JudgedClaim:
+        """A claim about passages; without markers in it, they are put at its end."""
+        sources = tuple(passage.source(f"E{next(self.ids)}") for passage in passages)
+        markers = "".join(f"[{source.evidence.id}]" for source in sources)
+        sentence = marked.replace(_HERE, markers) if _HERE in marked else f"{marked} {markers}"
+        return JudgedClaim(CitedClaim(sentence, sources, before), tuple(passages))
+
+    async def judged(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
+        """The claims with verdicts, as far as there is a judge and a budget."""
+        if self.judge is None:
+            return list(claims)
+        return await judge_claims(self.judge, claims, self.memory, self.progress)
+
+
+_HERE: Final = "\ue012"  # where the markers of a claim's passages are put
+
+
+@dataclass(frozen=True, slots=True)
+class _CitedWorkAt:
+    """A work that a sentence cites: as written, the key of its entry, and the library's paper."""
+
+    written: str
+    entry: str
+    paper: str
+    mark: int
+
+
+@dataclass
+class _SentenceCheck:
+    """What was found for one sentence so far."""
+
+    sentence: ManuscriptSentence
+    works: list[_CitedWorkAt]
+    passages: dict[str, list[ClaimPassage]] = field(default_factory=dict)
+    claim: JudgedClaim | None = None
+    elsewhere: list[PassageRecord] = field(default_factory=list)
+    kind: UncitedKind | None = None
+    faults: list[FaultRecord] = field(default_factory=list)
+
+    @property
+    def papers(self) -> list[str]:
+        return list(dict.fromkeys(work.paper for work in self.works if work.paper))
+
+    @property
+    def missing(self) -> list[str]:
+        return list(dict.fromkeys(work.written for work in self.works if not work.paper))
+
+    @property
+    def label(self) -> ClaimLabel:
+        if not self.papers:
+            return "not_in_library"
+        if self.claim is None:
+            return "unread"
+        # What the papers at hand do not say may stand in one that the library lacks.
+        return "not_in_library" if self.missing and self.claim.label == "not_found" else self.claim.label
+
+    @property
+    def reason(self) -> str:
+        if self.missing and (self.claim is None or self.label == "not_in_library"):
+            return f"{', '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not in the library."
+        return self.claim.reason if self.claim is not None else "No passage of the cited paper could be read."
+
+
+@dataclass(frozen=True)
+class ManuscriptCheck:
+    """The check of one text; `parts` are what is checked, `store` holds what services said of papers."""
+
+    manuscript: Manuscript
+    references: ReferenceList
+    checker: ClaimChecker
+    parts: frozenset[CheckPart]
+    experiment: Experiment | None = None
+    store: MetadataStore | None = None
+
+    async def run(self) -> tuple[list[SentenceRecord], list[ReferenceCheck]]:
+        """The records of all sentences and references."""
+        sentences = await asyncio.to_thread(self.manuscript.sentences, tuple(self.references.entries.values()))
+        papers = {paper.key: paper for paper in await asyncio.to_thread(self.checker.library.papers)}
+        checks = [_SentenceCheck(sentence, self._works(sentence)) for sentence in sentences]
+        cited = [check for check in checks if check.works]
+        self.checker.progress.on_notice(_work_ahead(len(checks), len(cited), self.checker.judge is not None))
+        if self.parts & {"claims", "numbers"}:
+            await gather_all(self._find_passages(check) for check in cited)
+        if "claims" in self.parts:
+            await self._judge_cited(cited)
+        if "numbers" in self.parts:
+            await asyncio.to_thread(self._check_details, checks, papers)
+        if "uncited" in self.parts:
+            await self._check_uncited(checks)
+        references: list[ReferenceCheck] = []
+        if "references" in self.parts:
+            references = await asyncio.to_thread(self._check_references, checks, papers)
+        return [self._record(check, papers) for check in checks], references
+
+    def _works(self, sentence: ManuscriptSentence) -> list[_CitedWorkAt]:
+        return [
+            _CitedWorkAt(work.shown, key, self.references.in_library.get(key, ""), number)
+            for number, mark in enumerate(sentence.marks)
+            for work in mark.works
+            for key in [self.references.key_of(work) or work.key]
+        ]
+
+    async def _find_passages(self, check: _SentenceCheck) -> None:
+        if check.papers:
+            text = self.manuscript.marked(check.sentence, ())
+            check.passages = await self.checker.find(text, check.sentence.before, check.papers, _NEAR)
+
+    async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
+        asked = [check for check in cited if any(check.passages.values())]
+        made = await self.checker.judged([self._claim(check) for check in asked])
+        for check, claim in zip(asked, made, strict=True):
+            check.claim = claim
+        if self.checker.judge is None:
+            await gather_all(self._suspect_key(check) for check in asked)
+            return
+        failing = [check for check in cited if check.label in ("not_found", "not_in_library")]
+        await self._look_elsewhere([check for check in failing if check.works][:_MOST_ELSEWHERE])
+
+    def _claim(self, check: _SentenceCheck) -> JudgedClaim:
+        """The claim with the passages of each cited paper, whose markers stand where it is cited."""
+        most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
+        text = self.manuscript.marked(check.sentence, ())
+        chosen = choose_sentences(text, [item for found in check.passages.values() for item in found[:most]])
+        sources = [passage.source(f"E{next(self.checker.ids)}") for passage in chosen]
+        marked = self.manuscript.marked(check.sentence, self._markers(check, sources))
+        return JudgedClaim(CitedClaim(marked, tuple(sources), check.sentence.before), tuple(chosen))
+
+    def _markers(self, check: _SentenceCheck, sources: Sequence[Source]) -> list[str]:
+        """For each citation of a sentence, the markers of the passages of its papers, behind the names it shows."""
+        made: list[str] = []
+        for number, mark in enumerate(check.sentence.marks):
+            keys = {work.paper for work in check.works if work.mark == number and work.paper}
+            ids = "".join(f"[{source.evidence.id}]" for source in sources if source.paper.key in keys)
+            names = written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
+            made.append(f"{names} {ids}".strip())
+        return made
+
+    async def _suspect_key(self, check: _SentenceCheck) -> None:
+        """Without a judge: note other papers that are much nearer to a sentence than those that it cites."""
+        best = max((item.cosine for found in check.passages.values() for item in found), default=0.0)
+        if best >= _FAR or len(check.papers) != len({work.entry for work in check.works}):
+            return
+        text = self.manuscript.marked(check.sentence, ())
+        found = await self.checker.elsewhere(text, check.sentence.before, check.papers)
+        if found and found[0].cosine - best >= _NEARER:
+            check.elsewhere = [item.record() for item in found if item.cosine - best >= _NEARER]
+            nearer = check.elsewhere[0]
+            message = f"No passage of {', '.join(check.papers)} is near to this sentence; {nearer['key']} has one."
+            check.faults.append(fault("wrong-key", message))
+
+    async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
+        """Find which other papers of the library say a sentence, by the judge if there is one."""
+        texts = [self.manuscript.marked(check.sentence, ()) for check in checks]
+        found = await gather_all(
+            self.checker.elsewhere(text, check.sentence.before, check.papers)
+            for text, check in zip(texts, checks, strict=True)
+        )
+        claims = [
+            self.checker.claim(text, check.sentence.before, passages)
+            for text, check, passages in zip(texts, checks, found, strict=True)
+        ]
+        for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
+            check.elsewhere = elsewhere_records(claim)
+
+    async def _check_uncited(self, checks: Sequence[_SentenceCheck]) -> None:
+        own = self.experiment.words() if self.experiment is not None else ""
+        uncited = [check for check in checks if not check.works]
+        asked: list[_SentenceCheck] = []
+        for check in uncited:
+            sentence = check.sentence
+            check.kind = uncited_kind(sentence.shown, sentence.section)
+            if check.kind == "needs" and (self._carries_on(check, checks) or sentence.shown.strip(" .") in own):
+                check.kind = "other"
+            if check.kind not in ("other", "opinion") and not is_plainly_own(sentence.shown):
+                asked.append(check)
+        if self.checker.judge is not None and asked:
+            given = [
+                UncitedSentence(item.sentence.shown, item.sentence.section, item.sentence.before) for item in asked
+            ]
+            kinds = await classify_sentences(self.checker.judge, given, self.checker.memory, self.checker.progress)
+            for check, kind in zip(asked, kinds, strict=True):
+                check.kind = kind or check.kind
+        needing = [check for check in uncited if check.kind == "needs"]
+        for check in needing:
+            check.faults.append(fault("needs-citation", "It speaks of others' work or of the world and cites nothing."))
+        await self._look_elsewhere(needing[:_MOST_ELSEWHERE])
+
+    def _carries_on(self, check: _SentenceCheck, checks: Sequence[_SentenceCheck]) -> bool:
+        """Whether the sentence before it in its paragraph cites, and it goes on with that."""
+        place = check.sentence.position
+        if not place or check.sentence.before != checks[place - 1].sentence.shown:
+            return False
+        return bool(checks[place - 1].works) and is_context_dependent(check.sentence.shown)
+
+    def _check_details(self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper]) -> None:
+        texts: dict[str, str] = {}
+        known = tuple(self.references.entries.values())
+        for check in checks:
+            for key in check.papers:
+                if key not in texts:
+                    texts[key] = paper_text(self.checker.library, key)
+            cited = [
+                self.references.entries[work.entry] for work in check.works if work.entry in self.references.entries
+            ]
+            check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
+            if check.missing:
+                continue  # its numbers may be those of a paper that is not here
+            check.faults += self._detail_faults(check, papers, texts)
+
+    def _detail_faults(
+        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, str]
+    ) -> list[FaultRecord]:
+        """The faults of numbers and quotations, compared with whole papers."""
+        own = speaks_of_itself(check.sentence.shown)
+        if not check.works and (
+            self.experiment is None or uncited_kind(check.sentence.shown, check.sentence.section) != "own"
+        ):
+            return []
+        if check.works and own and self.experiment is None:
+            return []
+        ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
+        whole = [whole_source(papers[key], texts[key], ids[key]) for key in check.papers if texts.get(key)]
+        near = [
+            whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
+            for key, found in check.passages.items()
+            if found and key in papers
+        ]
+        marked = self.manuscript.marked(check.sentence, _paper_markers(check, ids))
+        found = number_faults(marked, near, whole, self.experiment)
+        return [*found, *(quote_faults(marked, whole) if check.works else [])]
+
+    def _check_references(self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper]) -> list[ReferenceCheck]:
+        cited = Counter(work.entry for check in checks for work in check.works if work.entry)
+        for check in checks:
+            check.faults += citation_faults(check.sentence, self.references, papers)
+        dangling = pointer_faults(self.manuscript, [check.sentence for check in checks])
+        for check in checks:
+            check.faults += dangling.get(check.sentence.position, [])
+        found = entry_faults(self.references, cited, self.manuscript.cited_silently, papers, self.store)
+        shown = found if self.references.complete else {key: found[key] for key in found if cited[key]}
+        return [
+            {
+                "key": key,
+                "text": self.references.texts.get(key) or self.references.entries[key].title,
+                "cited": cited[key],
+                "paper": self.references.in_library.get(key, ""),
+                "faults": faults,
+            }
+            for key, faults in shown.items()
+        ]
+
+    def _record(self, check: _SentenceCheck, papers: Mapping[str, Paper]) -> SentenceRecord:
+        sentence = check.sentence
+        cited = bool(check.works)
+        judged = "claims" in self.parts
+        return {
+            "position": sentence.position,
+            "claim": sentence.shown,
+            "section": sentence.section,
+            "place": self.manuscript.place(sentence.start, sentence.end),
+            "kind": "cited" if cited else check.kind or "other",
+            "label": check.label if cited and judged else "unjudged",
+            "reason": check.reason if cited and judged else "",
+            "sources": [_source(check, work) for work in _once(check.works)] if judged else [],
+            "elsewhere": check.elsewhere,
+            "faults": check.faults,
+        }
+
+
+def _work_ahead(sentences: int, cited: int, judged: bool) -> str:
+    how = "to be judged" if judged else "with their nearest passages; no model judges them"
+    return f"{sentences} sentences, {cited} with citations {how}."
+
+
+def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:
+    """For each citation of a sentence, one marker for each of its papers."""
+    return [
+        "".join(
+            f"[{ids[key]}]"
+            for key in dict.fromkeys(work.paper for work in check.works if work.mark == number)
+            if key in ids
+        )
+        for number in range(len(check.sentence.marks))
+    ]
+
+
+def _once(works: Sequence[_CitedWorkAt]) -> list[_CitedWorkAt]:
+    return list({(work.entry or work.written): work for work in reversed(works)}.values())[::-1]
+
+
+def _source(check: _SentenceCheck, work: _CitedWorkAt) -> SourceRecord:
+    if work.paper and check.claim is not None:
+        return check.claim.source(work.paper, work.written, work.entry)
+    label: ClaimLabel = "unread" if work.paper else "not_in_library"
+    return {
+        "written": work.written,
+        "key": work.entry,
+        "paper": work.paper,
+        "label": label,
+        "passages": [],
+        "cites": [],
+    }
+
+
+def elsewhere_records(claim: JudgedClaim) -> list[PassageRecord]:
+    """The passages of other papers: those that say the claim, or all, unjudged, if nothing was judged."""
+    records = [
+        record for key in dict.fromkeys(item.chunk.key for item in claim.passages) for record in claim.records(key)
+    ]
+    if claim.verdicts is None or claim.label == "unjudged":
+        return records
+    return [record for record in records if record["does"] == "supports"]

@@ -1,0 +1,393 @@
+"""Reads a Word document as prose: its paragraphs, and the citation fields of Zotero, Mendeley and EndNote.
+
+The XML is parsed by position, so that a copy with comments can be made without touching anything else. Deleted text of
+tracked changes is left out, inserted text is read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from xml.parsers import expat
+
+from ..documents import Paper
+from ..documents.front_matter import find_doi
+from ..documents.safe_files import FileRefusedError, require_regular
+from .manuscript import ListedReference, Manuscript, ProseBuilder
+
+_MOST_BYTES: Final = 300_000_000
+MOST_XML: Final = 60_000_000
+_OLE: Final = b"\xd0\xcf\x11\xe0"  # an encrypted document is a file of the old format
+_HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|titel)\s?(\d?)", re.IGNORECASE)
+_LIST_HEADING: Final = re.compile(r"\W*(?:references|bibliography|literature(?: cited)?|works cited)\W*", re.IGNORECASE)
+_REF_FIELD: Final = re.compile(r"\s*REF\s+(\S+)")
+_JSON_FIELD: Final = re.compile(r"(?:CSL_CITATION|ZOTERO_ITEM)\b")
+_ENDNOTE: Final = re.compile(r"<Cite\b.*?</Cite>", re.DOTALL)
+_TAG: Final = re.compile(r"<[^<>]{0,400}>")
+_BROKEN_REFERENCE: Final = re.compile(r"Error! (?:Reference source|Bookmark) not (?:found|defined)\.?")
+_BIBLIOGRAPHY: Final = re.compile(r"ZOTERO_BIBL|CSL_BIBLIOGRAPHY|EN\.REFLIST")
+_MENDELEY: Final = "MENDELEY_CITATION"
+_NUMBER: Final = re.compile(r"\[?(\d{1,3})[\].)\t]")
+
+
+@dataclass(frozen=True, slots=True)
+class WordRun:
+    """A run of text: bytes `first:last` of the part, characters `start:end` of its paragraph's prose."""
+
+    paragraph: int
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+@dataclass
+class _Field:
+    """A field of Word: its instruction, and whether its result has begun."""
+
+    instruction: str = ""
+    in_result: bool = False
+    written: str | None = None
+
+
+@dataclass
+class _WordParagraph:
+    """The paragraph that is read."""
+
+    style: str = ""
+    pieces: list[tuple[str, int]] = field(default_factory=list)
+
+
+def open_document(path: Path) -> zipfile.ZipFile:
+    """Open the archive of a document; raises `FileRefusedError` with the reason in one line."""
+    require_regular(path, _MOST_BYTES)
+    with path.open("rb") as opened:
+        if opened.read(4) == _OLE:
+            raise FileRefusedError("is protected by a password, or a .doc; save it as a .docx without one")
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError):
+        raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
+    if "word/document.xml" not in archive.namelist():
+        archive.close()
+        raise FileRefusedError("is not a Word document (it has no word/document.xml)")
+    return archive
+
+
+def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A part of the document, empty if there is none; raises `FileRefusedError`."""
+    try:
+        if archive.getinfo(name).file_size > MOST_XML:
+            raise FileRefusedError(f"has more than {MOST_XML // 1_000_000} MB of text")
+        with archive.open(name) as part:
+            data = part.read(MOST_XML + 1)
+    except KeyError:
+        return b""
+    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError):
+        raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
+    if len(data) > MOST_XML or b"<!DOCTYPE" in data[:2_000] or b"<!ENTITY" in data:
+        raise FileRefusedError("holds XML that is not read (declarations of entities, or too much of it)")
+    return data
+
+
+def read_word(path: str) -> dict[str, object]:
+    """Read a document; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+    file = Path(path)
+    with open_document(file) as archive:
+        body = WordText(read_part(archive, "word/document.xml"), _style_names(read_part(archive, "word/styles.xml")))
+        notes = [WordText(read_part(archive, name)) for name in ("word/footnotes.xml", "word/endnotes.xml")]
+        commented = "word/comments.xml" in archive.namelist()
+    for note in notes:
+        body.append(note)
+    notices = []
+    if body.changes:
+        notices.append(f"{file.name}: tracked changes are read as if accepted ({body.changes} deletions left out).")
+    if commented:
+        notices.append(f"{file.name}: its comments are not checked.")
+    if body.formulas:
+        notices.append(f"{file.name}: {body.formulas} equations are not checked.")
+    manuscript = Manuscript(
+        "docx",
+        body.prose.text,
+        tuple(body.prose.segments),
+        (file.name,),
+        listed=tuple(body.listed),
+        papers=tuple(body.papers.values()),
+        pointers=tuple(body.prose.pointers),
+        targets={"label": body.bookmarks},
+        notices=tuple(notices),
+    )
+    return manuscript.as_record()
+
+
+class WordText:
+    """The prose of one part, its runs with their bytes, and the works that its citation fields name."""
+
+    def __init__(self, xml: bytes, styles: Mapping[str, str] | None = None) -> None:
+        self.prose = ProseBuilder()
+        self.runs: list[WordRun] = []
+        self.papers: dict[str, Paper] = {}
+        self.listed: list[ListedReference] = []
+        self.bookmarks: list[str] = []
+        self.changes = 0
+        self.formulas = 0
+        self.paragraphs = 0
+        self._styles = styles or {}
+        self._in_list = False
+        self._reset()
+        if xml:
+            self._parse(xml)
+
+    def append(self, note: WordText) -> None:
+        """Add the paragraphs of another part, such as footnotes, whose place is the end of the document."""
+        for line in filter(None, (line.strip() for line in note.prose.text.split("\n\n"))):
+            self.prose.paragraph(self.paragraphs, 0)
+            self.prose.add(line, self.paragraphs, 0, 0)
+        self.papers |= note.papers
+        self.changes += note.changes
+
+    def _reset(self) -> None:
+        self._paragraph = _WordParagraph()
+        self._fields: list[_Field] = []
+        self._skip = 0
+        self._table = 0
+        self._run_start = self._run_text = 0
+        self._data: list[str] = []
+        self._raised = False
+        self._text_kind = ""
+        self._controls: list[str] = []
+        self._length = 0
+
+    def _parse(self, xml: bytes) -> None:
+        parser = expat.ParserCreate(namespace_separator=None)
+        parser.buffer_text = True
+        parser.StartElementHandler = lambda name, attributes: self._start(name, attributes, parser.CurrentByteIndex)
+        parser.EndElementHandler = lambda name: self._end(name, parser.CurrentByteIndex, xml)
+        parser.CharacterDataHandler = self._characters
+        try:
+            parser.Parse(xml, True)
+        except expat.ExpatError as error:
+            raise FileRefusedError(f"holds XML that is broken (line {error.lineno})") from None
+
+    def _start(self, name: str, attributes: Mapping[str, str], at: int) -> None:
+        local = name.rpartition(":")[2]
+        if name.startswith("m:") and local in ("oMath", "oMathPara"):
+            self.formulas += local == "oMath" and not self._skip
+            self._put("\u2026") if local == "oMath" and not self._skip else None
+            self._skip += 1
+        elif local in ("del", "moveFrom", "instrDel"):
+            self.changes += 1
+            self._skip += 1
+        elif local == "tbl":
+            self._table += 1
+        elif local == "p" and name.startswith("w:"):
+            self._paragraph, self._length = _WordParagraph(), 0
+        elif local == "pStyle":
+            self._paragraph.style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
+        elif local == "r":
+            self._run_start, self._raised = at, False
+            self._run_text = self._length
+        elif local == "vertAlign":
+            self._raised = attributes.get("w:val") == "superscript"
+        elif local in ("t", "instrText", "delText", "fldData"):
+            self._text_kind = local
+        elif local in ("tab", "br", "cr") and not self._skip:
+            self._put(" ")
+        elif local == "fldChar":
+            self._field(attributes.get("w:fldCharType", ""))
+        elif local == "fldSimple":
+            self._fields.append(_Field(attributes.get("w:instr", "")))
+            self._begin_result(self._fields[-1])
+        elif local == "sdt":
+            self._controls.append("")
+        elif local == "tag" and self._controls:
+            self._control(attributes.get("w:val", ""))
+        elif local == "bookmarkStart":
+            self.bookmarks.append(attributes.get("w:name", ""))
+
+    def _end(self, name: str, at: int, xml: bytes) -> None:
+        local = name.rpartition(":")[2]
+        if (name.startswith("m:") and local in ("oMath", "oMathPara")) or local in ("del", "moveFrom", "instrDel"):
+            self._skip = max(0, self._skip - 1)
+        elif local == "tbl":
+            self._table -= 1
+        elif local == "p" and name.startswith("w:"):
+            self._finish_paragraph()
+        elif local == "r":
+            if self._length > self._run_text:
+                last = xml.index(b">", at) + 1
+                self.runs.append(WordRun(self.paragraphs, self._run_text, self._length, self._run_start, last))
+        elif local in ("t", "instrText", "delText", "fldData"):
+            if local == "fldData" and self._fields:
+                self._fields[-1].instruction += _decoded("".join(self._data))
+            self._text_kind = ""
+            self._data.clear()
+        elif local == "fldSimple":
+            self._field("end")
+        elif local == "sdt" and self._controls:
+            self._controls.pop()
+
+    def _characters(self, data: str) -> None:
+        if self._skip or self._text_kind == "delText":
+            return
+        if self._text_kind == "fldData":
+            self._data.append(data)
+        elif self._text_kind == "instrText" and self._fields:
+            self._fields[-1].instruction += data
+        elif self._text_kind == "t":
+            replaced = any(one.in_result and one.written is not None for one in self._fields)
+            if not replaced and not any(self._controls):
+                raised = self._raised and re.fullmatch(r"[\d,;\s\u2013-]+", data)
+                self._put(f"^{data.strip()}^" if raised else data)
+
+    def _put(self, text: str) -> None:
+        self._paragraph.pieces.append((text, self._length))
+        self._length += len(text)
+
+    def _field(self, kind: str) -> None:
+        if kind == "begin":
+            self._fields.append(_Field())
+        elif kind == "separate" and self._fields:
+            self._begin_result(self._fields[-1])
+        elif kind == "end" and self._fields:
+            ended = self._fields.pop()
+            if not ended.in_result:
+                self._begin_result(ended)
+
+    def _begin_result(self, begun: _Field) -> None:
+        """Write a citation field by the keys of its works, in place of what the program shows."""
+        begun.in_result = True
+        instruction = begun.instruction
+        if _JSON_FIELD.search(instruction):
+            works = _csl_works(instruction[instruction.find("{") :])
+        elif "EN.CITE" in instruction:
+            works = [] if "EN.CITE.DATA" in instruction else _endnote_works(instruction)
+        else:
+            works = []
+            self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
+            pointed = _REF_FIELD.match(instruction)
+            if pointed and not self._skip:
+                self._paragraph.pieces.append((f"\ue020{pointed[1]}", self._length))
+        if works:
+            self._write(works)
+            begun.written = ""
+
+    def _control(self, tag: str) -> None:
+        """Mendeley Cite keeps a citation in the tag of a content control."""
+        if not tag.startswith(_MENDELEY):
+            return
+        works = _csl_works(_decoded(tag.rpartition("_")[2]))
+        if works:
+            self._write(works)
+            self._controls[-1] = "written"
+
+    def _write(self, works: list[Paper]) -> None:
+        for paper in works:
+            self.papers.setdefault(paper.key, paper)
+        self._put("[" + "; ".join(f"@{{{paper.key}}}" for paper in works) + "]")
+
+    def _finish_paragraph(self) -> None:
+        paragraph, unit = self._paragraph, self.paragraphs
+        self.paragraphs += 1
+        text = "".join(piece for piece, _ in paragraph.pieces if not piece.startswith("\ue020")).strip()
+        heading = _HEADING.fullmatch(paragraph.style.strip())
+        if text and (heading or (_LIST_HEADING.fullmatch(text) and len(text) < 40)):
+            self._in_list = bool(_LIST_HEADING.fullmatch(text))
+        elif self._in_list and text:
+            number = _NUMBER.match(text)
+            self.listed.append(ListedReference(number[1] if number else "", text[number.end() :] if number else text))
+            return
+        if not text or self._table:
+            return
+        self.prose.paragraph(unit, 0)
+        if heading:
+            self.prose.add("#" * min(6, 1 + int(heading[1] or 0)) + " ", unit, 0, 0)
+        for piece, at in paragraph.pieces:
+            if piece.startswith("\ue020"):
+                self.prose.point("label", piece[1:], "", unit, at, at)
+            else:
+                self._add_piece(piece, unit, at)
+
+    def _add_piece(self, piece: str, unit: int, at: int) -> None:
+        done = 0
+        for broken in _BROKEN_REFERENCE.finditer(piece):
+            self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
+            self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
+            done = broken.end()
+        self.prose.add(piece[done:], unit, at + done, at + len(piece))
+
+
+def _style_names(xml: bytes) -> dict[str, str]:
+    """The names of styles by their ids, which are translated."""
+    text = xml.decode("utf-8", "replace")
+    found = re.findall(
+        r'<w:style\b[^<>]{0,300}w:styleId="([^"]{1,100})"[^<>]{0,300}>\s{0,20}<w:name w:val="([^"]{1,100})"', text
+    )
+    return {name: html.unescape(shown) for name, shown in found}
+
+
+def _csl_works(text: str) -> list[Paper]:
+    """The works of a citation in the JSON that Zotero and Mendeley keep in a field."""
+    try:
+        citation = json.JSONDecoder().raw_decode(text)[0] if text else {}
+    except (ValueError, RecursionError):
+        return []
+    items = citation.get("citationItems") if isinstance(citation, dict) else None
+    data = [item.get("itemData") for item in items or () if isinstance(item, dict)]
+    return [_csl_paper(item) for item in data if isinstance(item, dict)]
+
+
+def _csl_paper(item: Mapping[str, Any]) -> Paper:
+    names = [name for name in item.get("author") or () if isinstance(name, dict)]
+    families = tuple(str(name.get("family") or name.get("literal") or "") for name in names)
+    authors = tuple(f"{name.get('given', '')} {family}".strip() for name, family in zip(names, families, strict=True))
+    issued = item.get("issued")
+    dates = str(issued.get("date-parts") or issued.get("raw") or "") if isinstance(issued, dict) else ""
+    title, doi = str(item.get("title") or ""), find_doi(str(item.get("DOI") or ""))
+    return _listed_paper(title, authors, families, dates, doi)
+
+
+def _listed_paper(title: str, authors: tuple[str, ...], families: tuple[str, ...], dates: str, doi: str) -> Paper:
+    year = re.search(r"(?:1[5-9]|20)\d\d", dates)
+    words = re.findall(r"[^\W\d_]{4,}", title.casefold())
+    name = re.sub(r"\W", "", families[0].casefold()) if families else "anonymous"
+    key = f"{name}{year[0] if year else ''}{words[0] if words else ''}"
+    number = int(year[0]) if year else None
+    return Paper(key, " ".join(title.split()), authors, number, doi=doi, family_names=families)
+
+
+def _decoded(data: str) -> str:
+    """The text of a field's data; empty if it is none."""
+    try:
+        return base64.b64decode("".join(data.split()) + "==").decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _endnote_works(instruction: str) -> list[Paper]:
+    return list(_of_endnote(html.unescape(instruction) if "&lt;Cite" in instruction else instruction))
+
+
+def _of_endnote(xml: str) -> Iterator[Paper]:
+    for cite in _ENDNOTE.findall(xml):
+
+        def values(name: str, within: str = cite) -> list[str]:
+            found = re.findall(rf"<{name}>(.{{0,2000}}?)</{name}>", within, re.DOTALL)
+            return [html.unescape(" ".join(_TAG.sub("", value).split())) for value in found]
+
+        authors = tuple(values("author") or values("Author"))
+        families = tuple(name.partition(",")[0].strip() for name in authors)
+        title = (values("title") or [""])[0]
+        year = (values("year") or values("Year") or [""])[0]
+        doi = find_doi((values("electronic-resource-num") or [""])[0])
+        shown = tuple(" ".join(reversed([part.strip() for part in name.split(",", 1)])) for name in authors)
+        yield _listed_paper(title, shown, families, year, doi)

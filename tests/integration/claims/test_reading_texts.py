@@ -1,0 +1,167 @@
+"""Users' texts in all formats are read into sentences with their citations and places, and are never changed."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from citeloom.claims.manuscript import Manuscript
+from citeloom.claims.markup_readers import read_manuscript
+from citeloom.claims.reference_entries import load_references
+from citeloom.documents import Paper
+from citeloom.errors import InputError
+from tests.support.word_files import csl, endnote, mendeley_cite, paragraph, raised, run, word_field, write_word, zotero
+
+CASES = json.loads((Path(__file__).parents[2] / "unit" / "cases" / "check_marker_cases.json").read_text("utf-8"))
+ENTRIES = [Paper(key, "", tuple(names.split("|")), year) for key, (names, year) in CASES["entries"].items()]
+LOOMS, SLOW = csl("Smith", 2020, "Looms that scale"), csl("Lee", 2019, "Slow looms")
+
+
+def cited(file: Path, papers: list[Paper] | None = None) -> list[list[str]]:
+    """The keys that each citation names."""
+    manuscript = read_manuscript(file)
+    references = load_references(manuscript, file, None, papers or [])
+    entries = tuple(references.entries.values())
+    return [
+        [references.key_of(work) or work.shown for work in mark.works]
+        for sentence in manuscript.sentences(entries)
+        for mark in sentence.marks
+    ]
+
+
+def shown(manuscript: Manuscript) -> list[str]:
+    return [sentence.shown for sentence in manuscript.sentences()]
+
+
+@pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: str(case["id"]))
+def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / f"text.{case['format']}"
+    file.write_text(str(case["text"]), encoding="utf-8")
+    manuscript = read_manuscript(file)
+    references = load_references(manuscript, file, None, ENTRIES)
+    sentences = manuscript.sentences(tuple(references.entries.values()))
+    keys = [[references.key_of(work) or work.shown for work in mark.works] for one in sentences for mark in one.marks]
+    assert keys == case["cites"]
+    assert len(sentences) == case.get("sentences", len(sentences))
+    assert all(any(words in one.shown for one in sentences) for words in case.get("says", ()))  # type: ignore[attr-defined]
+    assert file.read_text(encoding="utf-8") == case["text"]
+
+
+def test_each_sentence_leads_back_to_its_words_in_the_file(tmp_path: Path) -> None:
+    text = (
+        "\\begin{document}\n% a remark\nLooms \\emph{scale} well \\cite{smith2020}.\nThey are slow.\n\\end{document}\n"
+    )
+    file = tmp_path / "text.tex"
+    file.write_text(text, encoding="utf-8")
+    manuscript = read_manuscript(file)
+    places = [manuscript.place(one.start, one.end) for one in manuscript.sentences()]
+    words = [text[place["start"] : place["end"]] for place in places]
+    assert words == ["Looms \\emph{scale} well \\cite{smith2020}.", "They are slow."]
+    assert [(place["line"], place["column"]) for place in places] == [(3, 1), (4, 1)]
+
+
+def test_inputs_are_read_within_the_folder_and_never_outside(tmp_path: Path) -> None:
+    folder = tmp_path / "paper"
+    (folder / "parts").mkdir(parents=True)
+    (tmp_path / "secret.tex").write_text("A secret \\cite{secret}.", encoding="utf-8")
+    (folder / "parts" / "one.tex").write_text("From a part \\cite{smith2020}.", encoding="utf-8")
+    (folder / "link.tex").symlink_to(tmp_path / "secret.tex")
+    main = folder / "main.tex"
+    main.write_text(
+        "\\input{parts/one}\n\\input{../secret}\n\\input{link}\n\\input{main}\n\\input{gone}", encoding="utf-8"
+    )
+    manuscript = read_manuscript(main)
+    assert shown(manuscript) == ["From a part [smith2020]."]
+    assert manuscript.place(0, 5)["file"] == "parts/one.tex"
+    assert sum("outside the folder" in notice for notice in manuscript.notices) == 2
+    assert any("gone.tex" in notice for notice in manuscript.notices)
+
+
+def test_two_megabytes_of_latex_with_macros_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "long.tex"
+    macros = "\\newcommand{\\tool}{Weaver}\\newcommand{\\loop}{\\tool\\loop}\\newcommand{\\see}[2]{#1 \\cite{#2}}\n"
+    file.write_text(macros + "\\see{The \\tool{} scales}{smith2020}. \\loop\n\n" * 40_000, encoding="utf-8")
+    sentences = read_manuscript(file).sentences()
+    assert sentences[0].shown == "The Weaver scales [smith2020]."
+
+
+def test_fields_of_zotero_mendeley_and_endnote_name_their_works(tmp_path: Path) -> None:
+    file = write_word(
+        tmp_path / "text.docx",
+        paragraph(run("Introduction"), style="berschrift1"),
+        paragraph(run("Looms scale "), zotero(LOOMS, SLOW), run(". They are old "), mendeley_cite(SLOW), run(".")),
+        paragraph(run("They hum "), endnote("Roe", 2018, "Humming looms"), run(".")),
+        paragraph(run("They rattle "), endnote("Doe", 2017, "Rattling looms", encoded=True), run(".")),
+    )
+    assert cited(file) == [
+        ["smith2020looms", "lee2019slow"],
+        ["lee2019slow"],
+        ["roe2018humming"],
+        ["doe2017rattling"],
+    ]
+    manuscript = read_manuscript(file)
+    assert {paper.title for paper in manuscript.papers} >= {"Looms that scale", "Humming looms"}
+    assert manuscript.sentences()[0].section == "Introduction"
+    assert manuscript.place(manuscript.sentences()[0].start, manuscript.sentences()[0].end)["paragraph"] == 1
+
+
+def test_plain_markers_of_word_are_read_with_their_list(tmp_path: Path) -> None:
+    file = write_word(
+        tmp_path / "text.docx",
+        paragraph(run("Looms scale [2]. They are slow."), raised("1,2"), run(" They cover 5 m"), raised("2"), run(".")),
+        paragraph(run("References"), style="berschrift1"),
+        paragraph(run("1. Smith A. Looms that scale. 2020.")),
+        paragraph(run("2. Lee B. Slow looms. 2019.")),
+    )
+    assert cited(file) == [["2"], ["1", "2"]]
+
+
+def test_tracked_changes_comments_equations_and_lost_references_of_word(tmp_path: Path) -> None:
+    deleted = "<w:del><w:r><w:delText>never </w:delText></w:r></w:del>"
+    inserted = f"<w:ins>{run('always ')}</w:ins>"
+    formula = "<m:oMath><m:r><m:t>x = 1</m:t></m:r></m:oMath>"
+    file = write_word(
+        tmp_path / "text.docx",
+        paragraph(run("Looms "), deleted, inserted, run("scale as "), formula, run(".")),
+        paragraph(run("See "), word_field(" REF _Ref1 \\h ", "Error! Reference source not found."), run(" for more.")),
+        comments='<w:comment w:id="4" w:author="A"><w:p><w:r><w:t>Why?</w:t></w:r></w:p></w:comment>',
+    )
+    manuscript = read_manuscript(file)
+    assert shown(manuscript)[0] == "Looms always scale as \u2026."
+    assert len(manuscript.notices) == 3
+    assert {pointer.name for pointer in manuscript.pointers} == {"_Ref1", "Error! Reference source not found."}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("text.docx", b"PK\x03\x04 broken", "broken"),
+        ("text.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "password"),
+        ("text.docx", b"", "broken"),
+        ("text.tex", b"\\section{a\0b}", "text file"),
+        ("text.md", b"\0" * 10, "text file"),
+        ("text.md", b"a" * 5_000_000, "MB"),
+        ("text.pdf", b"%PDF-1.4 nothing", "text.pdf"),
+        ("text.odt", b"PK", ".docx"),
+    ],
+)
+def test_what_cannot_be_read_ends_in_one_line_that_names_the_file(
+    name: str, content: bytes, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=name) as raised_error:
+        read_manuscript(file)
+    assert says in raised_error.value.message and "\n" not in raised_error.value.message
+
+
+def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
+    bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><w:document>&b;</w:document>'
+    file = tmp_path / "text.docx"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", bomb)
+    with pytest.raises(InputError, match="entities"):
+        read_manuscript(file)

@@ -1,0 +1,87 @@
+"""Details, kinds of sentences and entries, by the labelled cases; no model is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source
+from citeloom.claims.manuscript import ListedReference
+from citeloom.claims.reference_entries import differing, parse_listed
+from citeloom.claims.sentence_kinds import uncited_kind
+from citeloom.documents import Paper
+from citeloom.documents.paper_names import family_name
+from citeloom.experiment import Experiment
+
+FOLDER = Path(__file__).parents[1] / "cases"
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    return list(json.loads((FOLDER / f"check_{name}_cases.json").read_text(encoding="utf-8"))["cases"])
+
+
+@pytest.mark.parametrize("case", cases("detail"), ids=lambda case: str(case["id"]))
+def test_numbers_and_units_that_the_source_has_otherwise_are_found(case: dict[str, Any]) -> None:
+    source = whole_source(Paper("a", "Looms"), case["source"], "E1")
+    found = number_faults(f"{case['claim'][:-1]} [E1].", [source], [source], None)
+    assert [fault["message"].partition(" was not")[0].partition(":")[0] for fault in found] == case["faults"]
+
+
+def test_a_number_of_the_experiment_needs_no_source() -> None:
+    source = whole_source(Paper("a", "Looms"), "Looms wove 72.5% of the cloth.", "E1")
+    experiment = Experiment(results="Our loom wove 81.3%.")
+    text = "Ours wove 81.3%, others 72.5% [E1]."
+    assert number_faults(text, [source], [source], experiment) == []
+    (fault,) = number_faults("Ours wove 83.1% of it.", [], [], experiment)
+    assert fault["rule"] == "number-not-found" and "83.1%" in fault["message"]
+
+
+def test_kinds_of_sentences_are_told_apart_and_nothing_needs_a_citation_falsely() -> None:
+    said = [(uncited_kind(case["text"], "Introduction"), case["kind"], case["text"]) for case in cases("kind")]
+    false = [text for found, kind, text in said if found == "needs" and kind != "needs"]
+    missed = [text for found, kind, text in said if found != "needs" and kind == "needs"]
+    assert not false
+    assert len(missed) <= 1, missed
+
+
+@pytest.mark.parametrize("case", cases("entry"), ids=lambda case: str(case["id"]))
+def test_an_entry_differs_where_a_reader_would_say_so(case: dict[str, Any]) -> None:
+    def paper(given: dict[str, Any]) -> Paper:
+        names = tuple(given["authors"].split("|"))
+        title = given["title"].replace("{", "").replace("}", "")
+        families = tuple(map(family_name, names))
+        return Paper("key", title, names, given["year"], doi=given["doi"], family_names=families)
+
+    assert sorted(differing(paper(case["entry"]), paper(case["paper"]))) == sorted(case["differs"])
+
+
+@pytest.mark.parametrize(
+    ("text", "families", "year"),
+    [
+        (
+            "Smith, A., Lee, B. C., & Wu, D. (2020). A loom that scales. J. Looms, 3(2), 1-9.",
+            ("Smith", "Lee", "Wu"),
+            2020,
+        ),
+        ("Smith A, Lee BC, Wu D. A loom that scales. J Looms. 2020;3(2):1-9.", ("Smith", "Lee"), 2020),
+        (
+            "A. Smith, B. Lee et al., \u201cA loom that scales,\u201d J. Looms, vol. 3, 2020.",
+            ("Smith", "Lee", "others"),
+            2020,
+        ),
+    ],
+)
+def test_written_entries_give_authors_and_year(text: str, families: tuple[str, ...], year: int) -> None:
+    paper = parse_listed(ListedReference("", text), 1)
+    assert paper.family_names[: len(families)] == families
+    assert paper.year == year
+
+
+def test_a_quotation_has_to_stand_in_the_paper() -> None:
+    source = whole_source(Paper("a", "Looms"), "It was said that the looms of the north never rest.", "E1")
+    assert quote_faults('They say that "the looms of the north never rest" [E1].', [source]) == []
+    (fault,) = quote_faults('They say that "the looms of the south always rest" [E1].', [source])
+    assert fault["rule"] == "quote-differs"
