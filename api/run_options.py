@@ -293,7 +293,7 @@ class IngestOptions:
     )
     prune: bool = option("Remove papers whose files are gone.", value=False)
     follow_links: bool = option("Also follow links that lead out of a folder.", value=False)
-    ocr: bool = option("Read pages of PDFs that hold no text by OCR; needs tesseract.", value=False)
+    ocr: bool = option("Read PDF pages without text by OCR; needs tesseract.", value=False)
     summarize: bool = option("Summarize each new paper with the summarizer model (costs calls).", value=False)
     describe: bool = option(
         "Have the vision model, if one is configured, describe the figures of new papers (costs calls).", value=True
