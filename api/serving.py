@@ -8,7 +8,6 @@ from ..models.journal.single_flight import CallLocks as CallLocks
 from ..runs.execution import RunUnderWayError as RunUnderWayError
 from ..stores.backends import (
     Listener as Listener,
-    ServerJobs as ServerJobs,
     ServerRegistry as ServerRegistry,
     Uploads as Uploads,
     backend_of,
@@ -30,7 +29,7 @@ from ..stores.server_jobs import (
     JobState as JobState,
     KeyUse as KeyUse,
     RequestKeys as RequestKeys,
-    UnregisteredJobs as UnregisteredJobs,
+    ServerJobs as ServerJobs,
 )
 from ..stores.server_sessions import (
     MAX_AGE as MAX_AGE,
