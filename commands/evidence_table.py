@@ -11,12 +11,11 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import ModelSettings
+from ..api.run_options import ModelSettings, TableOptions
 from .options import HomeOption, JsonOption, command_session, complete_keys, home_session, resolve, takes_options
 from .output import notice, result_json
-from .research import PapersOption
 from .runs import when
-from .searching import plain_sentence, split_names
+from .searching import plain_sentence
 from .sections import ForceOption
 from .terminal_text import one_line, table
 
@@ -62,25 +61,16 @@ def register(app: typer.Typer) -> None:
     app.add_typer(tables_app, name="tables", rich_help_panel="Ask")
 
 
-@takes_options(settings=ModelSettings)
+@takes_options(options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--columns",
-            help="What to know of each study, separated by commas or repeated: n, 'effect:number[%]', "
-            "blinded:yes/no, 'design:RCT|cohort'. Proposed if omitted.",
-            show_default=False,
-        ),
-    ] = None,
-    papers: PapersOption = None,
     formats: TableFormatOption = None,
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    options: TableOptions,
     settings: ModelSettings,
 ) -> None:
     """Make a table of the papers that answer a question, a row for each study.
@@ -91,14 +81,13 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    record = run_async(_make(question, split_names("--columns", columns), papers, formats, out, force, home, settings))
+    record = run_async(_make(question, options, formats, out, force, home, settings))
     result_json(record) if as_json else show(record)
 
 
 async def _make(
     question: str,
-    columns: list[str],
-    papers: list[str] | None,
+    options: TableOptions,
     formats: list[TableFileFormat] | None,
     out: Path | None,
     force: bool,
@@ -108,9 +97,8 @@ async def _make(
     from ..api.evidence_tables import amake_table
 
     settings, found = resolve(home, **given.changes())
-    keys = split_names("--papers", papers)
     with command_session(settings, found, create=False) as session:
-        made = await amake_table(session, question, columns=columns, papers=keys, on_progress=notice)
+        made = await amake_table(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
         return made if out is None else {**made, **await _save(session, made["table_id"], out, formats, force)}
 
 
