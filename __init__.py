@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
@@ -28,6 +29,8 @@ _HOMES = {
     "Conversation": "citeloom.api.conversation",
     "Settings": "citeloom.settings.config",
     "aadd": "citeloom.api.paper_lookup",
+    "acheck_claims": "citeloom.api.checking",
+    "acheck_text": "citeloom.api.checking",
     "acontradictions": "citeloom.api.contradiction_search",
     "add": "citeloom.api.paper_lookup",
     "aenrich": "citeloom.api.paper_lookup",
@@ -48,6 +51,8 @@ _HOMES = {
     "build_paper_graph": "citeloom.graph.graphs",
     "build_research_graph": "citeloom.graph.graphs",
     "build_section_graph": "citeloom.graph.graphs",
+    "check_claims": "citeloom.api.checking",
+    "check_text": "citeloom.api.checking",
     "contradictions": "citeloom.api.contradiction_search",
     "enrich": "citeloom.api.paper_lookup",
     "describe_figures": "citeloom.api.ingesting",
@@ -69,6 +74,8 @@ __all__ = [
     "Conversation",
     "Settings",
     "aadd",
+    "acheck_claims",
+    "acheck_text",
     "acontradictions",
     "add",
     "adescribe_figures",
@@ -89,6 +96,8 @@ __all__ = [
     "build_paper_graph",
     "build_research_graph",
     "build_section_graph",
+    "check_claims",
+    "check_text",
     "contradictions",
     "describe_figures",
     "enrich",
