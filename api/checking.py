@@ -37,6 +37,7 @@ __all__ = [
     "CheckPart",
     "CheckResult",
     "ClaimInput",
+    "ClaimRecord",
     "ClaimsResult",
     "acheck_claims",
     "acheck_prose",

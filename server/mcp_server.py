@@ -26,6 +26,14 @@ from mcp_types import (
 )
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, create_model
 
+from ..api.checking import (
+    CheckResult,
+    ClaimRecord,
+    acheck_claims,
+    acheck_prose,
+    problem_lines,
+    summary_lines,
+)
 from ..api.conversation import answer_with_sources
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
@@ -174,6 +182,35 @@ class LibraryTools:
         text = answer_with_sources({"text": answer.text, "references": [item.model_dump() for item in answer.sources]})
         return CallToolResult(content=[TextContent(text=text)], structured_content=answer.model_dump(mode="json"))
 
+    async def check_claim(
+        self,
+        claim: Annotated[str, Field(min_length=1, max_length=4000, description="One sentence, without citations.")],
+        papers: Annotated[Keys, Field(description="Keys of the papers it cites; empty: which papers say it.")] = [],  # noqa: B006
+        context: Annotated[str, Field(max_length=4000, description="The sentence before it, if it needs that.")] = "",
+    ) -> CheckedClaim:
+        """Check one sentence against papers of the user's library: supported, overstated, contradicted, not_found,
+        indirect, or unjudged without a chat model, with the words that decide.
+
+        May cost the user a model call; the same claim again is free.
+        """
+        found = await acheck_claims(self._session, [{"claim": claim, "papers": papers, "context": context}])
+        return CheckedClaim.from_record(found["claims"][0])
+
+    async def check_text(
+        self,
+        text: Annotated[str, Field(min_length=1, max_length=400_000, description="The user's own text.")],
+        format: Annotated[Literal["md", "tex", "typ"], Field(description="Markdown, LaTeX or Typst.")] = "md",
+        bib: Annotated[str, Field(max_length=2_000_000, description="Its .bib; else its keys are the library's.")] = "",
+        max_calls: Annotated[int | None, Field(ge=1, description="Limit on model requests.")] = None,
+    ) -> CheckedText:
+        """Check the user's text: citations, numbers, references, and sentences that need a citation. Gives only what
+        needs attention. The text is not changed.
+
+        May take minutes and cost the user money; a second check costs only what changed.
+        """
+        found = await acheck_prose(self._session, text, format=format, bib=bib, max_calls=max_calls)
+        return CheckedText.from_record(found)
+
     async def library_status(self) -> LibraryStatus:
         """How many papers and passages the library holds, from which years, and what is wrong with it."""
         return LibraryStatus.model_validate(await alibrary_status(self._session))
@@ -200,6 +237,8 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             _strict_tool(tools.get_context_window, "Read around a passage"),
             _strict_tool(tools.list_figures, "Figures of a paper"),
             _strict_tool(tools.research, "Answer from the library", read_only=False),
+            _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
+            _strict_tool(tools.check_text, "Check a text", read_only=False),
             _strict_tool(tools.library_status, "Library status"),
         ],
     )
@@ -424,6 +463,76 @@ class ResearchAnswer(BaseModel):
         sources = [{**entry, "places": entry.get("places", [])} for entry in record["references"]]
         same = {name: record[name] for name in ("question", "answered", "outcome", "text", "citations", "warnings")}
         return cls.model_validate({**same, "run_id": record["thread_id"], "sources": sources, "cost": record["usage"]})
+
+
+class ClaimWords(BaseModel):
+    """Words of a paper that bear on a sentence."""
+
+    key: str
+    page: int | None
+    section: str
+    chunk_id: str
+    quote: str = Field(description="The words of the paper.")
+    does: str = Field(description="supports, contradicts or idle; empty if nothing was judged.")
+
+
+class CheckedClaim(BaseModel):
+    """A sentence with its verdict."""
+
+    claim: str
+    label: str = Field(description="supported, overstated, contradicted, not_found, indirect, unread or unjudged.")
+    reason: str
+    passages: list[ClaimWords]
+
+    @classmethod
+    def from_record(cls, record: ClaimRecord) -> CheckedClaim:
+        """The verdict with the words of cited and other papers."""
+        passages = [passage for source in record["sources"] for passage in source["passages"]]
+        words = [ClaimWords.model_validate(passage) for passage in (*passages, *record["elsewhere"])]
+        return cls(claim=record["claim"], label=record["label"], reason=record["reason"], passages=words)
+
+
+class RemarkedSentence(BaseModel):
+    """A sentence that needs attention."""
+
+    sentence: str
+    line: int | None
+    label: str
+    remarks: list[str] = Field(description="What is wrong, and the words that decide.")
+
+
+class CheckedText(BaseModel):
+    """What needs attention in a text."""
+
+    summary: list[str]
+    sentences: list[RemarkedSentence]
+    references: list[str] = Field(description="Faults of the reference list.")
+    warnings: list[str]
+    complete: bool = Field(description="False if a limit left sentences unjudged: the same check goes on.")
+    cost: dict[str, Any]
+
+    @classmethod
+    def from_record(cls, record: CheckResult) -> CheckedText:
+        """The remarks of a check."""
+        remarked = [
+            RemarkedSentence(sentence=one["claim"], line=one["place"]["line"], label=one["label"], remarks=lines)
+            for one in record["sentences"]
+            if (lines := problem_lines(one))
+        ]
+        entries = [
+            f"{entry['key']}: {found['message']}"
+            for entry in record["references"]
+            for found in entry["faults"]
+            if entry["cited"]
+        ]
+        return cls(
+            summary=list(summary_lines(record)),
+            sentences=remarked,
+            references=entries,
+            warnings=record["warnings"],
+            complete=record["complete"],
+            cost=record["usage"],
+        )
 
 
 class LibraryStatus(BaseModel):

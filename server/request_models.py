@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..api.checking import CheckPart
 from ..api.run_options import QuestionLimits, RunLimits, TextOptions, find_option
 from ..api.running import ResearchRequest
 from ..settings.config import Depth
@@ -72,6 +73,18 @@ class ResearchBody(TextBody):
         years = (self.from_year, self.to_year)
         limits = (self.question, self.sources, self.length, *years, self.venue, tuple(self.papers))
         return ResearchRequest(*limits, single_shot=self.single_shot, fresh=self.fresh)
+
+
+class CheckBody(_Body):
+    """A text of the user's own to check against the library."""
+
+    text: str = Field(min_length=1, max_length=2_000_000, description="The text.")
+    format: Literal["md", "tex", "typ"] = Field("md", description="Markdown, LaTeX or Typst.")
+    bib: str = Field("", max_length=5_000_000, description="The content of its .bib; else its keys are the library's.")
+    experiment: dict[str, Any] | None = Field(None, description="The exp.json whose numbers it may state.")
+    only: list[CheckPart] = Field(default_factory=list, max_length=4, description="Parts to check; all if empty.")
+    max_calls: Annotated[int | None, Le(10**9)] = _described(RunLimits, "max_calls")
+    fresh: bool = Field(False, description="Judge again, without reusing answers.")
 
 
 class IdentifierBody(_Body):

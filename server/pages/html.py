@@ -38,6 +38,7 @@ NAVIGATION: Final = (
     ("/", "Ask"),
     ("/library", "Library"),
     ("/write", "Write"),
+    ("/check", "Check"),
     ("/runs", "Runs"),
     ("/settings", "Settings"),
 )
