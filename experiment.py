@@ -336,7 +336,8 @@ def _raise_problems(
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):
-            lacks.setdefault(group, []).append(kind)
+            same = next((known for known in lacks if {*known} == {*group}), group)  # the order of fields differs
+            lacks.setdefault(same, []).append(kind)
     if not problems and not lacks:
         return
     said = [f"field {_named(problem.field)}: {problem.problem}" for problem in problems[:_MOST_PROBLEMS]]

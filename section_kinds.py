@@ -58,7 +58,7 @@ _HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
 
 SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
     "introduction": SectionSpec(
-        purpose="the problem, what is open, and the hypothesis, beside earlier work",
+        purpose="the problem, what is open, and the hypothesis, set against earlier work",
         required=(("paper_concept.description",), ("hypothesis.description", "paper_concept.open_questions")),
         queried=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
         prompted=(*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
@@ -67,7 +67,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         must_cite=True,
     ),
     "methods": SectionSpec(
-        purpose="what was done and how, beside comparable methods",
+        purpose="what was done and how, compared with similar methods",
         required=(("experimental_plan", "hypothesis.method_combination"),),
         queried=("experimental_plan", "hypothesis.method_combination", "experiment_code"),
         prompted=(*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
@@ -90,7 +90,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         stated=("results",),
     ),
     "discussion": SectionSpec(
-        purpose="what the results mean, beside earlier findings",
+        purpose="what the results mean, set against earlier findings",
         required=(("reasoning", "results", "summary"),),
         queried=("verdict", "reasoning", "results"),
         prompted=(

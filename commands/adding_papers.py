@@ -96,9 +96,7 @@ def ingest(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Also follow links that lead out of a folder.")
     ] = False,
-    ocr: Annotated[
-        bool, typer.Option("--ocr", help="Read pages of PDFs that hold no text by OCR; needs tesseract.")
-    ] = False,
+    ocr: Annotated[bool, typer.Option("--ocr", help="Read PDF pages without text by OCR; needs tesseract.")] = False,
     summarize: Annotated[
         bool,
         typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
@@ -136,9 +134,9 @@ def ingest(
     A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
     file name, 'file' field, DOI or title; one without an entry is indexed with a warning. Exit code 4 means
     that some files or entries were refused, each named with its reason; the others are indexed.
-    KEY.notes.md beside a paper is your note on it: 'find' sees it, and it is never cited.
-    --ocr reads scanned pages by tesseract, in the languages of CITELOOM_OCR_LANGUAGES; what it read is marked so.
-    The limits count the requests of this ingest, embeddings among it; given again, the command starts counting again.
+    KEY.notes.md beside a paper is your note on it, which 'find' searches and nothing cites.
+    --ocr reads scanned pages with tesseract, in the languages of CITELOOM_OCR_LANGUAGES, and marks their text.
+    The limits count the requests of this ingest, including embeddings; each further ingest counts anew.
     With CITELOOM_VISION_MODEL, figures are described once the papers are ready; what cannot be described is named, and
     'papers describe' continues.
     --ray spreads reading, chunking and embedding over a Ray cluster; the library is the same as without it.

@@ -70,9 +70,10 @@ def verify_file(
 ) -> None:
     """Check every citation, quote and number of a result.
 
-    Compares the text that a person reads, and its record, with the library. For .md, .tex, .docx and .html the record
-    is the .json beside it; sentences that you edited may cite what the run found. Each failure is listed as
-    FILE:FIELD. Exit code 0 if all are correct, 4 if not, 2 if the file is not a result of Citeloom.
+    Compares the text that a person reads, and its record, with the library and the experiment of the run. For .md,
+    .tex, .docx and .html the record is the .json beside it; sentences that you edited may cite any evidence of the
+    run. Each failure is listed as FILE:FIELD. Exit code 0 if all are correct, 4 if not, 2 if the file is not a
+    result of Citeloom.
 
     Example: citeloom verify paper/discussion.docx
     """

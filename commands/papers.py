@@ -78,7 +78,7 @@ def show_paper(
 ) -> None:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
-    What 'papers enrich' found is shown with who said it: retractions and corrections, what your .bib lacks, and what
+    What 'papers enrich' found is shown with its source: retractions and corrections, what your .bib lacks, and what
     differs from it.
 
     Example: citeloom papers show smith2024quantum --text

@@ -60,7 +60,7 @@ def research(
     Prints the answer with its references; --out writes <question>.md, .bib (the cited entries), .evidence.html (opens
     every citation to its passage) and .json as well, --format adds others. Nothing is answered from a model's own
     knowledge: when no passage bears on the question, it says so and what was searched. Run the same command
-    again to resume a killed or paused run; a finished one costs nothing again.
+    again to resume a killed or paused run; a finished one is shown again at no cost.
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """

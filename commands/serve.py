@@ -43,7 +43,7 @@ def serve(
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Serve the library as a page and an API until Ctrl-C.
+    """Serve the library as a web page and an API, until Ctrl-C.
 
     The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN, or from the file that
     CITELOOM_SERVER_TOKEN_FILE names.

@@ -59,10 +59,10 @@ def sync_zotero(
     """Bring Zotero's items with their files and notes into the library; remove what was deleted in Zotero.
 
     Reads the local API of a running Zotero, else its database in ~/Zotero; CITELOOM_ZOTERO names another address or
-    folder. Nothing is ever written to Zotero. Keys are Better BibTeX's, else they follow CITELOOM_CITATION_KEY. Syncing
-    again embeds nothing and reads no file again. Notes and annotations become your note on a paper, which is found
-    but never cited. Of an item without a readable file the abstract is indexed. Only papers that came by a sync are
-    removed. Exit code 4 means that some items were refused, each named with its reason.
+    folder. Nothing is ever written to Zotero. Keys are Better BibTeX's, else they follow CITELOOM_CITATION_KEY.
+    Syncing again embeds nothing and reads no file again. Notes and annotations become your note on a paper, which
+    is found but never cited. If an item has no readable file, its abstract is indexed. Only papers added by a sync
+    are removed. Exit code 4 means that some items were refused, each named with its reason.
 
     Example: citeloom sync zotero --collection Thesis --watch
     """

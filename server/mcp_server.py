@@ -43,7 +43,7 @@ from ..api.serving import Session
 from ..errors import CiteloomError
 from ..settings.config import Depth
 from .job import Job
-from .problems import ServerError
+from .problems import ServerError, client_help
 from .request_models import PaperKey, ResearchBody, Text
 from .run_jobs import RunJobs
 
@@ -255,7 +255,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         try:
             return await apaper_markdown(session, key)
         except CiteloomError as error:
-            raise ResourceNotFoundError(str(error)) from error
+            raise ResourceNotFoundError(f"{error.message} {client_help(error)}".strip()) from error
 
     return server
 
@@ -299,7 +299,7 @@ class _LibraryServer(MCPServer[Any]):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, CiteloomError):
-                raise ToolError(str(cause)) from cause
+                raise ToolError(f"{cause.message} {client_help(cause)}".strip()) from cause
             if isinstance(cause, ValidationError):
                 wrong = "; ".join(
                     f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}"

@@ -36,6 +36,8 @@ _OPENAI_TYPES: Final[Mapping[int, str]] = {
     429: "rate_limit_error",
 }
 _FIELD = re.compile(r"([a-z_]+(?:\.\w+)*): ")  # how a message about a field of the request begins
+# A pointer to another command, which neither pages nor agents can run.
+_COMMAND_HINT = re.compile(r"See '[^'\n]{1,200}' for [^.\n]{1,80}\.(?:json)?\.?")
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
@@ -82,6 +84,11 @@ def http_status(error: BaseException) -> int:
     return 502 if isinstance(error, CiteloomError) else 500
 
 
+def client_help(error: CiteloomError) -> str:
+    """The help line of an error, without pointers to commands."""
+    return _COMMAND_HINT.sub("", error.help).strip()
+
+
 def to_problem(error: BaseException) -> dict[str, Any]:
     """The body for an error; reveals no details of unexpected ones."""
     if isinstance(error, sqlite3.OperationalError):  # any other means damaged data, and says so
@@ -89,7 +96,7 @@ def to_problem(error: BaseException) -> dict[str, Any]:
     if not isinstance(error, CiteloomError):
         return problem(500, "Unexpected error in the server; its log has the details.")
     errors = error.errors if isinstance(error, ServerError) else None
-    record = problem(http_status(error), error.message, help=error.help, errors=errors)
+    record = problem(http_status(error), error.message, help=client_help(error), errors=errors)
     record["type"] = f"urn:citeloom:{type(error).__name__}"
     if isinstance(error, PausedError):
         record["paused"] = True

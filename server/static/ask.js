@@ -119,7 +119,7 @@ async function addTurn(number) {
   byId("head").hidden = false;
   byId("alone-box").hidden = false;
   byId("count").textContent = `${shownTurns()} ${shownTurns() === 1 ? "answer" : "answers"}`;
-  question.placeholder = "Ask on, or ask something else";
+  question.placeholder = "Ask a follow-up, or something else";
 }
 
 /** Show what happened while this tab was not following: in another tab, or before the server was restarted. */
@@ -179,7 +179,7 @@ function improve(yes) {
   improving = yes;
   byId("improving").hidden = !yes;
   byId("alone-box").hidden = yes || !shownTurns();
-  question.placeholder = yes ? "What should be better about the last answer?" : "Ask on, or ask something else";
+  question.placeholder = yes ? "What should be better about the last answer?" : "Ask a follow-up, or something else";
   question.focus();
 }
 

@@ -132,7 +132,7 @@ class Sentence {
 
 function resultOf(checked) {
   const [label, look] = VERDICTS[checked.verdict] ?? [checked.verdict, ""];
-  const good = checked.ok ? "Nothing to mend was found." : "";
+  const good = checked.ok ? "No problem was found." : "";
   announce(`${label}. ${good || `${checked.findings.length} findings.`}`);
   return [
     element("p", {}, element("span", { class: `chip ${look}` }, label), ` ${good}`),

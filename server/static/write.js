@@ -87,7 +87,7 @@ function parse(text, name) {
   try {
     experiment = JSON.parse(text);
   } catch (error) {
-    throw new Problem({ detail: `${name} is not JSON: ${error.message}`, help: "Check the file with a JSON editor." });
+    throw new Problem({ detail: `${name} is not JSON: ${error.message}`, help: "Choose an exp.json file; commas between fields and quotes around names are easily missed." });
   }
   if (typeof experiment !== "object" || experiment === null || Array.isArray(experiment)) {
     throw new Problem({ detail: `${name} is not an experiment: a JSON object is expected at the top.` });
@@ -150,14 +150,15 @@ function show(report, own) {
 function showNeeds(missing, broken) {
   const all = Object.values(missing).flat();
   for (const needs of form.querySelectorAll("[data-needs]")) {
-    const lacking = broken ? null : needs.dataset.needs === "paper" ? unique(all) : missing[needs.dataset.needs];
+    const needed = needs.dataset.needs === "paper" ? unique(all) : missing[needs.dataset.needs];
+    const lacking = broken && !needed?.length ? null : needed;
     needs.textContent = lacking?.length ? `needs ${lacking.map((group) => group.map(label).join(" or ")).join("; ")}` : lacking ? "✓ ready" : "";
     needs.classList.toggle("lacking", Boolean(lacking?.length));
     needs.classList.toggle("ready", lacking?.length === 0);
   }
 }
 
-const unique = (groups) => [...new Map(groups.map((group) => [group.join(), group])).values()];
+const unique = (groups) => [...new Map(groups.map((group) => [[...group].sort().join(), group])).values()];
 const label = (path) => byId(`field-${path.replaceAll(".", "-")}`)?.closest(".field").querySelector("label").textContent ?? path;
 
 function keep(name, value, store = () => localStorage) {

@@ -64,6 +64,9 @@ def test_all_problems_are_said_at_once() -> None:
     with pytest.raises(ExperimentError) as refused:
         require_fields(parse_experiment({}), "introduction", "discussion", source="exp.json")
     assert "introduction" in str(refused.value) and "discussion" in str(refused.value)
+    with pytest.raises(ExperimentError) as refused:
+        require_fields(parse_experiment({}), "discussion", "conclusion", "abstract")
+    assert str(refused.value).count("reasoning") == 1, "one line for what three sections need"
 
 
 def test_wrong_values_wrong_types_and_missing_fields_are_said_together_once_each() -> None:

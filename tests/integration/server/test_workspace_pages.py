@@ -75,7 +75,7 @@ def test_runs_that_are_not_there_are_a_page_that_says_so(served: Served) -> None
     assert missing.status_code == 404 and "There is no run" in missing.text and "<main" in missing.text
     assert page(served, "/runs/nothing/citations/1").status_code == 404
     assert page(served, "/runs?show=unknown").status_code == 422
-    assert "Nothing ran yet" in page(served, "/runs").text
+    assert "Nothing has run yet" in page(served, "/runs").text
 
 
 def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ def test_a_section_is_written_from_the_form_watched_edited_and_downloaded(
     expect(box).to_have_value(FALSE.replace("[E2]", "").rstrip(". ") + f" ({_key(unsound)}).")
     box.fill(f"Wearers differ ({_key(unsound)}).")
     unsound.get_by_role("button", name="Check").click()
-    expect(unsound.get_by_role("status")).to_contain_text("Nothing to mend was found")
+    expect(unsound.get_by_role("status")).to_contain_text("No problem was found")
     unsound.get_by_role("button", name="Keep").click()
     expect(rows.nth(1)).to_contain_text("Wearers differ")
     expect(rows.nth(1).get_by_role("button", name="Edit sentence 2")).to_be_focused()
