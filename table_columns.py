@@ -72,8 +72,8 @@ POSTGRESQL: Final = SqlDialect(
 class TypedTable:
     """A table with the columns that are read from it; `key` are those that identify a row.
 
-    `number` is a column that counts the rows in the order in which they were inserted; `indexes` are columns, and
-    perhaps a condition, by the index's name.
+    `number` is a column that counts the rows in the order in which they were inserted, and may be among the others;
+    `indexes` are columns, and perhaps a condition, by the index's name.
     """
 
     name: str
@@ -84,7 +84,7 @@ class TypedTable:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The columns that are neither computed nor counted."""
+        """The columns that are not computed."""
         return tuple(name for name, column in self.columns.items() if not column.source)
 
     def create(self, dialect: SqlDialect) -> str:
@@ -92,8 +92,10 @@ class TypedTable:
         parts = [f"{self.number} {dialect.counted}"] if self.number else []
         for name in self.stored:
             column = self.columns[name]
-            parts.append(f"{name} {dialect.types[column.sql]}{'' if column.nullable else ' NOT NULL'}")
-        parts.append(f"{'UNIQUE' if self.number else 'PRIMARY KEY'} ({', '.join(self.key)})")
+            if name != self.number:
+                parts.append(f"{name} {dialect.types[column.sql]}{'' if column.nullable else ' NOT NULL'}")
+        if self.key != (self.number,):
+            parts.append(f"{'UNIQUE' if self.number else 'PRIMARY KEY'} ({', '.join(self.key)})")
         end = "" if self.number else dialect.end
         statements = [f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(parts)}){end};"]
         statements += [
@@ -177,34 +179,31 @@ def _shown(value: Any) -> str:
     return f"{short!r}"[: _SHOWN + 3]
 
 
-def _text(value: Any) -> Any:
-    if type(value) is not str:
-        raise TypeError
-    return value
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def decode(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return decode
+
+
+def _number_from(low: float) -> Callable[[Any], float]:
+    def decode(value: Any) -> float:
+        if (type(value) is not float and type(value) is not int) or not low <= value < _LATEST:
+            raise ValueError
+        return float(value)
+
+    return decode
+
+
+_text: Final = _exactly(str)
 
 
 def _name(value: Any) -> Any:
     if not _text(value):
         raise ValueError
     return value
-
-
-def _blob(value: Any) -> Any:
-    if type(value) is not bytes:
-        raise TypeError
-    return value
-
-
-def _moment(value: Any) -> float:
-    if (type(value) is not float and type(value) is not int) or not 0 <= value < _LATEST:
-        raise ValueError
-    return float(value)
-
-
-def _number(value: Any) -> float:
-    if (type(value) is not float and type(value) is not int) or not -_LATEST < value < _LATEST:
-        raise ValueError
-    return float(value)
 
 
 def _flag(value: Any) -> bool:
@@ -226,9 +225,9 @@ def _object(value: Any) -> Any:
 
 TEXT: Final = Column("text", _text)
 NAME: Final = Column("text that is not empty", _name)
-BLOB: Final = Column("bytes", _blob, sql="BLOB")
-MOMENT: Final = Column("a time in seconds", _moment, sql="REAL")
-NUMBER: Final = Column("a number", _number, sql="REAL")
+BLOB: Final = Column("bytes", _exactly(bytes), sql="BLOB")
+MOMENT: Final = Column("a time in seconds", _number_from(0), sql="REAL")
+NUMBER: Final = Column("a number", _number_from(-_LATEST), sql="REAL")
 FLAG: Final = Column("0 or 1", _flag, sql="INTEGER")
 JSON: Final = Column("JSON", _json)
 OBJECT: Final = Column("a JSON object", _object)

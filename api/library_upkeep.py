@@ -95,12 +95,9 @@ async def arepair_library(
     Raises any error of the embedding model; finished papers are kept.
     """
     settings = session.settings
+    chunking = (settings.chunk_tokens, settings.chunk_overlap)
     done, refused = await repair_library(
-        session.library,
-        on_event=on_event,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap,
-        pdf=PdfReading.of(settings),
+        session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings)
     )
     return [asdict(problem) for problem in done], [{"path": item.path, "reason": item.reason} for item in refused]
 
@@ -113,13 +110,8 @@ async def arebuild_index(
     Raises `InputError` if the library used another embedding model, and any error of the model.
     """
     settings = session.settings
-    report = await rebuild(
-        session.library,
-        on_event=on_event,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap,
-        pdf=PdfReading.of(settings),
-    )
+    chunking = (settings.chunk_tokens, settings.chunk_overlap)
+    report = await rebuild(session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings))
     record = {name: value for name, value in report.as_dict().items() if not name.startswith("papers_")}
     return {"papers_rebuilt": len(report.updated), **record}
 

@@ -6,7 +6,7 @@ from ..graph.session import Session, create_session
 from ..models.http.failures import EndpointUnreachableError
 from ..models.journal.single_flight import CallLocks
 from ..runs.execution import RunUnderWayError
-from ..stores.backends import Listener, ServerJobs, ServerRegistry, Uploads, backend_of
+from ..stores.backends import Listener, ServerRegistry, Uploads, backend_of
 from ..stores.home import Home
 from ..stores.library import UnknownPaperError
 from ..stores.postgres.database import ConnectionLostError, DatabaseError, LeaseLostError
@@ -20,7 +20,7 @@ from ..stores.server_jobs import (
     JobState,
     KeyUse,
     RequestKeys,
-    UnregisteredJobs,
+    ServerJobs,
 )
 from ..stores.server_sessions import MAX_AGE, RecentEndings, SignInSessions
 
@@ -48,7 +48,6 @@ __all__ = [
     "Session",
     "SignInSessions",
     "UnknownPaperError",
-    "UnregisteredJobs",
     "Uploads",
     "create_session",
     "join_servers",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..graph.session import Session
 from ..ingestion.ingest_events import IngestEvent
-from ..models.http.limiter import SystemClock
+from ..models.http.limiter import Clock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
@@ -88,7 +88,7 @@ async def awatch_zotero(
     on_notice: Callable[[str], None],
 ) -> None:
     """Call `sync` whenever Zotero or one of its files changes, until cancelled; raises as `async_zotero` does."""
-    await watch_zotero(settings, home, request, sync, SystemClock(), on_notice)
+    await watch_zotero(settings, home, request, sync, Clock(), on_notice)
 
 
 sync_zotero = requires_open(blocking(async_zotero))

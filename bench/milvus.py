@@ -34,7 +34,7 @@ from citeloom.stores.milvus.word_weights import (
     stored_papers,
     write_papers,
 )
-from citeloom.stores.paper_change import Change, PaperRecord
+from citeloom.stores.paper_change import Change, PaperRecord, section_rows
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.text_analysis import analyze
 
@@ -114,7 +114,7 @@ class BareClients:
         with self.connection.transaction(), self.connection.cursor() as cursor:
             records = [(each, each.record) for each in changes if each.record is not None]
             cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(*pair) for pair in records])
-            sections = [row for each in changes for row in postgres_catalog.section_rows(each)]
+            sections = [row for each in changes for row in section_rows(each)]
             cursor.executemany(postgres_catalog.SECTION_ROW, sections)
             postgres_catalog.copy_rows(
                 cursor, (row for each in changes for row in postgres_catalog.chunk_rows_of(each))

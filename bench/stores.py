@@ -30,7 +30,7 @@ from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change, PaperRecord, removal
+from citeloom.stores.paper_change import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
 from citeloom.stores.postgres.database import revise
 from citeloom.stores.text_analysis import analyze
@@ -228,7 +228,7 @@ def _write(made: _Made) -> Pair:
             revise(bare)
             cursor.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
             cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
-            cursor.executemany(postgres_catalog.SECTION_ROW, postgres_catalog.section_rows(change))
+            cursor.executemany(postgres_catalog.SECTION_ROW, section_rows(change))
             postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
             bm25.copy_postings(cursor, [bm25.build_rows(change.key, change.chunks)])
             cursor.execute("SELECT sum(chunk_count) FROM papers").fetchone()
@@ -301,8 +301,9 @@ async def _journal(made: _Made, rounds: int) -> Row:
             bare.execute("COMMIT")
             bare.execute(f"BEGIN; {lock}".encode())
             found = bare.execute(
-                "INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
-                " VALUES (%s, 'chat', 'e', 'm', 1, 10, 5, %s) RETURNING id",
+                "INSERT INTO answers"
+                " (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
+                " VALUES (%s, 'chat', 'e', 'm', 1, 0, 10, 5, %s) RETURNING id",
                 (key, '"x"'),
             ).fetchone()
             assert found is not None
@@ -310,12 +311,10 @@ async def _journal(made: _Made, rounds: int) -> Row:
                 "INSERT INTO uses (run, key, answer, paid, used_at) VALUES ('bare', %s, %s, 1, 1)", (key, found[0])
             )
             bare.execute(
-                "INSERT INTO spending (run, kind, endpoint, model) VALUES ('bare', 'chat', 'e', 'm')"
-                " ON CONFLICT (run, kind, endpoint, model) DO NOTHING"
-            )
-            bare.execute(
-                "UPDATE spending SET paid = paid + 1, input_tokens = input_tokens + 10, output_tokens ="
-                " output_tokens + 5 WHERE run = 'bare' AND kind = 'chat' AND endpoint = 'e' AND model = 'm'"
+                "INSERT INTO spending VALUES ('bare', 'chat', 'e', 'm', 1, 0, 10, 5, 0, 0, 0)"
+                " ON CONFLICT (run, kind, endpoint, model) DO UPDATE SET paid = spending.paid + excluded.paid,"
+                " input_tokens = spending.input_tokens + excluded.input_tokens,"
+                " output_tokens = spending.output_tokens + excluded.output_tokens"
             )
             bare.execute("COMMIT")
             locks.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (key,))

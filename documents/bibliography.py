@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InputError
-from .front_matter import find_doi
-from .paper_names import family_name
+from .front_matter import YEAR, find_doi
+from .paper_names import NAME_SUFFIX, family_name
 from .safe_files import FileRefusedError, read_regular
 from .sandbox import CallLimits, SandboxError, sandboxed
 from .types import Paper
@@ -49,7 +49,6 @@ _HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # left to the full decoder
 # Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
 _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\s[^<>]*)?/?>", re.IGNORECASE)
-_SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 
 
 def field_value(raw: str, macros: Mapping[str, str]) -> str:
@@ -143,12 +142,11 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for name in _split(value, " and "):
         depths = list(accumulate((character == "{") - (character == "}") for character in name))
         if name.startswith("{") and 0 not in depths[:-1] and depths[-1] == 0:
-            whole = readable(name)
-            display.append(whole)
-            family.append(whole)
+            display.append(readable(name))
+            family.append(display[-1])
             continue
         parts = [part.strip() for part in _split(name, ",")]
-        if len(parts) >= 2 and not _SUFFIX.match(parts[-1]):
+        if len(parts) >= 2 and not NAME_SUFFIX.match(parts[-1]):
             last = readable(parts[0])
             given = " ".join([readable(parts[-1]), last, *(readable(part) for part in parts[1:-1])])
         elif len(parts) >= 3:
@@ -197,18 +195,8 @@ def as_latex(text: str) -> str:
     return re.sub(r"([&%$#_])", r"\\\1", cleaned).replace("~", r"\textasciitilde{}").replace("^", r"\^{}")
 
 
-_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _ENTRY_KEY = re.compile(r"@\s*\w+\s*[{(]\s*([^\s,{}()]+)")
-_VENUE_FIELDS = (
-    "journal",
-    "journaltitle",
-    "booktitle",
-    "series",
-    "school",
-    "institution",
-    "howpublished",
-    "publisher",
-)
+_VENUE_FIELDS = "journal journaltitle booktitle series school institution howpublished publisher".split()
 _NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywords", "note"})
 _MOST_BYTES = 50_000_000  # about 50,000 entries with abstracts
 _MOST_CHARACTERS = 200_000  # per entry, with macros expanded
@@ -267,17 +255,12 @@ class Bibliography:
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
-        found = self.papers.get(path.stem)
-        if found is None:
-            found = self._only("key", path.stem.lower())
-        if found is None:
-            found = self.papers.get(self.files.get(path.name.lower(), ""))
+        found = self.papers.get(path.stem) or self._only("key", path.stem.lower())
+        found = found or self.papers.get(self.files.get(path.name.lower(), ""))
         if found is None and doi:
             found = self._only("doi", doi.lower())
         wanted = _letters(title)
-        if found is None and len(wanted) >= _TITLE_ENOUGH:
-            found = self._only("title", wanted)
-        return found
+        return found or (self._only("title", wanted) if len(wanted) >= _TITLE_ENOUGH else None)
 
     def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
         """Whether an entry that was refused seems to be of this file: by its key, file name, DOI or title."""
@@ -462,7 +445,7 @@ def _make_paper(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str],
         return readable(field_value(raw.get(name, ""), macros))
 
     authors, families = author_names(field_value(raw.get("author", raw.get("editor", "")), macros))
-    year = _YEAR.search(text("year")) or _YEAR.search(text("date"))
+    year = YEAR.search(text("year")) or YEAR.search(text("date"))
     url = _link(field_value(raw.get("url", ""), macros))
     subtitle = text("subtitle")
     title = text("title")

@@ -9,12 +9,12 @@ searchable, nor is anything below them.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from ..text.words import one_line, without_accents
 from .types import Category
 
 _MEANINGS: Final = MappingProxyType(
@@ -64,17 +64,12 @@ _COUNTED = re.compile(r"^(?:第?[一二三四五六七八九十\d]+[章节節]\s
 
 
 def _fold(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.casefold().replace("’", "'"))
-    return "".join(character for character in plain if not unicodedata.combining(character))
+    return without_accents(one_line(text).casefold().replace("’", "'"))
 
 
-def _phrases() -> Iterator[tuple[str, str]]:
-    for meaning, listed in _MEANINGS.items():
-        for phrase in listed.split(","):
-            yield _fold(" ".join(phrase.split())), meaning
-
-
-_ENGLISH: Final[Mapping[str, str]] = MappingProxyType(dict(_phrases()))
+_ENGLISH: Final[Mapping[str, str]] = MappingProxyType(
+    {_fold(phrase): meaning for meaning, listed in _MEANINGS.items() for phrase in listed.split(",")}
+)
 
 
 def translate_heading(title: str) -> str | None:

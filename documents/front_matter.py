@@ -9,7 +9,7 @@ import yaml
 
 from ..table_columns import strip_nul
 
-_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
+YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _MOST_CHARACTERS = 200_000
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
@@ -21,16 +21,14 @@ class _PlainLoader(yaml.SafeLoader):
     """
 
 
-def _as_written(loader: yaml.SafeLoader, node: yaml.Node) -> str:
-    return node.value if isinstance(node, yaml.ScalarNode) else ""
-
-
 _PlainLoader.yaml_implicit_resolvers = {
     character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
     for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _tag in ("int", "float", "timestamp", "binary"):
-    _PlainLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _as_written)
+    _PlainLoader.add_constructor(
+        f"tag:yaml.org,2002:{_tag}", lambda _, node: node.value if isinstance(node, yaml.ScalarNode) else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def _text(value: object) -> str:
 
 
 def _year(value: object) -> int | None:
-    match = _YEAR.search(_text(value))
+    match = YEAR.search(_text(value))
     return int(match.group(1)) if match else None
 
 

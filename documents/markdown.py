@@ -15,6 +15,7 @@ from typing import Literal
 
 from markdown_it.token import Token
 
+from ..text.sentences import trim_span
 from .blocks import parse_blocks
 from .categories import SectionClass, classify_section, is_reviewer_letter, standard_section
 from .front_matter import FrontMatter, read_front_matter
@@ -145,8 +146,7 @@ def parse_markdown(text: str) -> ParsedPaper:
             level = int(block.token.tag[1])
             headings.append(Heading(_plain(block.words), level, block.start, block.end))
         elif block.kind in _KINDS:
-            right = block.start + len(text[block.start : block.end].rstrip())
-            left = right - len(text[block.start : right].lstrip())
+            left, right = trim_span(text, block.start, block.end)
             if right > left:
                 loose.append((_kind(block.kind, block.token.info, text[left:right], hide_all), left, right))
     if len(headings) <= 1:  # the paper marks at most its title as a heading

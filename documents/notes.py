@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from ..text.sentences import sentence_spans
+from ..text.sentences import sentence_spans, trim_span
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
@@ -73,10 +73,8 @@ def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterat
 
 def _paragraphs(text: str) -> Iterator[Span]:
     cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
-    for start, end in pairwise(cuts):
-        stop = start + len(text[start:end].rstrip())
-        if stop > start:
-            yield stop - len(text[start:stop].lstrip()), stop
+    spans = (trim_span(text, start, end) for start, end in pairwise(cuts))
+    yield from ((start, end) for start, end in spans if start < end)
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

@@ -27,7 +27,8 @@ def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tup
     warnings = [f"{path}: {problem}." for problem in (front.problem, *parsed.warnings) if problem]
     if entry is None:
         title = parsed.title or path.stem
-        found = _title_source(parsed)
+        in_file = parsed.title_source or ("front matter" if front.title else "first heading")
+        found = in_file if parsed.title else "file name"
         read = " and ".join(name for name, value in (("authors", front.authors), ("year", front.year)) if value)
         rest = f", its {read} from the first page" if read and parsed.page_starts else ""
         if not bibliography.has_unreadable_entry(path, doi=front.doi, title=parsed.title):
@@ -50,12 +51,6 @@ def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tup
         ocr_pages=parsed.ocr_pages,
     )
     return (paper if paper.bibtex else replace(paper, bibtex=make_entry(paper))), warnings
-
-
-def _title_source(parsed: ParsedPaper) -> str:
-    if not parsed.title:
-        return "file name"
-    return parsed.title_source or ("front matter" if parsed.front_matter.title else "first heading")
 
 
 def key_of(path: Path) -> str:

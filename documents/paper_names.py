@@ -12,7 +12,7 @@ from .types import Paper
 
 _TITLE_WORDS = 6
 _PARTICLES = frozenset({"van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "ter", "ten"})
-_SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
+NAME_SUFFIX = re.compile(r"^(?:jr|sr|ii|iii|iv)\.?$", re.IGNORECASE)
 _TITLE_BREAK = re.compile(r"(?<!\s)(?:\s*+[:?!.]\s|\s++[\u2013\u2014-]\s)")
 
 
@@ -26,11 +26,11 @@ def family_name(author: str) -> str:
         return name[1:-1].strip()
     if "," in name:
         head, _, rest = name.partition(",")
-        if not _SUFFIX.match(rest.strip()):
+        if not NAME_SUFFIX.match(rest.strip()):
             return head.strip()
         name = head
     words = name.split()
-    while len(words) > 1 and _SUFFIX.match(words[-1]):
+    while len(words) > 1 and NAME_SUFFIX.match(words[-1]):
         words.pop()
     start = len(words) - 1
     while start > 1 and words[start - 1].lower() in _PARTICLES:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from ..text.sentences import sentences_between
+from ..text.sentences import sentences_between, trim_span
 
 _ADDRESS = re.compile(  # bounded: 1,500 characters
     r"[\s\[(<*]*(?:(?:doi|url|available (?:at|from)|see|source|pmid|pmcid|arxiv|https?)[\s:]+)*"
@@ -155,8 +155,8 @@ def split_caption(text: str, start: int, end: int) -> list[Span]:
     else:  # "Fig. 5: a, map of ..." has no words before its panels
         spans, begins = [], [0, *begins[1:]]
     for left, right in pairwise([*begins, end - start]):
-        whole = _trimmed(text, start + left, start + right)
-        if whole:
+        whole = trim_span(text, start + left, start + right)
+        if whole[0] < whole[1]:
             spans += [whole] if right - left <= PANEL_CHARACTERS else list(sentences_between(text, *whole))
     return spans
 
@@ -206,11 +206,3 @@ def _following(found: list[tuple[int, str, str]]) -> list[int]:
         if ord(panel[1]) == ord(run[-1][2]) + 1:
             run.append(panel)
     return [place for place, _, _ in run]
-
-
-def _trimmed(text: str, start: int, end: int) -> Span | None:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return (start, end) if start < end else None

@@ -14,10 +14,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 
-from ..text.sentences import sentences_between
+from ..text.sentences import sentences_between, trim_span
 from .blocks import DEEP_HEADING, LIST_ITEM, parse_blocks
 from .paragraph_kinds import caption_kind, is_boilerplate, is_lone_heading, is_panelled, is_reference, split_caption
-from .plain_text import format_table, plain_formula, plain_text
+from .plain_text import TARGET, format_table, plain_formula, plain_text
 
 # "title" is a table's title if one follows, else a heading and left out; a "picture" between a table and its caption
 # does not separate them; "flat" is a row whose bars were lost in a PDF; "left out" separates its neighbours.
@@ -39,9 +39,7 @@ _KINDS: Final[Mapping[str, PartKind]] = MappingProxyType(
     {"rows": "rows", "html_table": "rows", "comment": "picture", "underline": "picture"}
 )
 _NO_TAIL = re.compile(r"(?<!\s)\s*+\{[^{}\n]{0,200}\}\s*\Z")
-_PICTURE_END = re.compile(
-    r"\]\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)(?:\{[^{}]{0,400}\})?"
-)
+_PICTURE_END = re.compile(rf"\]{TARGET}(?:\{{[^{{}}]{{0,400}}\}})?")
 _FIGCAPTION = re.compile(r"<figcaption\b[^<>]{0,200}>", re.IGNORECASE)
 _BARE_RULE = re.compile(r"\A[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+")
 _NUMERIC: Final = re.compile(
@@ -114,10 +112,6 @@ def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int
     cut = next((at for at in opened if raw[at - 1 : at] == "!"), None)
     if cut is not None and not any(left < start + cut < right for left, right, _ in found):
         found.append((start + cut - 1, end, (start + cut + 1, end)))
-    return _outermost(found)
-
-
-def _outermost(found: list[tuple[int, int, tuple[int, int] | None]]) -> list[tuple[int, int, tuple[int, int] | None]]:
     kept: list[tuple[int, int, tuple[int, int] | None]] = []
     for item in sorted(found, key=lambda one: (one[0], -one[1])):
         if not kept or item[0] >= kept[-1][1]:
@@ -127,11 +121,8 @@ def _outermost(found: list[tuple[int, int, tuple[int, int] | None]]) -> list[tup
 
 def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Part]:
     """The span without surrounding whitespace; its kind is inferred from its words unless given."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if start >= end:
+    start, end = trim_span(text, start, end)
+    if start == end:
         return
     if kind is not None:
         yield Part(kind, start, end)

@@ -33,9 +33,10 @@ _LONGEST_COMMENT: Final = 2_000
 _QUOTE_MARK = re.compile(r"(?m)^[ \t]{0,3}(?:>[ \t]?){1,5}")
 _HEADING_MARK = re.compile(r"(?m)^[ \t]{0,3}#{1,9}[ \t]+")
 _DEFINITION = re.compile(r"^\[\^[^\[\]\s]{1,40}\]:\s*")
-_TARGET = r"\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,600}\")?\s?\)"
-_IMAGE_END = re.compile(rf"\]{_TARGET}")
-_LINK = re.compile(rf"!?\[([^\[\]]{{0,600}})\](?:{_TARGET}(?:\{{[^{{}}]{{0,200}}\}})?)")
+# The address of a link or image, and perhaps its title.
+TARGET = r"\([^()\[\]\s]{0,1000}(?:\([^()\[\]\s]{0,200}\)[^()\[\]\s]{0,200}){0,5}(?:\s\"[^\"]{0,1000}\")?\s?\)"
+_IMAGE_END = re.compile(rf"\]{TARGET}")
+_LINK = re.compile(rf"!?\[([^\[\]]{{0,600}})\](?:{TARGET}(?:\{{[^{{}}]{{0,200}}\}})?)")
 _SPAN = re.compile(r"\[([^\[\]]{1,600})\]\{[^{}]{0,200}\}")
 _ATTRIBUTES = re.compile(r"\{(?:[#.][^{}]{0,200}|[a-z-]{1,20}=[^{}]{0,200})\}|\{\s?\}")
 _CITED = re.compile(r"\s?\[[^\[\]@]{0,200}@(?!fig|tbl|tab|eq|sec)[^\[\]]{1,2000}\](?:\{[^{}]{0,80}\})?")

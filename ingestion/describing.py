@@ -87,7 +87,7 @@ async def describe_figures(
     all refused; the cause is then raised.
     """
     images, already = await asyncio.to_thread(_to_describe, library, keys, refresh)
-    work = _Describing(library, describe, model, len(images), on_event or _ignore)
+    work = _Describing(library, describe, model, len(images), on_event or (lambda _: None))
     pending = iter(images)
     await gather_all(work.run(pending) for _ in range(min(concurrency, len(images))))
     return DescribeReport(work.described, tuple(work.refused), already)
@@ -162,7 +162,3 @@ def _to_describe(library: Library, keys: Collection[str] | None, refresh: bool) 
             by_image.setdefault(figure.image_hash, []).append(figure.with_described_chunk(chunks))
         images += [_Image(key, tuple(of_image)) for of_image in by_image.values()]
     return images, already
-
-
-def _ignore(_: Described) -> None:
-    """Discard an event."""

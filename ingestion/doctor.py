@@ -23,6 +23,7 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorStoreError
 from .describing import figure_counts
+from .executor import Chunking
 from .indexing import OnEvent
 from .ingest import ingest_sources
 from .ingest_events import IngestReport
@@ -90,12 +91,9 @@ def orphans_finding(library: Library) -> list[DoctorFinding]:
 
 def _compare_stores(library: Library) -> list[DoctorFinding]:
     found = differences(library)
+    miscounted = "chunks listed in the catalog differ from their count, or sections are missing, for"
     named = (
-        (
-            "counts",
-            "chunks listed in the catalog differ from their count, or sections are missing, for",
-            found.miscounted,
-        ),
+        ("counts", miscounted, found.miscounted),
         ("vectors", "chunks, summaries or notes have no vector for", found.missing),
         ("figures", "images are missing or damaged for", found.unillustrated),
     )
@@ -124,7 +122,7 @@ def fulltext_finding(library: Library) -> DoctorFinding:
     unfinished = set(library.catalog.unfinished())
     listed = {row.id: row.text_hash for row in library.catalog.chunk_rows()}
     try:
-        stored = library.store.chunk_ids()
+        stored = library.store.stored_ids()
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
@@ -193,13 +191,12 @@ def differences(library: Library) -> Differences:
     records = library.records()
     ready = set(records)
     listed = {row.id for row in library.catalog.chunk_rows()}
-    noted = {
-        chunk_id(key, place)
-        for key, record in records.items()
-        if record.note
-        for place in range(len(record.note.spans))
-    }
-    stored, passages, summaries = library.store.chunk_ids(), library.store.passage_ids(), library.store.summary_keys()
+    noted = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
+    stored, passages, summaries = (
+        library.store.stored_ids(),
+        library.store.stored_ids("notes"),
+        library.store.stored_ids("summaries"),
+    )
     missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
     miscounted = library.catalog.miscounted()
     # Not orphans: records already written by a staged change, or of papers with an incomplete catalog entry.
@@ -255,9 +252,9 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
         done.append(DoctorFinding("fine", "restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)
     if found.orphans:
-        library.store.delete_chunks(sorted(found.orphan_chunks))
-        library.store.delete_summaries(sorted(found.orphan_summaries))
-        library.store.delete_passages(sorted(found.orphan_passages))
+        library.store.delete(sorted(found.orphan_chunks))
+        library.store.delete(sorted(found.orphan_summaries), "summaries")
+        library.store.delete(sorted(found.orphan_passages), "notes")
         library.catalog.drop_strays()
         done.append(
             DoctorFinding("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper")
@@ -280,8 +277,7 @@ async def rebuild(
     *,
     only: Collection[str] | None = None,
     on_event: OnEvent | None = None,
-    chunk_tokens: int = 400,
-    chunk_overlap: int = 100,
+    chunking: Chunking = (400, 100),
     pdf: PdfReading = BUILT_IN,
 ) -> IngestReport:
     """Reindex every paper, or those with the keys `only`.
@@ -293,18 +289,11 @@ async def rebuild(
     await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
     sources = await in_thread(_library_sources, library, incomplete, only, pdf)
-    return await ingest_sources(
-        library, sources, rechunk=True, on_event=on_event, chunking=(chunk_tokens, chunk_overlap)
-    )
+    return await ingest_sources(library, sources, rechunk=True, on_event=on_event, chunking=chunking)
 
 
 async def repair_library(
-    library: Library,
-    *,
-    on_event: OnEvent | None = None,
-    chunk_tokens: int = 400,
-    chunk_overlap: int = 100,
-    pdf: PdfReading = BUILT_IN,
+    library: Library, *, on_event: OnEvent | None = None, chunking: Chunking = (400, 100), pdf: PdfReading = BUILT_IN
 ) -> tuple[list[DoctorFinding], tuple[Refusal, ...]]:
     """Repair the library and reindex incomplete papers; those whose file is gone or unreadable are refused.
 
@@ -314,14 +303,7 @@ async def repair_library(
     incomplete = (await asyncio.to_thread(differences, library)).lacking
     if not incomplete:
         return done, ()
-    report = await rebuild(
-        library,
-        only=incomplete,
-        on_event=on_event,
-        chunk_tokens=chunk_tokens,
-        chunk_overlap=chunk_overlap,
-        pdf=pdf,
-    )
+    report = await rebuild(library, only=incomplete, on_event=on_event, chunking=chunking, pdf=pdf)
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
         done.append(DoctorFinding("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -29,7 +29,7 @@ from ..stores.library import Library
 from ..stores.paper_change import Change
 from ..table_columns import strip_nul
 from .doctor import some
-from .indexing import run_to_end
+from .indexing import batches, run_to_end
 
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
@@ -74,7 +74,7 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
     if embedding is not None:
         target.catalog.set_meta("embedding", embedding)
     missing = [key for key in records if not _is_there(source, target, key)]
-    for keys in _key_batches(source, missing):
+    for keys in batches(missing, source.chunk_count, _CHUNKS_PER_BATCH):
         changes = [build_change(source, key) for key in keys]
         target.catalog.stage(changes)
         target.carry_out(changes)
@@ -89,9 +89,9 @@ def build_change(library: Library, key: str) -> Change:
     record = library.records()[key]
     ids = [chunk_id(key, index) for index in range(record.chunk_count)]
     stored = library.store.get_chunks(ids, vectors=True)
-    summaries = library.store.summary_vectors([key])
-    places = [chunk_id(key, place) for place in range(len(record.note.spans))] if record.note else []
-    notes = library.store.note_vectors(places)
+    summaries = library.store.get_vectors([key], "summaries")
+    places = [chunk_id(key, place) for place in range(record.passage_count)]
+    notes = library.store.get_vectors(places, "notes")
     figures = library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
     if len(stored) < len(ids) or key not in summaries or len(notes) < len(places) or not all(images.values()):
@@ -129,25 +129,12 @@ def _differs(source: Library, target: Library, key: str) -> bool:
         != {name: stored.chunk for name, stored in theirs.items()}
         or source.fulltext.entries([key]) != target.fulltext.entries([key])
         or not all(_is_close(mine[name].vector, theirs[name].vector) for name in ids)
-        or not _is_close(*(each.store.summary_vectors([key]).get(key) for each in (source, target)))
+        or not _is_close(*(each.store.get_vectors([key], "summaries").get(key) for each in (source, target)))
     )
 
 
 def _is_close(one: object, other: object) -> bool:
     return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.allclose(one, other, atol=_CLOSE)
-
-
-def _key_batches(library: Library, keys: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chunks = 0
-    for key in keys:
-        batch.append(key)
-        chunks += library.chunk_count(key)
-        if chunks >= _CHUNKS_PER_BATCH:
-            yield batch
-            batch, chunks = [], 0
-    if batch:
-        yield batch
 
 
 def _verify(source: Library, target: Library, version: str) -> None:
@@ -162,8 +149,8 @@ def _verify(source: Library, target: Library, version: str) -> None:
         )
 
 
-_ROWS_PER_COMMIT: Final = 500
 _BYTES_PER_COMMIT: Final = 4_000_000
+_LEAST_ROW: Final = 8_000  # bytes that a row counts at least: at most 500 rows are in a commit
 Fingerprints = Mapping[tuple[Any, ...], bytes]
 
 
@@ -221,9 +208,9 @@ class _HomeCopy:
         records = self._target.records()
         copied = 0
         with closing(self._source.records().rows(table)) as rows:  # closed in this thread, even if interrupted
-            for batch in _row_batches(
-                row for row, key, fingerprint in _with_fingerprints(table, rows) if there.get(key) != fingerprint
-            ):
+            fingerprints = _with_fingerprints(table, rows)
+            missing = (row for row, key, fingerprint in fingerprints if there.get(key) != fingerprint)
+            for batch in batches(missing, _row_size, _BYTES_PER_COMMIT):
                 records.put(table, batch)
                 copied += len(batch)
         if copied:
@@ -269,17 +256,8 @@ def _with_fingerprints(
         yield row, table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
-def _row_batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    batch: list[tuple[Any, ...]] = []
-    size = 0
-    for row in rows:
-        batch.append(row)
-        size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
-        if len(batch) >= _ROWS_PER_COMMIT or size >= _BYTES_PER_COMMIT:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _row_size(row: tuple[Any, ...]) -> int:
+    return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
 
 
 def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
@@ -27,6 +27,7 @@ from .plan import PaperPlan, complete_change
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
+Item = TypeVar("Item")
 
 _CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
 _CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
@@ -56,7 +57,7 @@ class Indexing:
 
     async def run(self, plans: Sequence[PaperPlan]) -> None:
         """Index all papers; on the first error nothing new is started, and embedded papers are still written."""
-        groups = _groups(plans, self._executor.texts_at_once)
+        groups = list(batches(plans, lambda plan: len(plan.missing_texts()), self._executor.texts_at_once))
         pending = iter(groups)
         queue: asyncio.Queue[Change | None] = asyncio.Queue(_QUEUE_SIZE)
         failure: BaseExceptionGroup | None = None
@@ -73,7 +74,10 @@ class Indexing:
         except BaseExceptionGroup as failed:
             failure = failed
         if failure is not None:
-            raise _first_error(failure) from failure
+            error: BaseException = failure
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from failure
 
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
@@ -126,17 +130,18 @@ class Indexing:
         return changes
 
 
-def _groups(plans: Sequence[PaperPlan], texts: int) -> list[list[PaperPlan]]:
-    """Split the plans, in order, into groups of at least `texts` texts to embed (fewer in the last)."""
-    groups: list[list[PaperPlan]] = []
-    count = texts
-    for plan in plans:
-        if count >= texts:
-            groups.append([])
-            count = 0
-        groups[-1].append(plan)
-        count += len(plan.missing_texts())
-    return groups
+def batches(items: Iterable[Item], weight: Callable[[Item], int], enough: int) -> Iterator[list[Item]]:
+    """Split items, in order, into batches that weigh at least `enough` (less in the last)."""
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += weight(item)
+        if total >= enough:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 async def write(library: Library, changes: Sequence[Change], emit: OnEvent) -> None:
@@ -157,11 +162,3 @@ async def run_to_end(function: Callable[..., Result], *arguments: object) -> Res
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
-
-
-def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a possibly nested group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

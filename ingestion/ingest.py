@@ -20,10 +20,10 @@ from ..stores.paper_change import removal
 from ..stores.vector_cache import VectorCache
 from .executor import IngestExecutor, local_executor
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
-from .ingest_events import IngestEvent, IngestReport, Planned, Waiting
+from .ingest_events import IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
 from .paper_matching import attach_notes, match_renamed_files
-from .plan import IngestPlan, make_plan
+from .plan import make_plan
 from .ray_cluster import RayRequest
 from .ray_executor import ray_executor
 from .reading import BUILT_IN, ConvertedFiles, PdfReading
@@ -112,7 +112,7 @@ async def ingest_sources(
     executor: IngestExecutor | None = None,
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
-    emit = on_event or _ignore
+    emit = on_event or (lambda _: None)
     executor = executor or local_executor(library.embedding)
     began = time.perf_counter()
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
@@ -163,7 +163,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
 
     Any other file stays where it is. Raises `UnknownPaperError` before any change.
     """
-    emit = on_event or _ignore
+    emit = on_event or (lambda _: None)
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
         await run_to_end(library.finish_staged)
         papers = [library.paper(key) for key in keys]
@@ -188,10 +188,3 @@ def _remove_own_files(library: Library, papers: Sequence[Paper]) -> None:
         remove_orphans(library, uploads, among)
         for upload in among - uploads.files(among).keys():
             backend.forget_job(upload)
-
-
-def _ignore(event: IngestEvent) -> None:
-    """Discard an event."""
-
-
-__all__ = ["IngestPlan", "IngestReport", "ingest", "ingest_sources", "refused_report", "remove", "remove_all"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +52,7 @@ class PaperPlan:
     def missing_texts(self) -> dict[str, str]:
         """The texts without a vector, by hash; the summary and the note last."""
         texts = {text_hash(chunk.text): chunk.text for chunk in self.chunks}
-        for text in (self.record.summary, *_passages(self.record)):
+        for text in (self.record.summary, *self.record.passages):
             texts[text_hash(text)] = text
         return {name: text for name, text in texts.items() if name not in self.known}
 
@@ -165,6 +164,8 @@ def make_plan(
             metadata_only.append(record)
     to_index, refused = _split(changed, chunking, split)
     missing = _missing_papers(library, sources)
+    reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
+    gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
     plan = IngestPlan(
         files=len(sources.found) + len(sources.refused),
         to_index=tuple(_with_known(library, to_index, cache)),
@@ -174,7 +175,7 @@ def make_plan(
         updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
         unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
         refused=(*sources.refused, *sources.refused_entries),
-        warnings=(*sources.warnings, *(() if prune else starmap(_gone_warning, missing.items()))),
+        warnings=(*sources.warnings, *(() if prune else gone)),
     )
     return plan.without(refused)
 
@@ -197,11 +198,6 @@ def _split(
     return plans, refused
 
 
-def _gone_warning(key: str, now: str | None) -> str:
-    why = f"its file now belongs to {now}" if now else "its file is gone"
-    return f"{key}: {why}; it stays until you remove it or ingest with --prune."
-
-
 def _record(
     source: SourcePaper, old: PaperRecord | None, chunking: tuple[int, int], count_tokens: Callable[[str], int]
 ) -> PaperRecord:
@@ -212,13 +208,8 @@ def _record(
     paper = source.paper
     given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
     if old is not None and given and not has_own_entry(paper):
-        paper = replace(
-            old.paper,
-            source=paper.source,
-            content_hash=paper.content_hash,
-            pages=paper.pages,
-            ocr_pages=paper.ocr_pages,
-        )
+        read = {name: getattr(paper, name) for name in ("source", "content_hash", "pages", "ocr_pages")}
+        paper = replace(old.paper, **read)
     record = PaperRecord(
         paper=paper,
         metadata_hash=metadata_hash(paper),
@@ -244,11 +235,6 @@ def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
     same_paper = same_file and old.chunking == new.chunking
     rest = (old.summary, old.note, old.figures_version)
     return same_paper and rest == (new.summary, new.note, new.figures_version)
-
-
-def _passages(record: PaperRecord) -> tuple[str, ...]:
-    """The passages of the note on a paper, which are embedded."""
-    return record.note.passages if record.note else ()
 
 
 def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
@@ -278,7 +264,7 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     # A paper whose key was changed has the same summary under another key.
     keys = {record.summary: key for key, record in library.records().items()}
     same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
-    summaries = library.store.summary_vectors(list(same)) if same else {}
+    summaries = library.store.get_vectors(list(same), "summaries") if same else {}
     known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
     known.update(_known_passages(library, plans))
     missing = sorted(texts - known.keys())
@@ -291,13 +277,13 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
 
 def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
     """The vectors of unchanged passages of the notes on these papers, by text hash."""
-    wanted = {text for plan in plans for text in _passages(plan.record)}
+    wanted = {text for plan in plans for text in plan.record.passages}
     names: dict[str, str] = {}
     for key, record in library.records().items() if wanted else ():
-        for place, text in enumerate(_passages(record)):
+        for place, text in enumerate(record.passages):
             if text in wanted:
                 names[chunk_id(key, place)] = text_hash(text)
-    vectors = library.store.note_vectors(list(names)) if names else {}
+    vectors = library.store.get_vectors(list(names), "notes") if names else {}
     return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 
@@ -308,5 +294,5 @@ def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
     summary = vectors[text_hash(plan.record.summary)]
     change = Change(plan.record.paper.key, plan.record, plan.sections, plan.chunks, matrix, summary)
     change = replace(change, figures=plan.figures.figures, images=plan.figures.images)
-    passages = [vectors[text_hash(text)] for text in _passages(plan.record)]
+    passages = [vectors[text_hash(text)] for text in plan.record.passages]
     return replace(change, note_vectors=np.stack(passages)) if passages else change

@@ -26,11 +26,7 @@ from .langchain_documents import MOST_CHARACTERS
 
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
-ENDINGS = (
-    *sorted(MARKDOWN, reverse=True),
-    *FORMATS,
-    PDF,
-)  # the first is preferred if a folder has a paper in several formats
+ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # of a paper in several formats, the first is preferred
 _MOST_PDF = 500_000_000
 _TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
 UNPARSABLE = (RecursionError, MemoryError, ValueError)
@@ -216,11 +212,9 @@ def read_text(file: Path, *, blank: bool = False) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileRefusedError(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    if not text.strip():
-        if not blank:
-            raise FileRefusedError("is empty")
-        text = ""
-    return text
+    if not text.strip() and not blank:
+        raise FileRefusedError("is empty")
+    return text if text.strip() else ""
 
 
 def refuse_unparsable(name: str, error: Exception) -> Refusal:

@@ -26,7 +26,7 @@ from ..models.http.failures import (
     one_line,
     retry_after,
 )
-from ..models.http.response_body import ACCEPTED_ENCODING
+from ..models.http.response_body import ACCEPTED_ENCODING, read_body
 from ..settings.key_trust import host_of
 from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
@@ -34,7 +34,7 @@ from .bib_entry import append_entries, bib_entry, read_bib, write_durably
 from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
-from .service_client import read_body, same_host
+from .service_client import same_host
 from .services import Services
 from .work import Work
 

@@ -7,12 +7,12 @@ A pattern is a sum of terms; a term is a quoted text or a function, with argumen
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..errors import ConfigurationError
+from ..text.words import without_accents
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z]\w*)|(?P<number>\d{1,4})|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<sign>[+.,()]))"
@@ -219,8 +219,7 @@ def _capital(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.translate(_PLAIN))
-    return "".join(sign for sign in plain if not unicodedata.combining(sign))
+    return without_accents(text.translate(_PLAIN))
 
 
 def _safe(text: str) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from ..documents import Paper
+from ..text.words import without_accents
 from .work import Work
 
 Verdict = Literal["same", "unsure", "different"]
@@ -134,8 +135,7 @@ def title_similarity(one: str, other: str) -> float:
 @lru_cache(maxsize=4096)
 def _plain_title(title: str) -> str:
     text = _BRACKETED.sub("", _RETRACTED_TITLE.sub("", title[:_MOST_TITLE]))
-    plain = unicodedata.normalize("NFKD", _APOSTROPHE.sub("", text.casefold()).replace("&", " and "))
-    return " ".join(_WORD.findall("".join(sign for sign in plain if not unicodedata.combining(sign))))
+    return " ".join(_WORD.findall(without_accents(_APOSTROPHE.sub("", text.casefold()).replace("&", " and "))))
 
 
 def _content(plain: str) -> list[str]:

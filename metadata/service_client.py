@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -23,8 +22,8 @@ from ..models.http.failures import (
     retry_after,
     server_message,
 )
-from ..models.http.limiter import Clock, Limiter, SystemClock
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
+from ..models.http.limiter import Clock, Limiter
+from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import MetadataStore, ServiceAnswer
 
@@ -115,7 +114,7 @@ class ServiceClient:
         self._http = http
         self._max_age = max_age
         self._offline = offline
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._traffic = traffic or Traffic()
         self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=timeout, clock=self._clock)
         self._next_at = 0.0
@@ -186,12 +185,6 @@ class ServiceClient:
             return status, parse_json(body)
         except ValueError as error:
             raise BrokenAnswerError("it is not JSON") from error
-
-
-async def read_body(response: httpx.Response, most: int) -> bytes:
-    """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
-    async with aclosing(body_parts(response, most)) as parts:
-        return b"".join([part async for part in parts])
 
 
 def same_host(url: str, location: str) -> str:

@@ -13,7 +13,7 @@ from ..documents import Paper
 from ..documents.paper_names import Identifier
 from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
-from ..models.http.limiter import Clock, SystemClock
+from ..models.http.limiter import Clock
 from ..program import NAME
 from ..settings.config import Settings
 from ..settings.key_trust import host_of
@@ -142,7 +142,7 @@ async def open_services(
     import httpx
 
     addresses = {name: service_address(settings, name) for name in _configured(settings)}
-    clock = clock or SystemClock()
+    clock = clock or Clock()
     timeout = httpx.Timeout(settings.request_timeout, connect=min(_CONNECT_TIMEOUT, settings.request_timeout))
     async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as http:
         services = Services({}, store, http, clock)

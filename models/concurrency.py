@@ -228,11 +228,7 @@ def iterate_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
                 return
     finally:
         if isinstance(iterator, AsyncGenerator):
-            _background_loop().run(_close(iterator), context)
-
-
-async def _close(iterator: AsyncGenerator[Any, None]) -> None:
-    await iterator.aclose()
+            _background_loop().run(iterator.aclose(), context)
 
 
 def stop_background_loop(seconds: float) -> bool:

@@ -30,7 +30,6 @@ from .journal.streaming import StreamSubscription, TextListener
 from .paid_call import PaidRequest, get_or_request
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from pydantic import SecretStr
 
 

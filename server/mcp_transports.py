@@ -18,7 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from ..api.serving import Session, UnregisteredJobs
+from ..api.serving import ServerJobs, Session
 from .jobs import Jobs
 from .mcp_server import mcp_server
 from .orders import Orders
@@ -164,7 +164,7 @@ class McpEndpoint:
 
 async def serve_stdio(session: Session) -> None:
     """Serve one agent until it closes standard input, then pause unfinished runs."""
-    jobs = Jobs(UnregisteredJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
+    jobs = Jobs(ServerJobs(), max_active=_ACTIVE, max_waiting=_ACTIVE)
     try:
         await mcp_server(session, RunJobs(session, jobs, Orders())).run_stdio_async()
     finally:

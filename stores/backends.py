@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from .conversation_register import ConversationRegister
 from .home import Home
 from .home_tables import HomeRecords
 from .run_register import EditedSentences, RunRegister, WrittenFiles
-from .server_jobs import EventBatch, EventPage, JobEntry, JobOrder, JobState, RequestKeys
+from .server_jobs import RequestKeys, ServerJobs
 from .server_sessions import RecentEndings, SignInSessions
 from .store_protocols import LibraryStores, PaperCatalog
 from .tables import Tables
@@ -27,11 +26,9 @@ class Checkpoints(Protocol):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints of a thread."""
-        ...
 
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
-        ...
 
 
 class LibraryLock(Protocol):
@@ -39,15 +36,12 @@ class LibraryLock(Protocol):
 
     def holder(self) -> int | None:
         """The id of the process that holds the lock; None if it is free."""
-        ...
 
     def try_held(self) -> AbstractContextManager[bool]:
         """Yield True with the lock held, or False at once if another holder has it."""
-        ...
 
     def held(self, on_wait: Callable[[int | None], None] | None = None) -> AbstractAsyncContextManager[None]:
         """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
-        ...
 
 
 class Backend(Protocol):
@@ -55,129 +49,66 @@ class Backend(Protocol):
 
     def open_library(self) -> LibraryStores:
         """Open the stores of the library, creating what is missing."""
-        ...
 
     def open_catalog(self) -> PaperCatalog:
         """Open only the catalog, ten times as fast as `open_library`."""
-        ...
 
     def open_journal(self) -> Journal:
         """Open the journal, creating it if it is missing; raises `JournalError`."""
-        ...
 
     def journal_database(self) -> JournalDatabase:
         """The database of the journal, for its statistics and for pruning."""
-        ...
+
+    def run_tables(self) -> Tables:
+        """The tables of runs, conversations and written files."""
 
     def runs(self) -> RunRegister:
         """The register of runs."""
-        ...
+        return RunRegister(self.run_tables())
 
     def plots(self) -> Uploads:
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
-        ...
 
     def edited_sentences(self) -> EditedSentences:
         """The sentences that the user edited in finished runs."""
-        ...
+        return EditedSentences(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
         """The register of conversations."""
-        ...
+        return ConversationRegister(self.run_tables())
 
     def written_files(self) -> WrittenFiles:
         """The hashes of written files."""
-        ...
+        return WrittenFiles(self.run_tables())
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, if they are unreadable."""
-        ...
 
     def uploads(self) -> Uploads:
         """The papers that were uploaded to a server."""
-        ...
 
     def forget_job(self, job_id: str) -> None:
         """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
-        ...
 
     def records(self) -> HomeRecords:
         """The rows of all tables, for a copy of the home."""
-        ...
 
     def writer_lock(self) -> LibraryLock:
         """The lock of the library's writer."""
-        ...
 
     def run_lock(
         self, thread_id: str, on_wait: Callable[[str], None] | None = None
     ) -> AbstractAsyncContextManager[None]:
         """Lock a run for the block; `on_wait` is called once with a message if another process holds it."""
-        ...
 
     def created_at(self) -> float:
         """When the library was created, in seconds since 1970."""
-        ...
 
     def join_servers(self) -> ServerRegistry:
         """Register as a server of the home; raises `ConfigurationError` if only one is allowed and already runs."""
-        ...
 
     def run_under_way(self, thread_id: str) -> bool:
         """Whether a process currently holds the lock of a run."""
-        ...
-
-
-class ServerJobs(Protocol):
-    """The register of jobs; blocking and thread-safe."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other servers may work on these jobs."""
-        ...
-
-    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
-        """Register a job for this server, with the epoch of its events; returns None.
-
-        Also links an idempotency `key` claimed by this server to the job. If another live server is working on the job
-        with this id, changes nothing and returns its entry.
-        """
-        ...
-
-    def append(self, batches: Sequence[EventBatch]) -> None:
-        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
-        ...
-
-    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
-        """Register the end of one of this server's jobs and store its remaining events."""
-        ...
-
-    def entry(self, job_id: str) -> JobEntry | None:
-        """A job that is active on another server or ended there recently."""
-        ...
-
-    def entries(self) -> list[JobEntry]:
-        """All jobs that are active on other servers or ended there recently."""
-        ...
-
-    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
-        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
-        ...
-
-    def request_stop(self, job_id: str) -> None:
-        """Ask the server that works on a job to stop it."""
-        ...
-
-    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
-        """Take over at most this many unfinished jobs of dead servers, and return them.
-
-        Includes this server's own jobs whose end it could not register; those are not in `busy`.
-        """
-        ...
-
-    def release(self, job_id: str) -> None:
-        """Release a claimed job so that any server can start it."""
-        ...
 
 
 class Uploads(Protocol):
@@ -185,47 +116,36 @@ class Uploads(Protocol):
 
     def folder(self, upload: str) -> Path:
         """The folder on this computer from which an upload's files are read."""
-        ...
 
     def publish(self, upload: str) -> None:
         """Make the files in the folder of an upload available to all servers; publishing again resets their age."""
-        ...
 
     def fetch(self, upload: str) -> None:
         """Copy the files of an upload that another server received into its local folder."""
-        ...
 
     def place_of(self, source: str) -> tuple[str, str] | None:
         """The upload id and name of a file; None if it was not uploaded."""
-        ...
 
     def reference(self, file: Path) -> str:
         """A machine-independent reference to a file of an upload, to be stored in records; resolved by `file`."""
-        ...
 
     def file(self, source: str) -> Path:
         """The local path of a paper or plot, fetched if another server received it; may not exist."""
-        ...
 
     def names(self, upload: str) -> list[str]:
         """The names of the files of an upload."""
-        ...
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
         """The size of each stored file in bytes, by upload and name; for all uploads or only those in `among`."""
-        ...
 
     def remove(self, upload: str, names: Collection[str]) -> None:
         """Delete files of an upload, and its folder when nothing is left in it."""
-        ...
 
     def unfinished(self) -> set[str]:
         """The uploads that a job is working on or will resume."""
-        ...
 
     def idle(self) -> list[str]:
         """Uploads without such a job that may be abandoned; on a database, only those older than an hour."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,65 +171,36 @@ class ServerRegistry(Protocol):
     @property
     def home(self) -> Home:
         """The home through which this server works; the database rejects an evicted server."""
-        ...
 
     @property
     def jobs(self) -> ServerJobs:
         """The register of jobs."""
-        ...
 
     @property
     def keys(self) -> RequestKeys:
         """The idempotency keys."""
-        ...
 
     @property
     def sessions(self) -> SignInSessions:
         """The sessions of browsers."""
-        ...
 
     @property
     def endings(self) -> RecentEndings:
         """What requests to any server have just deleted or revoked."""
-        ...
 
     @property
     def locks(self) -> CallLocks | None:
         """Locks shared with other servers; None if there can be no other servers."""
-        ...
 
     @property
     def uploads(self) -> Uploads:
         """The uploaded files."""
-        ...
 
     def watch(self, listener: Listener) -> None:
         """Start notifying the listener about other servers."""
-        ...
 
     def leave(self) -> None:
         """Deregister; another server, now or later, takes over the unfinished jobs."""
-        ...
-
-
-class RegisterBackend(ABC):
-    """Base class with the registers of a home, which work the same on every backend's tables."""
-
-    @abstractmethod
-    def _run_tables(self) -> Tables:
-        """The tables of runs, conversations and written files."""
-
-    def runs(self) -> RunRegister:
-        return RunRegister(self._run_tables())
-
-    def edited_sentences(self) -> EditedSentences:
-        return EditedSentences(self._run_tables())
-
-    def conversations(self) -> ConversationRegister:
-        return ConversationRegister(self._run_tables())
-
-    def written_files(self) -> WrittenFiles:
-        return WrittenFiles(self._run_tables())
 
 
 def backend_of(home: Home) -> Backend:

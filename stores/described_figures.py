@@ -12,7 +12,7 @@ import json
 import math
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -98,8 +98,7 @@ class DescribedFigures:
 
     def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
         """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
-        passages = self._records.chunk_total()
-        rarity = self._words.rarity(terms)
+        passages, rarity = self._records.chunk_total(), self._words.rarity(terms)
         total = passages + len(held.terms)
         scores: dict[int, float] = defaultdict(float)
         for term in terms:
@@ -145,12 +144,10 @@ class DescribedFigures:
                 if index is not None and index < counts.get(key, 0) and figure.vector:
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        return _build_descriptions(figures, analyze)
+        return _build_descriptions(figures)
 
 
-def _build_descriptions(
-    figures: Mapping[str, tuple[PaperFigure, ...]], analyze: Callable[[str], list[str]]
-) -> _Descriptions:
+def _build_descriptions(figures: Mapping[str, tuple[PaperFigure, ...]]) -> _Descriptions:
     pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
     vectors = [decode_vector(figure.vector) for _, figure in pairs]
     size = max((len(vector) for vector in vectors), default=0)

@@ -19,42 +19,34 @@ class Home(Protocol):
     @property
     def root(self) -> Path:
         """The local folder: the home itself, or the machine-local files of a database home."""
-        ...
 
     @property
     def copy_of(self) -> Path | None:
         """The home of which this is a private copy."""
-        ...
 
     @property
     def name(self) -> HomeAddress:
         """The folder as the user knows it, or a database's address without secrets."""
-        ...
 
     @property
     def address(self) -> HomeAddress:
         """The folder that is read and written, or a database's address."""
-        ...
 
     @property
     def register_name(self) -> HomeAddress:
         """The register of runs, as messages name it."""
-        ...
 
     @property
     def journal_name(self) -> HomeAddress:
         """The journal, as messages name it."""
-        ...
 
     @property
     def added(self) -> Path:
         """Folder with the papers that were added by identifier, and their `.bib`."""
-        ...
 
     @property
     def zotero(self) -> Path:
         """Folder with files synced from Zotero, and abstracts of items without a file."""
-        ...
 
     @property
     def papers(self) -> Path:
@@ -78,19 +70,15 @@ class Home(Protocol):
 
     def exists(self) -> bool:
         """Whether a library exists here."""
-        ...
 
     def require_library(self) -> None:
         """Raise `InputError` if no library exists or can exist here; creates nothing."""
-        ...
 
     def require_place(self) -> None:
         """Raise `InputError` if no home can be here, as far as can be told without connecting."""
-        ...
 
     def prepare(self) -> Self:
         """Create what is missing; raises `InputError` if that is not possible."""
-        ...
 
 
 def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from ..models.journal.journal_database import JOURNAL_TABLES
 from ..table_columns import TypedTable
 from .conversation_register import CONVERSATIONS, TURNS
 from .metadata_store import METADATA_TABLES
@@ -46,41 +47,18 @@ class HomeRecords(Protocol):
 
     def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
         """All rows of a table, runs in the order in which they began."""
-        ...
 
     def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows, or replace those with the same keys, in one transaction."""
-        ...
 
 
-def _table(name: str, columns: str, key: str, *, numbered: bool = False) -> HomeTable:
-    return HomeTable(name, tuple(columns.split()), tuple(key.split()), numbered)
+def _home_table(table: TypedTable) -> HomeTable:
+    return HomeTable(table.name, table.stored, table.key, table.number in table.columns, table.number)
 
 
-CHECKPOINT_WRITES: Final = "checkpoint_writes"
-JOURNAL_TABLES: Final = (
-    _table(
-        "answers",
-        "id key kind endpoint model made_at rejected input_tokens output_tokens payload",
-        "id",
-        numbered=True,
-    ),
-    _table("uses", "id run key answer paid used_at", "id", numbered=True),
-    _table(
-        "spending",
-        "run kind endpoint model paid reused input_tokens output_tokens reserved_calls reserved_input reserved_output",
-        "run kind endpoint model",
-    ),
-    _table("beginnings", "run after", "run"),
-    _table("contexts", "run endpoint model size", "run endpoint model"),
+CHECKPOINT_WRITES: Final = HomeTable(
+    "checkpoint_writes",
+    tuple("thread_id checkpoint_ns checkpoint_id task_id task_path idx channel type blob".split()),
+    tuple("thread_id checkpoint_ns checkpoint_id task_id idx".split()),
 )
-# Ordered so that referenced rows are copied before the rows that refer to them.
-HOME_TABLES: Final = (
-    *JOURNAL_TABLES,
-    *(HomeTable(table.name, table.stored, table.key, order=table.number) for table in (*RUN_TABLES, *METADATA_TABLES)),
-    _table(
-        CHECKPOINT_WRITES,
-        "thread_id checkpoint_ns checkpoint_id task_id task_path idx channel type blob",
-        "thread_id checkpoint_ns checkpoint_id task_id idx",
-    ),
-)
+HOME_TABLES: Final = (*map(_home_table, (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES)), CHECKPOINT_WRITES)

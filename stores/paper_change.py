@@ -39,6 +39,16 @@ class PaperRecord:
     note: Note | None = None
     figures_version: str = ""
 
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """The passages of the note, which are embedded."""
+        return self.note.passages if self.note else ()
+
+    @property
+    def passage_count(self) -> int:
+        """The number of passages of the note."""
+        return len(self.note.spans) if self.note else 0
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
@@ -77,7 +87,7 @@ class Change:
     @property
     def passages(self) -> tuple[str, ...]:
         """The passages of the note, in the order of `note_vectors`."""
-        return self.record.note.passages if self.record and self.record.note else ()
+        return self.record.passages if self.record else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +130,28 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
         return removal(key)
 
     count = len(body.chunks)
-    passages = len(record.note.spans) if record.note else 0
     try:
-        matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + passages, -1)
+        matrix = np.frombuffer(numbers, dtype="<f4").astype(np.float32).reshape(count + 1 + record.passage_count, -1)
     except ValueError:
         message = f"expected vectors for {counted(count, 'chunk')}, not {len(numbers)} bytes"
         raise WrongValueError(f"table staged, column vectors, row key={key!r}: {message}.") from None
     return Change(
         key, record, body.sections, body.chunks, matrix[:count], matrix[count], matrix[count + 1 :], body.figures
     )
+
+
+def section_rows(change: Change) -> list[tuple[object, ...]]:
+    """The rows of a paper's sections, in every catalog."""
+    return [
+        (change.key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
+        for s in change.sections
+    ]
+
+
+def chunk_row(chunk: Chunk) -> tuple[object, ...]:
+    """The columns of a chunk that all catalogs have in common, with its text."""
+    head = (chunk.key, chunk.index, chunk.text, chunk.section, chunk.parent, int(chunk.category), chunk.level)
+    return (*head, chunk.page, chunk.start, chunk.end, chunk.tokens)
 
 
 def build_record(row: Sequence[Any]) -> PaperRecord:

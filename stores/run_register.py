@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -132,20 +132,11 @@ class RunHead:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord:
-    """One run of a section; `request` holds everything needed to repeat it."""
+class RunRecord(RunHead):
+    """A whole run; `request` holds everything needed to repeat it."""
 
-    thread_id: str
     fingerprint: str
-    section: str
-    title: str
     request: dict[str, Any]
-    library_version: str
-    fresh: bool
-    status: RunStatus
-    detail: str
-    started_at: float
-    updated_at: float
     result: dict[str, Any] | None
 
 
@@ -276,11 +267,8 @@ def _lookup_key(question: Any) -> str:
 def register_citations(connection: TableConnection, thread_id: str, number: int, record: Mapping[str, Any]) -> None:
     """Store which papers a finished text cites, in place of those that it cited before."""
     connection.execute("DELETE FROM cited_papers WHERE thread_id = ? AND number = ?", (thread_id, number))
-    connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in _cited_keys(record)])
-
-
-def _cited_keys(record: Mapping[str, Any]) -> Iterable[str]:
-    return dict.fromkeys(strip_nul(citation["key"]) for citation in record.get("citations", ()))
+    keys = dict.fromkeys(strip_nul(citation["key"]) for citation in record.get("citations", ()))
+    connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in keys])
 
 
 class EditedSentences:

@@ -51,7 +51,6 @@ def _metadata(value: Any) -> Any:
     return value
 
 
-_METADATA: Final = Column("a JSON object", _metadata)
 # The tables of checkpoints, named in errors about unreadable values.
 _STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
 _ENCODING: Final = choice(*_KINDS)
@@ -90,9 +89,7 @@ class PlainSaver(AsyncSqliteSaver):
                 await self._name_wrong_value(config)
             if isinstance(error, DamagedFileError):
                 raise
-            raise DamagedFileError(
-                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
-            ) from error
+            raise _damage_error(self._path, f"a checkpoint cannot be read ({error})") from error
 
     async def _name_wrong_value(self, config: RunnableConfig) -> None:
         """Raise `WrongValueError` for the first value of the thread that cannot be read."""
@@ -102,13 +99,10 @@ class PlainSaver(AsyncSqliteSaver):
                 names = [column[0] for column in cursor.description]
                 rows = list(await cursor.fetchall())
             table.decode(names, rows)
-            self._decode_blobs(table, names, rows)
-
-    def _decode_blobs(self, table: TypedTable, names: list[str], rows: list[Any]) -> None:
-        blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
-        for row in rows:
-            decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
-            replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
+            blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
+            for row in rows:
+                decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
+                replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
 
     def _decode_value(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
         try:
@@ -168,29 +162,22 @@ class PlainSerializer(JsonPlusSerializer):
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
         kind, content = data
         if kind not in _KINDS:
-            raise DamagedFileError(
-                f"{self._path}: a checkpoint has the unsupported encoding {kind!r}.", help=CHECKPOINTS_REMEDY
-            )
+            raise _damage_error(self._path, f"a checkpoint has the unsupported encoding {kind!r}")
         try:
             if kind == "msgpack":
                 self._require_known_types(content)
             return super().loads_typed(data)
         except (*UNREADABLE, MemoryError) as error:
-            raise DamagedFileError(
-                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
-            ) from error
+            raise _damage_error(self._path, f"a checkpoint cannot be read ({error})") from error
 
     def _require_known_types(self, content: bytes) -> None:
         foreign: list[str] = []
 
-        def look(code: int, data: bytes) -> Any:
+        def look(code: int, data: bytes) -> None:
             value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-            if code in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY):  # plain values without a named type
-                return None
-            named = tuple(value[:2])
-            if named not in _TYPES:
-                foreign.append(".".join(map(str, named)))
-            return None
+            # Two kinds are plain values without a named type.
+            if code not in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY) and tuple(value[:2]) not in _TYPES:
+                foreign.append(".".join(map(str, value[:2])))
 
         ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
         if foreign:

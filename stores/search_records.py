@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
@@ -14,6 +14,7 @@ from ..models.embeddings.protocol import Vector
 from .paper_change import PaperRecord
 
 Scored = list[tuple[str, float]]
+VectorKind = Literal["content", "summaries", "notes"]  # by chunk id, key, and passage id
 
 _TRIES: Final = 3  # for a search during which another process changes the library
 
@@ -68,19 +69,15 @@ class PaperRecords(Protocol):
 
     def __call__(self) -> Mapping[str, PaperRecord]:
         """The current records."""
-        ...
 
     def last(self) -> Mapping[str, PaperRecord]:
         """The records as they were last read; read now if they never were."""
-        ...
 
     def searched(self) -> Mapping[str, PaperRecord]:
         """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
-        ...
 
     def chunk_total(self) -> int:
         """The number of chunks of all papers."""
-        ...
 
 
 def keys_within(
@@ -181,7 +178,7 @@ class ScopedSearch(ABC):
                 return []
             near = self._near_summaries(vector, most, records)
             # Enough that one note with many passages cannot crowd out another paper's.
-            counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
+            counts = [record.passage_count for record in records.values()]
             wanted = min(most * max(counts), sum(counts))
             passages = self._near_passages(vector, wanted, records) if wanted else []
             return best_papers(records, near, passages, most)

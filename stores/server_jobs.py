@@ -134,36 +134,56 @@ def _delete_stray_events(connection: TableConnection) -> None:
     connection.execute("DELETE FROM server_events WHERE job NOT IN (SELECT id FROM server_jobs)")
 
 
-class UnregisteredJobs:
-    """Jobs that end with their process, are resumed by repeating the request, and are unknown to other servers."""
+class ServerJobs:
+    """The register of jobs; blocking and thread-safe.
+
+    By itself it keeps nothing: jobs then end with their process, are resumed by repeating the request, and are unknown
+    to other servers. `shared` says whether other servers may work on these jobs.
+    """
 
     shared = False
 
     def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        """Register a job for this server, with the epoch of its events; returns None.
+
+        Also links an idempotency `key` claimed by this server to the job. If another live server is working on the job
+        with this id, changes nothing and returns its entry.
+        """
         return None
 
-    def append(self, batches: Sequence[EventBatch]) -> None: ...
+    def append(self, batches: Sequence[EventBatch]) -> None:
+        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
 
-    def end(self, job_id: str, state: JobState, last: EventBatch) -> None: ...
+    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        """Register the end of one of this server's jobs and store its remaining events."""
 
     def entry(self, job_id: str) -> JobEntry | None:
+        """A job that is active on another server or ended there recently."""
         return None
 
     def entries(self) -> list[JobEntry]:
+        """All jobs that are active on other servers or ended there recently."""
         return []
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
         return None
 
-    def request_stop(self, job_id: str) -> None: ...
+    def request_stop(self, job_id: str) -> None:
+        """Ask the server that works on a job to stop it."""
 
     def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        """Take over at most this many unfinished jobs of dead servers, and return them.
+
+        Includes this server's own jobs whose end it could not register; those are not in `busy`.
+        """
         return []
 
-    def release(self, job_id: str) -> None: ...
+    def release(self, job_id: str) -> None:
+        """Release a claimed job so that any server can start it."""
 
 
-class RegisteredJobs:
+class RegisteredJobs(ServerJobs):
     """The register of jobs as one `server` uses it; `notify` tells the other servers of a job, where there are any."""
 
     def __init__(

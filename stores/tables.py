@@ -23,11 +23,9 @@ class TableConnection(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
         """Execute a statement; returns its cursor."""
-        ...
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
         """Execute a statement for each row."""
-        ...
 
 
 class Tables(Protocol):
@@ -36,23 +34,19 @@ class Tables(Protocol):
     @property
     def now(self) -> str:
         """SQL for the database's time in seconds."""
-        ...
 
     @property
     def skip_locked(self) -> str:
         """SQL suffix that locks a query's rows for update, skipping rows locked by others."""
-        ...
 
     def exist(self) -> bool:
         """Whether anything can be stored in them; false before the first write to a file."""
-        ...
 
     def transaction(self) -> AbstractContextManager[TableConnection]:
         """A connection whose changes are committed at the end of the block, or rolled back on an error.
 
         Raises `DamagedFileError` if the file is unreadable, `ConnectionLostError` if the server is gone.
         """
-        ...
 
 
 def read_rows(tables: Tables, table: TypedTable, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:

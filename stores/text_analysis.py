@@ -21,6 +21,7 @@ B: Final = 0.75
 _analyzing: Final = threading.Lock()
 
 
+@functools.cache
 def make_analyzer() -> TextAnalyzer:
     """The analyzer of indexed texts and of queries: lowercased, ASCII-folded, stemmed, without English stop words."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
@@ -36,15 +37,10 @@ def make_analyzer() -> TextAnalyzer:
     )
 
 
-@functools.cache
-def _shared_analyzer() -> TextAnalyzer:
-    return make_analyzer()
-
-
 def analyze(text: str) -> list[str]:
     """The terms of a text as indexed: lowercased, ASCII-folded, stemmed, without English stop words; thread-safe."""
     with _analyzing:
-        return _shared_analyzer().analyze(encodable(text).replace("\0", " "))
+        return make_analyzer().analyze(encodable(text).replace("\0", " "))
 
 
 def encodable(text: str) -> str:

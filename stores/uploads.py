@@ -10,8 +10,9 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
@@ -146,12 +147,13 @@ class PostgresUploads:
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
             for file in sorted(file for file in self.folder(upload).iterdir() if file.name not in stored):
-                for number, part in enumerate(_parts(file)):
-                    connection.execute(
-                        "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
-                        " ON CONFLICT (upload, name, part) DO NOTHING",
-                        (upload, file.name, number, part),
-                    )
+                with file.open("rb") as content:
+                    for number, part in enumerate(iter(partial(content.read, _PART), b"")):
+                        connection.execute(
+                            "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
+                            " ON CONFLICT (upload, name, part) DO NOTHING",
+                            (upload, file.name, number, part),
+                        )
 
     def fetch(self, upload: str) -> None:
         """Write the files that are missing in the folder of an upload."""
@@ -250,9 +252,3 @@ class PostgresUploads:
             shutil.move(written, target)
         finally:
             Path(written).unlink(missing_ok=True)
-
-
-def _parts(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as content:
-        while part := content.read(_PART):
-            yield part

@@ -26,14 +26,11 @@ class VectorCache:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         with naming_damage(path, "Delete it: vectors are computed again."):
-            self._make_table()
-
-    def _make_table(self) -> None:
-        write_ahead(self._db)
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS vectors (model TEXT, text_hash TEXT, vector BLOB NOT NULL,"
-            " PRIMARY KEY (model, text_hash)) WITHOUT ROWID"
-        )
+            write_ahead(self._db)
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS vectors (model TEXT, text_hash TEXT, vector BLOB NOT NULL,"
+                " PRIMARY KEY (model, text_hash)) WITHOUT ROWID"
+            )
 
     def close(self) -> None:
         """Close the file."""

@@ -76,9 +76,8 @@ _LEANS = re.compile(
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Character spans of the sentences of `text`, in order, without overlap and not empty."""
-    text = _SURROGATE.sub(
-        "\ufffd", text
-    )  # lone surrogates from a model's JSON or a PDF, which sentencex does not accept
+    # Without lone surrogates from a model's JSON or a PDF, which sentencex does not accept.
+    text = _SURROGATE.sub("\ufffd", text)
     spans: list[tuple[int, int]] = []
     for start, end in _passages(text):
         for left, right in _sentences(text, start, end):
@@ -196,13 +195,17 @@ def _ends_sentence(before: str, after: str) -> bool:
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The span without whitespace and leading list markers; None if nothing is left."""
     marker = _MARKER.match(text, start, end)
-    if marker:
-        start = marker.end()
+    start, end = trim_span(text, marker.end() if marker else start, end)
+    return (start, end) if start < end else None
+
+
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without surrounding whitespace; empty if there is nothing else in it."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
-    return (start, end) if start < end else None
+    return start, end
 
 
 def is_context_dependent(sentence: str) -> bool:

@@ -29,6 +29,11 @@ def unescape_html(text: str) -> str:
     return html.unescape(_NO_CODE_POINT.sub("\ufffd", text))
 
 
+def without_accents(text: str) -> str:
+    """`text` in compatibility form (NFKD), without its accents."""
+    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+
+
 def plain_wording(query: str) -> str:
     """`query` in lower case, with single spaces and without punctuation.
 

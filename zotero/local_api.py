@@ -13,7 +13,7 @@ import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
 from ..models.http.failures import BrokenAnswerError
-from ..models.http.response_body import ACCEPTED_ENCODING, body_parts, parse_json
+from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body
 from .zotero_records import (
     ITEM_KEY,
     LINK_MODES,
@@ -198,7 +198,7 @@ class LocalApi:
                     return None, response.headers
                 size = _MOST_BYTES if response.status_code == 200 else 2_000
                 try:
-                    body = b"".join([part async for part in body_parts(response, size)])
+                    body = await read_body(response, size)
                 except BrokenAnswerError:
                     if response.status_code == 200:
                         raise
@@ -258,7 +258,10 @@ def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, st
     return ZoteroContent(
         tuple(_item(key, live[key]) for key in regular),
         tuple(_attachment(key, live[key], items.records[key]) for key in kinds.get("attachment", ())),
-        tuple(_note(key, live[key]) for key in kinds.get("note", ())),
+        tuple(
+            ItemNote(key, _string(live[key].get("parentItem")), _string(live[key].get("note")), _date(live[key]))
+            for key in kinds.get("note", ())
+        ),
         tuple(_annotation(key, live[key]) for key in kinds.get("annotation", ())),
         tuple(
             ZoteroCollection(key, _string(data.get("name")), _string(data.get("parentCollection")))
@@ -290,10 +293,6 @@ def _attachment(key: str, data: Record, record: Record) -> Attachment:
     name = _string(data.get("filename" if mode == "stored" else "path"))
     url = _string(_object(_object(record.get("links")).get("enclosure")).get("href"))
     return Attachment(key, _string(data.get("parentItem")), mode, name, _string(data.get("title")), _date(data), url)
-
-
-def _note(key: str, data: Record) -> ItemNote:
-    return ItemNote(key, _string(data.get("parentItem")), _string(data.get("note")), _date(data))
 
 
 def _annotation(key: str, data: Record) -> Annotation:

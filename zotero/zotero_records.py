@@ -17,14 +17,7 @@ LINK_MODES: Final[Mapping[int | str, LinkMode]] = {
     **{0: "stored", 1: "stored", 2: "linked"},
     **{"imported_file": "stored", "imported_url": "stored", "linked_file": "linked"},
 }
-ANNOTATION_KINDS: Final[Mapping[int, str]] = {
-    1: "highlight",
-    2: "note",
-    3: "image",
-    4: "ink",
-    5: "underline",
-    6: "text",
-}
+ANNOTATION_KINDS: Final = dict(enumerate("highlight note image ink underline text".split(), 1))
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 
@@ -159,12 +152,9 @@ class ZoteroSource(Protocol):
     @property
     def name(self) -> str:
         """The address or file, as messages name it."""
-        ...
 
     async def groups(self) -> list[ZoteroLibrary]:
         """The libraries of the user's groups; raises `ZoteroError`."""
-        ...
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
         """The content of a library; None if it is unchanged since version `known`. Raises `ZoteroError`."""
-        ...

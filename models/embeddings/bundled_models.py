@@ -171,16 +171,12 @@ class LocalEmbedding:
     name: Final = f"local:{EMBEDDER.name}"
     dimensions: Final = DIMENSIONS
     at_once: Final = 1
+    count_tokens = staticmethod(count_tokens)
+    count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(self) -> None:
         # The same question is searched in summaries, in chunks, then more widely, but is embedded only once.
         self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
-
-    def count_tokens(self, text: str) -> int:
-        return count_tokens(text)
-
-    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
-        return count_tokens_each(texts)
 
     def embed_text(self, text: str) -> Vector:
         """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
@@ -190,11 +186,7 @@ class LocalEmbedding:
         if len(ids) > MAX_TOKENS:
             ids = [*ids[: MAX_TOKENS - 1], ids[-1]]
         row = np.array([ids], dtype=np.int64)
-        inputs = {
-            "input_ids": row,
-            "attention_mask": np.ones_like(row),
-            "token_type_ids": np.zeros_like(row),
-        }
+        inputs = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
         hidden = np.asarray(load_session(EMBEDDER).run(None, inputs)[0], dtype=np.float32)
         return normalise(hidden[0, 0])
 

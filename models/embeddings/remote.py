@@ -57,6 +57,8 @@ class JournaledEmbedding:
     """Implements `EmbeddingModel` on a remote or expensive source of vectors."""
 
     at_once: Final = BATCH * BATCHES_AT_ONCE
+    count_tokens = staticmethod(count_tokens)
+    count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(
         self,
@@ -73,18 +75,8 @@ class JournaledEmbedding:
         self._journal = journal
         self._scope = scope
         self._limiter = limiter
-        self._dimensions: int | None = None
+        self.dimensions: int | None = None
         self._unlimited = Budget(BudgetLimits(), {}, journal)
-
-    @property
-    def dimensions(self) -> int | None:
-        return self._dimensions
-
-    def count_tokens(self, text: str) -> int:
-        return count_tokens(text)
-
-    def count_tokens_each(self, texts: Sequence[str]) -> list[int]:
-        return count_tokens_each(texts)
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
         """Vectors of `texts`, [n, d].
@@ -113,7 +105,7 @@ class JournaledEmbedding:
         turn = asyncio.Semaphore(BATCHES_AT_ONCE)
         done = await gather_all(embed(batch) for batch in batches)
         rows = [vector for batch_vectors in done for vector in batch_vectors]
-        return np.stack(rows) if rows else np.zeros((0, self._dimensions or 0), dtype=np.float32)
+        return np.stack(rows) if rows else np.zeros((0, self.dimensions or 0), dtype=np.float32)
 
     async def embed_query(self, text: str) -> Vector:
         return (await self._embed([text], "query"))[0]
@@ -148,13 +140,13 @@ class JournaledEmbedding:
         own = self._scope.run_id
         replays = await get_or_request(records, ask, self._journal, scope, payer.budget, identity, own)
         vectors = [_vector(replay.payload) for replay in replays]
-        if self._dimensions is None:
+        if self.dimensions is None:
             lengths = Counter(len(vector) for vector in vectors if vector is not None)
-            self._dimensions = max(lengths, key=lengths.__getitem__, default=None)
-        good = [vector for vector in vectors if vector is not None and len(vector) == self._dimensions]
+            self.dimensions = max(lengths, key=lengths.__getitem__, default=None)
+        good = [vector for vector in vectors if vector is not None and len(vector) == self.dimensions]
         if len(good) < len(vectors):
             read = zip(records, vectors, strict=True)
-            bad = [record.key for record, vector in read if vector is None or len(vector) != self._dimensions]
+            bad = [record.key for record, vector in read if vector is None or len(vector) != self.dimensions]
             await self._journal.discard(bad, scope)
             return await self._embed(texts, kind)
         return good
@@ -168,8 +160,8 @@ class JournaledEmbedding:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
             raise BrokenAnswerError(f"{len(texts)} texts were sent, but vectors of shape {rows.shape} came back")
-        if self._dimensions not in (None, rows.shape[1]):
-            raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self._dimensions}")
+        if self.dimensions not in (None, rows.shape[1]):
+            raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self.dimensions}")
         if not np.isfinite(rows).all():
             raise BrokenAnswerError("a vector with a number that is not finite")
         return normalise(rows), embedded.tokens

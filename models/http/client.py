@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from contextlib import aclosing
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin
 
@@ -26,7 +25,7 @@ from .failures import (
     retry_after,
     server_message,
 )
-from .response_body import ACCEPTED_ENCODING, body_parts, is_event_stream, parse_json
+from .response_body import ACCEPTED_ENCODING, is_event_stream, parse_json, read_body
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.
@@ -58,7 +57,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         try:
             if response.status_code >= 300:
                 await _refuse(response)
-            body = await _read(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
+            body = await read_body(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
         return _readable(response, body, parse_answer(path, body))
@@ -73,19 +72,13 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
                 await asyncio.sleep(0)
 
 
-async def _read(response: Any, most: int) -> bytes:
-    """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
-    async with aclosing(body_parts(response, most)) as parts:
-        return b"".join([part async for part in parts])
-
-
 async def _refuse(response: Any) -> NoReturn:
     """Raise the error for a response whose status is not 2xx; only the status counts, not the body."""
     status = response.status_code
     if status < 400:
         raise RedirectedError(f"{status} to {_shown_address(response)}")
     try:
-        message = server_message((await _read(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+        message = server_message((await read_body(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
     except BrokenAnswerError as error:
         message = str(error)
     raise ServerRefusalError(status, message, retry_after(response.headers))

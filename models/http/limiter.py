@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..concurrency import LoopLocal, thread_safe_cache
 from .endpoints import ModelIdentity
@@ -34,6 +34,22 @@ _RETRIED: Final = frozenset({"busy", "dropped", "timeout", "broken"})
 _ALL_WAIT: Final = frozenset({"busy", "unreachable"})
 
 
+class Clock:
+    """The time source of the journal and the retries: the system's; tests pass another."""
+
+    def time(self) -> float:
+        """Seconds since the epoch, the same for all processes."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Monotonic seconds, for waiting."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
 class Limiter:
     """Limits and retries the calls to one model; may be shared by threads and event loops.
 
@@ -54,7 +70,7 @@ class Limiter:
     ) -> None:
         self._max_retries = max_retries
         self._timeout = timeout
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._random = random.Random(seed)
         self._resume_at = 0.0
         self._answered = False
@@ -131,29 +147,3 @@ def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
 @thread_safe_cache
 def _limiter(_endpoint: str, _model: str, max_concurrency: int, max_retries: int, timeout: float) -> Limiter:
     return Limiter(max_concurrency=max_concurrency, max_retries=max_retries, timeout=timeout)
-
-
-class Clock(Protocol):
-    """The time source of the journal and the retries."""
-
-    def time(self) -> float:
-        """Seconds since the epoch, the same for all processes."""
-
-    def monotonic(self) -> float:
-        """Monotonic seconds, for waiting."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class SystemClock:
-    """The system's real time."""
-
-    def time(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)

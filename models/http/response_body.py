@@ -46,6 +46,12 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
             yield part
 
 
+async def read_body(response: Any, most: int) -> bytes:
+    """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
+    async with aclosing(body_parts(response, most)) as parts:
+        return b"".join([part async for part in parts])
+
+
 def parse_json(body: bytes) -> Any:
     """Parse `body` as JSON; raises ValueError, and `BrokenAnswerError` if it is nested too deeply."""
     text = body.decode(json.detect_encoding(body), "replace")
@@ -55,11 +61,7 @@ def parse_json(body: bytes) -> Any:
         raise BrokenAnswerError("JSON that is nested too deeply") from None
 
 
-def _whole_number(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _DIGITS else float(digits)
-
-
-_DECODER: Final = json.JSONDecoder(parse_int=_whole_number)
+_DECODER: Final = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else float(digits))
 
 
 def is_event_stream(response: Any) -> bool:

@@ -150,7 +150,8 @@ class Budget:
             with self._guard:
                 model, ended = self._observations(wanted), self._ended
                 reservation = model.as_seen(wanted)
-                waiting = self._change if self._must_wait(model) else None
+                limited = self._limits.tokens is not None or self._limits.cost is not None
+                waiting = self._change if limited and model.busy > 0 and not model.trusted else None
                 if waiting is None:
                     self._checking += 1
                     model.busy += 1
@@ -171,10 +172,6 @@ class Budget:
                 self._wake()  # wakes those who waited for the outcome of this one
                 raise problem
             await waiting.wait()
-
-    def _must_wait(self, model: _ModelObservations) -> bool:
-        limited = self._limits.tokens is not None or self._limits.cost is not None
-        return limited and model.busy > 0 and not model.trusted
 
     async def _try_reserve(self, reservation: Reservation) -> BudgetReachedError | None:
         def reserve(db: JournalConnection) -> BudgetReachedError | None:

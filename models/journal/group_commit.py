@@ -13,31 +13,18 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
+
+from .journal_database import JournalConnection
 
 ResultT = TypeVar("ResultT")
-
-
-class Connection(Protocol):
-    """The part of a DB-API connection that transactions need."""
-
-    def execute(self, sql: str, /) -> Any: ...
-
-    def commit(self) -> None: ...
-
-    def rollback(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-ConnectionT = TypeVar("ConnectionT", bound=Connection)
 
 
 class ClosedError(Exception):
     """Work was submitted after `close`."""
 
 
-class GroupCommit(Generic[ConnectionT]):
+class GroupCommit:
     """Runs work on one connection, in order of submission, several pieces per transaction.
 
     Args:
@@ -49,14 +36,14 @@ class GroupCommit(Generic[ConnectionT]):
 
     def __init__(
         self,
-        connect: Callable[[], ConnectionT],
+        connect: Callable[[], JournalConnection],
         name: str,
         begin: str = "BEGIN IMMEDIATE",
         passing: tuple[type[Exception], ...] = (),
     ) -> None:
         self._begin = begin
         self._passing = passing
-        self._work: queue.SimpleQueue[_Job[ConnectionT, Any] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
         opened: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
@@ -67,7 +54,7 @@ class GroupCommit(Generic[ConnectionT]):
             self._thread.join()
             raise problem
 
-    async def submit(self, work: Callable[[ConnectionT], ResultT]) -> ResultT:
+    async def submit(self, work: Callable[[JournalConnection], ResultT]) -> ResultT:
         """The result of `work`, once it is committed to disk.
 
         `work` is carried out even if the caller is cancelled, so that no answer is lost. Raises `ClosedError`.
@@ -88,7 +75,7 @@ class GroupCommit(Generic[ConnectionT]):
                 self._work.put(None)
         self._thread.join()
 
-    def _serve(self, connect: Callable[[], ConnectionT], opened: queue.SimpleQueue[Exception | None]) -> None:
+    def _serve(self, connect: Callable[[], JournalConnection], opened: queue.SimpleQueue[Exception | None]) -> None:
         try:
             connection = connect()
         except Exception as error:  # noqa: BLE001 - re-raised by the constructor, in the caller's thread
@@ -98,20 +85,15 @@ class GroupCommit(Generic[ConnectionT]):
         try:
             while (job := self._work.get()) is not None:
                 batch = [job]
-                ended = False
-                while not self._work.empty():
-                    following = self._work.get()
-                    if following is None:
-                        ended = True
-                        break
-                    batch.append(following)
+                while not self._work.empty() and (job := self._work.get()) is not None:
+                    batch.append(job)
                 self._run(connection, batch)
-                if ended:
+                if job is None:
                     break
         finally:
             connection.close()
 
-    def _run(self, connection: ConnectionT, batch: Sequence[_Job[ConnectionT, Any]], *, again: bool = True) -> None:
+    def _run(self, connection: JournalConnection, batch: Sequence[_Job[Any]], *, again: bool = True) -> None:
         begun = False
         try:
             connection.execute(self._begin)
@@ -135,8 +117,8 @@ class GroupCommit(Generic[ConnectionT]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Job(Generic[ConnectionT, ResultT]):
+class _Job(Generic[ResultT]):
     """A piece of work and the future of its result."""
 
-    work: Callable[[ConnectionT], ResultT]
+    work: Callable[[JournalConnection], ResultT]
     result: Future[ResultT]

@@ -23,10 +23,10 @@ from typing import Final, Self, TypeVar
 from ...errors import InputError, PausedError
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
-from ..http.limiter import Clock, SystemClock
+from ..http.limiter import Clock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
-from .journal_database import DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
+from .journal_database import BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
 from .single_flight import SingleFlight
 from .streaming import Streams
@@ -55,12 +55,10 @@ class Journal:
 
     def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
         self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         database = self._database
         try:
-            self._writer: GroupCommit[JournalConnection] = GroupCommit(
-                database.connect, name="journal", begin=database.begin, passing=database.passing
-            )
+            self._writer = GroupCommit(database.connect, "journal", database.begin, database.passing)
         except database.errors as error:
             raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error
         self._flights = SingleFlight.shared(database.place, database.call_locks)
@@ -245,17 +243,11 @@ class Journal:
         for record, outcome in zip(records, outcomes, strict=True):
             answer = db.execute(
                 "INSERT INTO answers"
-                " (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                " (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
+                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING id",
                 (
-                    record.key,
-                    record.kind,
-                    record.endpoint,
-                    record.model,
-                    self._clock.time(),
-                    outcome.input_tokens,
-                    outcome.output_tokens,
-                    outcome.payload,
+                    *(record.key, record.kind, record.endpoint, record.model, self._clock.time()),
+                    *(outcome.input_tokens, outcome.output_tokens, outcome.payload),
                 ),
             ).fetchone()[0]
             self._note_use(db, record.key, answer, scope, paid=True)
@@ -270,10 +262,10 @@ class Journal:
 
 def _beginning(db: JournalConnection, run: str) -> int:
     """The id of the newest answer when a fresh run first looked one up."""
-    found = spending_table.BEGINNINGS.read(db.execute("SELECT run, after FROM beginnings WHERE run = ?", (run,)))
+    found = BEGINNINGS.read(db.execute("SELECT run, after FROM beginnings WHERE run = ?", (run,)))
     if not found:
         newest = "SELECT ?, coalesce(max(id), 0) FROM answers"
-        found = spending_table.BEGINNINGS.read(
+        found = BEGINNINGS.read(
             db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING run, after", (run,))
         )
     return int(found[0][1])

@@ -6,10 +6,12 @@ import sqlite3
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, get_args
 
 from ...errors import OtherFormatError
 from ...sqlite import TextConnection, write_ahead
+from ...table_columns import FLAG, MOMENT, SQLITE, TEXT, TypedTable, choice, integer
+from .records import CallKind
 from .single_flight import CallLocks, KeyLocks
 
 
@@ -114,55 +116,34 @@ class JournalFile:
 DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
 SCHEMA_VERSION: Final = 1
 LOCK_TIMEOUT: Final = 30.0  # seconds to wait for another writing process
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS answers (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    made_at REAL NOT NULL,
-    rejected INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL,
-    payload TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS answers_by_key ON answers (key, id);
-CREATE TABLE IF NOT EXISTS uses (
-    id INTEGER PRIMARY KEY,
-    run TEXT NOT NULL,
-    key TEXT NOT NULL,
-    answer INTEGER NOT NULL REFERENCES answers (id),
-    paid INTEGER NOT NULL,
-    used_at REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS uses_by_run ON uses (run, key, id);
-CREATE TABLE IF NOT EXISTS spending (
-    run TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    paid INTEGER NOT NULL DEFAULT 0,
-    reused INTEGER NOT NULL DEFAULT 0,
-    input_tokens INTEGER NOT NULL DEFAULT 0,
-    output_tokens INTEGER NOT NULL DEFAULT 0,
-    reserved_calls INTEGER NOT NULL DEFAULT 0,
-    reserved_input INTEGER NOT NULL DEFAULT 0,
-    reserved_output INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (run, kind, endpoint, model)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS beginnings (
-    run TEXT PRIMARY KEY,
-    after INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS contexts (
-    run TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    model TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    PRIMARY KEY (run, endpoint, model)
-) WITHOUT ROWID;
-"""
+_KIND: Final = choice(*get_args(CallKind))
+_COUNTS: Final = "paid reused input_tokens output_tokens reserved_calls reserved_input reserved_output".split()
+ANSWERS: Final = TypedTable(
+    "answers",
+    ("id",),
+    {"id": integer(), "key": TEXT, "kind": _KIND, "endpoint": TEXT, "model": TEXT, "made_at": MOMENT, "rejected": FLAG}
+    | {"input_tokens": integer(), "output_tokens": integer(), "payload": TEXT},
+    number="id",
+    indexes={"answers_by_key": "(key, id)"},
+)
+USES: Final = TypedTable(
+    "uses",
+    ("id",),
+    {"id": integer(), "run": TEXT, "key": TEXT, "answer": integer(), "paid": FLAG, "used_at": MOMENT},
+    number="id",
+    indexes={"uses_by_run": "(run, key, id)"},
+)
+SPENDING: Final = TypedTable(
+    "spending",
+    ("run", "kind", "endpoint", "model"),
+    {"run": TEXT, "kind": _KIND, "endpoint": TEXT, "model": TEXT} | dict.fromkeys(_COUNTS, integer()),
+)
+# The newest answer when a fresh run began.
+BEGINNINGS: Final = TypedTable("beginnings", ("run",), {"run": TEXT, "after": integer()})
+CONTEXTS: Final = TypedTable(
+    "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
+)
+JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # those referred to before those that refer
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -170,7 +151,8 @@ def connect(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
     try:
-        db.text_factory = _text
+        # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
+        db.text_factory = lambda stored: stored.decode("utf-8", "replace")
         write_ahead(db, LOCK_TIMEOUT)
         db.execute("PRAGMA synchronous = FULL")
         if _version(db) != SCHEMA_VERSION:
@@ -187,18 +169,13 @@ def _make_tables(db: sqlite3.Connection) -> None:
         version = _version(db)  # check again: another process may have created them meanwhile
         if version > SCHEMA_VERSION:
             raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
-        for statement in _SCHEMA.split(";\n"):
+        for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")
         raise
-
-
-def _text(stored: bytes) -> str:
-    # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
-    return stored.decode("utf-8", "replace")
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -12,7 +12,7 @@ from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
 from . import spending_table
 from .journal import JournalError
-from .journal_database import DAMAGED_REMEDY, JournalConnection, JournalDatabase
+from .journal_database import ANSWERS, DAMAGED_REMEDY, JournalConnection, JournalDatabase
 
 _DAY: Final = 86_400.0
 # A temporary table of ids, so that any number of them can be queried several times.
@@ -71,7 +71,7 @@ def survey(database: JournalDatabase) -> Survey:
     """Collect statistics of the journal; raises `JournalError`."""
     with _opened(database) as db:
         answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
-        spending_table.ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
+        ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
         spending_table.load_spending(db)
         models = db.execute(
             "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"

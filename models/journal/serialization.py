@@ -90,21 +90,17 @@ def to_payload(message: AIMessage, key: str) -> str:
     """
     metadata = message.response_metadata
     finish = next((metadata[name] for name in _FINISH_REASONS if metadata.get(name)), None)
+    calls = [
+        {"name": printable(call["name"]), "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
+        for place, call in enumerate([*message.tool_calls, *message.invalid_tool_calls])
+    ]
     return canonical_json(
         {
             "content": printable(message.content),
-            "tool_calls": [
-                {"name": printable(call["name"]), "args": printable(call["args"]), "id": f"{key[:7]}{place:02d}"}
-                for place, call in enumerate(message.tool_calls)
-            ],
+            "tool_calls": calls[: len(message.tool_calls)],
             "invalid_tool_calls": [
-                {
-                    "name": printable(call["name"]),
-                    "args": printable(call["args"]),
-                    "id": f"{key[:7]}{place:02d}",
-                    "error": printable(call["error"]),
-                }
-                for place, call in enumerate(message.invalid_tool_calls, start=len(message.tool_calls))
+                {**call, "error": printable(broken["error"])}
+                for call, broken in zip(calls[len(message.tool_calls) :], message.invalid_tool_calls, strict=True)
             ],
             "usage": read_usage(message.usage_metadata, "input_tokens", "output_tokens"),
             "finish_reason": printable(finish) if isinstance(finish, str) else None,
@@ -143,18 +139,15 @@ def from_payload(payload: str) -> AIMessage:
     Raises `UnreadableAnswerError`.
     """
     try:
-        return _message_of(json.loads(payload))
+        data = json.loads(payload)
+        refusal = data["refusal"]
+        return AIMessage(
+            content=data["content"],
+            tool_calls=[tool_call(**call) for call in data["tool_calls"]],
+            invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
+            usage_metadata=read_usage(data["usage"], "input_tokens", "output_tokens"),
+            response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
+            additional_kwargs={"refusal": refusal} if refusal else {},
+        )
     except _READING as error:
         raise UnreadableAnswerError(str(error)) from error
-
-
-def _message_of(data: Any) -> AIMessage:
-    refusal = data["refusal"]
-    return AIMessage(
-        content=data["content"],
-        tool_calls=[tool_call(**call) for call in data["tool_calls"]],
-        invalid_tool_calls=[invalid_tool_call(**call) for call in data["invalid_tool_calls"]],
-        usage_metadata=read_usage(data["usage"], "input_tokens", "output_tokens"),
-        response_metadata={"finish_reason": data["finish_reason"]} if data["finish_reason"] else {},
-        additional_kwargs={"refusal": refusal} if refusal else {},
-    )

@@ -63,7 +63,6 @@ class KeyLocks:
         return cls(place.with_name(f"{place.name}-calls"))
 
     def try_acquire(self, key: str) -> bool:
-        """Try to lock a key; returns whether it is now held. Never waits."""
         if fcntl is None:
             return True
         with self._guard:
@@ -113,7 +112,7 @@ def _byte_of(key: str) -> int:
 class SingleFlight:
     """The keys in flight; may be shared by tasks, threads and event loops.
 
-    Use `of` or `shared`: instances for the same journal are shared within a process, since locks belong to the process.
+    Use `shared`: instances for the same journal are shared within a process, since locks belong to the process.
     """
 
     _open: Final[dict[Hashable, SingleFlight]] = {}
@@ -124,11 +123,6 @@ class SingleFlight:
         self._guard = threading.Lock()
         self._locks = locks
         self._users = 0
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """The shared instance for the journal file at `path`; to be closed after use."""
-        return cls.shared(path.resolve(), lambda: KeyLocks.beside(path))
 
     @classmethod
     def shared(cls, place: Hashable, locks: Callable[[], CallLocks]) -> Self:

@@ -9,35 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, get_args
+from typing import Final
 
-from ...table_columns import FLAG, MOMENT, TEXT, TypedTable, choice, integer
-from .journal_database import JournalConnection
+from .journal_database import ANSWERS, CONTEXTS, SPENDING, USES, JournalConnection
 from .records import CallKind, CallRecord, CallResult, Reservation, Spending
 
-_ROW: Final = (
-    "INSERT INTO spending (run, kind, endpoint, model) VALUES (?, ?, ?, ?) ON CONFLICT (run, kind, endpoint, model)"
-)
 _QUARTER: Final = 900  # seconds
-_COUNTS: Final = "paid reused input_tokens output_tokens reserved_calls reserved_input reserved_output".split()
-_COLUMNS: Final = f"run, kind, endpoint, model, {', '.join(_COUNTS)}"
-_KIND: Final = choice(*get_args(CallKind))
-_SPENDING: Final = TypedTable(
-    "spending",
-    ("run", "kind", "endpoint", "model"),
-    {"run": TEXT, "kind": _KIND, "endpoint": TEXT, "model": TEXT} | dict.fromkeys(_COUNTS, integer()),
+_COUNTS: Final = SPENDING.stored[len(SPENDING.key) :]
+_ADD: Final = (
+    f"{SPENDING.insert()} ON CONFLICT ({', '.join(SPENDING.key)})"
+    f" DO UPDATE SET {', '.join(f'{name} = spending.{name} + excluded.{name}' for name in _COUNTS)}"
 )
-_CONTEXTS: Final = TypedTable(
-    "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
-)
-ANSWERS: Final = TypedTable(
-    "answers",
-    ("id",),
-    {"id": integer(), "kind": _KIND, "endpoint": TEXT, "model": TEXT, "made_at": MOMENT, "rejected": FLAG}
-    | {"input_tokens": integer(), "output_tokens": integer()},
-)
-USES: Final = TypedTable("uses", ("id",), {"id": integer(), "answer": integer(), "paid": FLAG, "used_at": MOMENT})
-BEGINNINGS: Final = TypedTable("beginnings", ("run",), {"run": TEXT, "after": integer()})
 
 
 def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
@@ -81,8 +63,9 @@ def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> l
     if runs is not None and not runs:
         return []
     chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
-    rows = db.execute(f"SELECT {_COLUMNS} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
-    return [Spending(*row) for row in _SPENDING.read(rows)]
+    columns = ", ".join(SPENDING.stored)
+    rows = db.execute(f"SELECT {columns} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
+    return [Spending(*row) for row in SPENDING.read(rows)]
 
 
 def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
@@ -111,28 +94,17 @@ def forget(db: JournalConnection, run: str) -> None:
 
 
 def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
-    counted = {name: count for name, count in more.items() if count}
-    changes = ", ".join(f"{name} = {name} + ?" for name in counted)
-    place = (run, record.kind, record.endpoint, record.model)
-    db.execute(f"{_ROW} DO NOTHING", place)
-    if counted:
-        db.execute(
-            f"UPDATE spending SET {changes} WHERE run = ? AND kind = ? AND endpoint = ? AND model = ?",
-            (*counted.values(), *place),
-        )
+    counts = [more.get(name, 0) for name in _COUNTS]
+    db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
 
 
 def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
     """The context sizes of a run's models, by endpoint and model; None if unknown."""
-    rows = _CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
+    rows = CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
     return {(endpoint, model): size or None for _, endpoint, model, size in rows}
 
 
 def save_context_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
     """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
-    db.executemany(
-        "INSERT INTO contexts (run, endpoint, model, size) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (run, endpoint, model) DO UPDATE SET size = excluded.size",
-        rows,
-    )
+    db.executemany(CONTEXTS.insert("update"), rows)

@@ -31,6 +31,7 @@ from ..paper_change import (
     PaperRecord,
     build_record,
     deserialize_change,
+    section_rows,
     serialize_change,
 )
 from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
@@ -73,27 +74,10 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
     insert_contents(db, change)
-    db.execute(
-        "INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            key,
-            dump_json(asdict(paper)),
-            paper.content_hash,
-            record.metadata_hash,
-            record.chunking,
-            record.summary,
-            record.summary_kind,
-            len(change.chunks),
-            paper.year,
-        ),
-    )
-    db.executemany(
-        "INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
-            for s in change.sections
-        ],
-    )
+    hashes = (paper.content_hash, record.metadata_hash, record.chunking)
+    row = (key, dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks), paper.year)
+    db.execute("INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", section_rows(change))
     db.executemany(
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],

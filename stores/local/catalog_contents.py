@@ -8,15 +8,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...models.embeddings.protocol import Vector, Vectors, normalise
 from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
-from ..paper_change import CHUNKS, SECTIONS, Change
-from ..search_records import StoredChunk, VectorStoreError
+from ..paper_change import CHUNKS, SECTIONS, Change, chunk_row
+from ..search_records import StoredChunk, VectorKind, VectorStoreError
 
-Collection = Literal["content", "summaries", "notes"]
 TABLES: Final = ("chunk_texts", "vectors")
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS chunk_texts (
@@ -60,19 +59,20 @@ class CatalogContents:
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
             (dump_json(places),),
         )
-        return {stored.chunk.id: stored for stored in map(_build_chunk, rows)}
+        chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
+        return {chunk.id: StoredChunk(chunk, text_hash(chunk.text)) for chunk in chunks}
 
-    def vectors(self, collection: Collection, ids: Iterable[str]) -> dict[str, Vector]:
-        """The existing vectors of a collection, by id."""
+    def vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
+        """The existing vectors of a kind, by id."""
         import numpy as np
 
-        places = _places(collection, ids)
+        places = _places(kind, ids)
         found: dict[str, Vector] = {}
-        query = f"SELECT key, size, {collection} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
+        query = f"SELECT key, size, {kind} FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
         for key, size, blob in self._read(_VECTORS, query, (dump_json(list(places)),)):
             if len(blob) % (4 * size):
                 raise VectorStoreError(
-                    f"catalog.sqlite: table vectors, column {collection}, row key={key!r}:"
+                    f"catalog.sqlite: table vectors, column {kind}, row key={key!r}:"
                     f" expected vectors of {size} numbers, not {len(blob)} bytes."
                 )
             rows = np.frombuffer(blob, "<f4").reshape(-1, size)
@@ -89,13 +89,7 @@ def insert_contents(db: sqlite3.Connection, change: Change) -> None:
     """Insert the texts and vectors of a paper."""
     db.executemany(
         f"INSERT INTO chunk_texts VALUES ({', '.join('?' * 12)})",
-        [
-            (
-                *(change.key, c.index, c.text, c.section, c.parent, int(c.category), c.level),
-                *(c.page, c.start, c.end, c.tokens, " ".join(map(str, c.page_breaks))),
-            )
-            for c in change.chunks
-        ],
+        [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks],
     )
     blobs = [_blob(rows) for rows in (change.vectors, change.summary_vector, change.note_vectors)]
     db.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", (change.key, change.summary_vector.shape[-1], *blobs))
@@ -110,36 +104,16 @@ def _blob(rows: Vectors) -> bytes:
     return (rows if unit else normalise(rows)).astype("<f4").tobytes()
 
 
-def _places(collection: Collection, ids: Iterable[str]) -> Places:
+def _places(kind: VectorKind, ids: Iterable[str]) -> Places:
     found: dict[str, dict[int, str]] = {}
     for name in ids:
-        key, place = _place(collection, name)
+        key, place = _place(kind, name)
         found.setdefault(key, {})[place] = name
     return found
 
 
-def _place(collection: Collection, name: str) -> tuple[str, int]:
+def _place(kind: VectorKind, name: str) -> tuple[str, int]:
     try:
-        return (name, 0) if collection == "summaries" else split_chunk_id(name)
+        return (name, 0) if kind == "summaries" else split_chunk_id(name)
     except ValueError:
         return name, -1
-
-
-def _build_chunk(row: tuple[Any, ...]) -> StoredChunk:
-    key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row
-    chunk = Chunk(
-        id=chunk_id(key, index),
-        key=key,
-        index=index,
-        text=text,
-        section=section,
-        parent=parent,
-        category=category,
-        level=level,
-        page=page,
-        start=start,
-        end=stop,
-        tokens=tokens,
-        page_breaks=breaks,
-    )
-    return StoredChunk(chunk, text_hash(text))

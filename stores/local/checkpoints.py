@@ -53,7 +53,10 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
     finally:
         try:
             if shared.users > 1 and shared.saver is not None:
-                await _end_transaction(shared.saver)
+                # A user that was cancelled between a statement and its commit holds SQLite's lock. The statement may
+                # still wait for its turn in the connection's thread; the rollback comes after it.
+                async with shared.saver.lock:
+                    await shared.saver.conn.rollback()
         finally:
             shared.users -= 1
             if not shared.users:
@@ -76,15 +79,6 @@ async def _open_saver(path: Path, stack: AsyncExitStack) -> PlainSaver:
     await saver.setup()
     await continue_ids(connection)
     return saver
-
-
-async def _end_transaction(saver: PlainSaver) -> None:
-    """Release SQLite's lock after a user that was cancelled between a statement and its commit.
-
-    The statement may still wait for its turn in the connection's thread; the rollback comes after it.
-    """
-    async with saver.lock:
-        await saver.conn.rollback()
 
 
 def _roll_back_and_close(connection: sqlite3.Connection) -> None:

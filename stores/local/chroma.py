@@ -136,17 +136,20 @@ class ChromaFolder:
                 help="Correct or remove the settings that begin with CHROMA, there and in the environment.",
             ) from error
         try:
-            return _Opened(_open_client(self.path), self._names)
+            import chromadb
+
+            client = chromadb.PersistentClient(path=_unique_spelling(self.path), settings=_settings().model_copy())
+            return _Opened(client, self._names)
         except _NamedFunctionError as error:
             raise VectorStoreError(f"{self.path / 'chroma.sqlite3'}: {error}") from None
         except (InternalError, ValueError) as error:
             raise _unreadable(self.path, error) from error
 
     @staticmethod
-    def pages(items: Sequence[object]) -> Iterator[list[int]]:
-        """Indices of `items`, in pages that Chroma accepts at once."""
-        for start in range(0, len(items), MAX_PAGE):
-            yield list(range(start, min(start + MAX_PAGE, len(items))))
+    def pages(ids: Sequence[str]) -> Iterator[list[str]]:
+        """The ids in pages that Chroma accepts at once."""
+        for start in range(0, len(ids), MAX_PAGE):
+            yield list(ids[start : start + MAX_PAGE])
 
     def set_aside(self) -> Path:
         aside = self.path.with_name(f"{self.path.name}-damaged")
@@ -157,12 +160,6 @@ class ChromaFolder:
             aside.unlink(missing_ok=True)
             self.path.rename(aside)
         return aside
-
-
-def _open_client(path: Path) -> ClientAPI:
-    import chromadb
-
-    return chromadb.PersistentClient(path=_unique_spelling(path), settings=_settings().model_copy())
 
 
 @functools.cache

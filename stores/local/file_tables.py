@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import OtherFormatError
-from ...models.journal.journal_database import connect
+from ...models.journal.journal_database import JOURNAL_TABLES, connect
 from ...sqlite import (
     CHECKPOINTS_REMEDY,
     REGISTER_REMEDY,
@@ -21,7 +21,7 @@ from ...sqlite import (
     write_ahead,
 )
 from ...table_columns import SQLITE, TypedTable
-from ..home_tables import CHECKPOINT_WRITES, JOURNAL_TABLES, RUN_TABLES, HomeTable
+from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, HomeTable
 from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
 from ..tables import TABLES_VERSION
 from .folder_home import FolderHome
@@ -91,7 +91,7 @@ class FileRecords:
             dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
             | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
             | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
-            | {CHECKPOINT_WRITES: checkpoints}
+            | {CHECKPOINT_WRITES.name: checkpoints}
         )
 
     def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
@@ -101,16 +101,15 @@ class FileRecords:
                 yield from map(tuple, connection.execute(_in_file(table).select()))
 
     def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table in JOURNAL_TABLES:
-            with closing(connect(self._journal_path)):
-                pass  # which creates the tables
+        if table.name in {each.name for each in JOURNAL_TABLES}:
+            connect(self._journal_path).close()  # which creates the tables
         with self._files[table.name].transaction() as connection:
             connection.executemany(_in_file(table).insertion(), rows)
 
 
 def _in_file(table: HomeTable) -> HomeTable:
     """The table with the names that LangGraph uses in SQLite files."""
-    if table.name != CHECKPOINT_WRITES:
+    if table is not CHECKPOINT_WRITES:
         return table
     columns = tuple("value" if column == "blob" else column for column in table.columns)
     return replace(table, name="writes", columns=columns)

@@ -13,6 +13,7 @@ import shutil
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
@@ -34,7 +35,6 @@ class FullText:
         self._path = home.fulltext
         self._lock = threading.RLock()
         self._index: Index | None = None
-        self._schema: Schema | None = None
 
     def close(self) -> None:
         with self._lock:
@@ -101,8 +101,7 @@ class FullText:
         from tantivy import Query
 
         searcher = self._searcher()
-        one_of = None if keys is None else Query.term_set_query(self._made_schema(), "key", sorted(keys))
-        query = one_of or Query.all_query()
+        query = Query.all_query() if keys is None else Query.term_set_query(_schema(), "key", sorted(keys))
         if not searcher.num_docs:
             return {}
         with self._naming_damage():
@@ -128,7 +127,7 @@ class FullText:
     def _query(self, terms: Iterable[str], scope: TextScope) -> Query:
         from tantivy import Occur, Query
 
-        schema = self._made_schema()
+        schema = _schema()
 
         def words(field: str) -> Query:
             return Query.boolean_query(
@@ -164,12 +163,6 @@ class FullText:
         with self._lock:
             return self._open().searcher()
 
-    def _made_schema(self) -> Schema:
-        with self._lock:
-            if self._schema is None:
-                self._schema = _make_schema()
-            return self._schema
-
     def _open(self, *, make: bool = False) -> Index:
         with self._lock:
             if self._index is not None:
@@ -180,7 +173,7 @@ class FullText:
             if not make and not self.exists():
                 raise FullTextError(f"{self._path}: there is no full-text index.")
             with self._naming_damage():
-                index = Index(self._made_schema(), path=str(self._path))
+                index = Index(_schema(), path=str(self._path))
             # Reloaded manually: the library knows when something was written, and a watcher thread would keep polling.
             index.config_reader(reload_policy="manual")
             index.register_tokenizer(_ANALYZER, make_analyzer())
@@ -189,7 +182,8 @@ class FullText:
             return index
 
 
-def _make_schema() -> Schema:
+@cache
+def _schema() -> Schema:
     from tantivy import SchemaBuilder
 
     builder = SchemaBuilder()

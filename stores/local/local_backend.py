@@ -12,14 +12,15 @@ from filelock import FileLock
 
 from ...documents import chunk_id
 from ...errors import ConfigurationError
+from ...models.embeddings.protocol import Vector
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
-from ..backends import Checkpoints, Listener, RegisterBackend
+from ..backends import Backend, Checkpoints, Listener
 from ..home_tables import SERVER_TABLES
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
-from ..search_records import PaperRecords
+from ..search_records import PaperRecords, VectorKind
 from ..server_jobs import SERVERS, RegisteredJobs, RequestKeys, forget_job, unfinished_jobs
 from ..server_sessions import SESSIONS_REMEDY, RecentEndings, SignInSessions
 from ..store_protocols import LibraryStores
@@ -62,7 +63,11 @@ class LocalStores:
         return []
 
     def carry_out(self, changes: Sequence[Change]) -> None:
-        apply_changes(changes, self.catalog, self.vectors, self.words)
+        # In parallel, since each spends much of its time waiting for the disk.
+        with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+            words = executor.submit(self.words.put, {change.key: change.chunks for change in changes})
+            _write_vectors(changes, self.catalog, self.vectors)
+            words.result()
         self.catalog.commit(changes)
 
     def restore(self) -> list[str]:
@@ -75,7 +80,7 @@ class LocalStores:
         self.catalog.close()
 
 
-class LocalBackend(RegisterBackend):
+class LocalBackend(Backend):
     """A home in a folder."""
 
     def __init__(self, home: FolderHome) -> None:
@@ -93,7 +98,7 @@ class LocalBackend(RegisterBackend):
     def journal_database(self) -> JournalFile:
         return JournalFile(self._home.journal)
 
-    def _run_tables(self) -> FileTables:
+    def run_tables(self) -> FileTables:
         return run_tables(self._home.runs)
 
     def plots(self) -> LocalUploads:
@@ -134,41 +139,24 @@ class LocalBackend(RegisterBackend):
         return LocalServerRegistry(self._home)
 
 
-def apply_changes(changes: Sequence[Change], catalog: Catalog, store: VectorStore, fulltext: FullText) -> None:
-    """Write the catalog's staged changes to both stores; raises `FullTextError` and Chroma's errors.
-
-    The two are written in parallel: each spends much of its time waiting for the disk.
-    """
-    with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
-        fulltext_write = executor.submit(fulltext.put, {change.key: change.chunks for change in changes})
-        _put_vectors(changes, store)
-        _delete_stale(changes, catalog, store)
-        fulltext_write.result()
-
-
-def _put_vectors(changes: Sequence[Change], store: VectorStore) -> None:
-    """Write chunks, summaries and passages of notes with their vectors."""
-    store.put_chunks(
-        [chunk for change in changes for chunk in change.chunks],
-        [row for change in changes for row in change.vectors],
-    )
-    store.put_summaries({change.key: change.summary_vector for change in changes if change.record})
-    store.put_passages(
-        {chunk_id(change.key, place): vector for change in changes for place, vector in enumerate(change.note_vectors)}
-    )
-
-
-def _delete_stale(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
-    """Delete records of these papers that the changes no longer contain."""
-    chunks: list[str] = []
-    passages: list[str] = []
+def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
+    """Write the vectors of these papers, and delete those that the changes no longer contain."""
+    vectors: dict[VectorKind, dict[str, Vector]] = {"content": {}, "summaries": {}, "notes": {}}
+    stale: dict[VectorKind, list[str]] = {"content": [], "summaries": [], "notes": []}
     for change in changes:
         key = change.key
-        chunks += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
-        passages += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
-    store.delete_chunks(chunks)
-    store.delete_passages(passages)
-    store.delete_summaries([change.key for change in changes if change.record is None])
+        vectors["content"] |= {c.id: row for c, row in zip(change.chunks, change.vectors, strict=True)}
+        vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
+        stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
+        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+        if change.record is None:
+            stale["summaries"].append(key)
+        else:
+            vectors["summaries"][key] = change.summary_vector
+    for kind, rows in vectors.items():
+        store.put(rows, kind)
+    for kind, ids in stale.items():
+        store.delete(ids, kind)
 
 
 class SecondServerError(ConfigurationError):

@@ -51,12 +51,7 @@ class WriterLock:
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
         lock = self._lock()
-        waited = False
-        while not try_acquire(lock):
-            if not waited and on_wait is not None:
-                on_wait(self._written_pid())
-            waited = True
-            await asyncio.sleep(_POLL_SECONDS)
+        await _acquire(lock, lambda: on_wait and on_wait(self._written_pid()))
         try:
             _write_pid(self._pid)
             yield
@@ -90,6 +85,16 @@ def try_acquire(lock: FileLock) -> bool:
     return True
 
 
+async def _acquire(lock: FileLock, tell: Callable[[], object]) -> None:
+    """Wait for a lock; `tell` is called once if another process has it."""
+    waited = False
+    while not try_acquire(lock):
+        if not waited:
+            tell()
+        waited = True
+        await asyncio.sleep(_POLL_SECONDS)
+
+
 def _write_pid(path: Path) -> None:
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644), "wb") as file:
@@ -114,12 +119,8 @@ async def run_lock(
     `on_wait` is called once with a message if another process holds the run.
     """
     lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
-    waited = False
-    while not try_acquire(lock):
-        if not waited and on_wait is not None:
-            on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
-        waited = True
-        await asyncio.sleep(_POLL_SECONDS)
+    message = f"Run {thread_id} is in progress in another process; waiting for it."
+    await _acquire(lock, lambda: on_wait and on_wait(message))
     try:
         yield
     finally:

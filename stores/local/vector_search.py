@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, cosines, ordered
+from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, VectorKind, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -26,39 +28,27 @@ _EXACT_LIMIT: Final = 600
 _MARGIN: Final = 1.3  # results are not spread evenly over papers and categories
 
 
-def _passage_count(record: PaperRecord) -> int:
-    return len(record.note.spans) if record.note else 0
+class SearchScope(Protocol):
+    """The records that a search may return."""
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all records in scope."""
+
+    def holds(self, identifier: str) -> bool:
+        """Whether a record is in scope; the store may hold records that belong to no ready paper."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
-    """Search scope over summaries: one per paper."""
+class _Listed:
+    """Search scope over these ids: summaries, or passages of notes."""
 
-    records: Mapping[str, PaperRecord]
-
-    def ids(self) -> list[str]:
-        """The keys of the papers."""
-        return list(self.records)
-
-    def holds(self, identifier: str) -> bool:
-        """Whether the library has this paper."""
-        return identifier in self.records
-
-
-@dataclass(frozen=True, slots=True)
-class _Passages:
-    """Search scope over the passages of notes."""
-
-    records: Mapping[str, PaperRecord]
+    names: AbstractSet[str]
 
     def ids(self) -> list[str]:
-        """The ids of the passages of all notes."""
-        return [chunk_id(key, place) for key, record in self.records.items() for place in range(_passage_count(record))]
+        return list(self.names)
 
     def holds(self, identifier: str) -> bool:
-        """Whether the library has this passage of a note."""
-        key, place = split_chunk_id(identifier)
-        return key in self.records and place < _passage_count(self.records[key])
+        return identifier in self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +67,6 @@ class _Scope:
         return sum(self.records[key].chunk_count for key in self.keys)
 
     def ids(self) -> list[str]:
-        """The ids of the chunks in scope."""
         return [
             chunk_id(key, index)
             for key in self.keys
@@ -86,7 +75,6 @@ class _Scope:
         ]
 
     def holds(self, identifier: str) -> bool:
-        """Whether a chunk is in scope; it may not be in the library at all."""
         key, index = split_chunk_id(identifier)
         if key not in self.keys or index >= self.records[key].chunk_count:
             return False
@@ -99,9 +87,10 @@ class Nearest(ScopedSearch):
     def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
         super().__init__(records)
         self._catalog = catalog
-        self._chunks = Reach(store.nearest_ids, store.get_vectors)
-        self._summaries = Reach(store.nearest_summaries, store.summary_vectors)
-        self._passages = Reach(store.nearest_passages, store.note_vectors)
+        kinds: tuple[VectorKind, ...] = ("content", "summaries", "notes")
+        self._chunks, self._summaries, self._passages = (
+            Reach(partial(store.nearest, kind), partial(store.get_vectors, kind=kind)) for kind in kinds
+        )
         self._lock = threading.Lock()
         self._last_whole = _Scope((), {}), 0
         self._read_for: Mapping[str, PaperRecord] | None = None
@@ -136,11 +125,12 @@ class Nearest(ScopedSearch):
         return whole, total
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        summaries = _Keys(records)
+        summaries = _Listed(records.keys())
         return self._summaries.search(vector, k, summaries, k, records, summaries)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        passages = _Passages(records)
+        names = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
+        passages = _Listed(names)
         return self._passages.search(vector, k, passages, k, records, passages)
 
     def _read_categories(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
@@ -159,21 +149,7 @@ class Nearest(ScopedSearch):
 # a second.
 WHOLE_LIMIT: Final = 20_000
 _WIDENING: Final = 4
-_MOST_UNREACHABLE: Final = (
-    0.01  # share of the records; if more are unreachable, searches with a small `k` miss others too
-)
-
-
-class SearchScope(Protocol):
-    """The records that a search may return."""
-
-    def ids(self) -> Sequence[str]:
-        """The ids of all records in scope."""
-        ...
-
-    def holds(self, identifier: str) -> bool:
-        """Whether a record is in scope; the store may hold records that belong to no ready paper."""
-        ...
+_MOST_UNREACHABLE: Final = 0.01  # of the records; if more are, searches with a small `k` miss others too
 
 
 @dataclass(frozen=True, slots=True)

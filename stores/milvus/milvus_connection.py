@@ -88,13 +88,10 @@ class MilvusConnection:
         try:
             yield
         except (MilvusException, RpcError) as error:
-            raise self._translate_error(error) from None
-
-    def _translate_error(self, error: Exception) -> InputError | PausedError:
-        message = f"{self.url}: {self._reason(error)}."
-        # The client reports a gRPC status, or says in its message that no server answered.
-        lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
-        return MilvusUnavailableError(message) if lost else MilvusError(message)
+            message = f"{self.url}: {self._reason(error)}."
+            # The client reports a gRPC status, or says in its message that no server answered.
+            lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
+            raise (MilvusUnavailableError(message) if lost else MilvusError(message)) from None
 
     def _reason(self, error: Exception) -> str:
         details = getattr(error, "details", None)

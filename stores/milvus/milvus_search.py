@@ -11,22 +11,22 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from ...documents import Category, Chunk, chunk_id, split_chunk_id
+from ...documents import Chunk, chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import (
+    ChunkScope,
     FullTextError,
-    NearPaper,
     PaperRecords,
+    ScopedSearch,
     Scored,
     TextScope,
-    best_papers,
     cosines,
     ordered,
-    unchanged,
 )
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
@@ -126,65 +126,50 @@ def _best_in_scope(
         limit = min(limit * _WIDENING, MOST_RESULTS)
 
 
-class MilvusNearest:
+class MilvusNearest(ScopedSearch):
     """Vector search over a library."""
 
     def __init__(
         self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: CurrentVersions, vectors: PostgresVectors
     ) -> None:
-        self._records = records
+        super().__init__(records)
         self._rows = rows
         self._versions = versions
         self._vectors = vectors
 
-    def ids(
-        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> Scored:
-        return unchanged(self._records, lambda records: self._ids(records, vector, k, TextScope(keys, categories)))
-
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return cosines(self._vectors.get_vectors(ids), vector)
 
-    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        return unchanged(self._records, lambda records: self._papers(records, vector, k))
-
-    def _ids(self, records: Mapping[str, PaperRecord], vector: Vector, k: int, scope: TextScope) -> Scored:
-        if k < 1 or not records:
-            return []
+    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         versions, rows = self._versions.now(), self._rows()
 
         def name(found: Found) -> str | None:
             key = versions.keys.get(found.version)
-            return chunk_id(key, found.place) if key is not None and key in records else None
+            return chunk_id(key, found.place) if key is not None and key in scope.records else None
 
-        return best(
-            lambda limit, expr: rows.nearest(vector, limit, expr), k, scopes(versions, scope), name, COSINE_DIGITS
-        )
+        filters = scopes(versions, TextScope(scope.keys, scope.categories))
+        return best(lambda limit, expr: rows.nearest(vector, limit, expr), k, filters, name, COSINE_DIGITS)
 
-    def _papers(self, records: Mapping[str, PaperRecord], vector: Vector, k: int) -> list[NearPaper]:
-        k = min(k, len(records))
-        if k < 1:
-            return []
+    def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         versions, rows = self._versions.now(), self._rows()
-        counts = [len(record.note.spans) if record.note else 0 for record in records.values()]
-        wanted = min(k * max(counts), sum(counts))
 
-        def summary(found: Found) -> str | None:
+        def name(found: Found) -> str | None:
             key = versions.keys.get(found.version)
             return key if key in records else None
 
-        def passage(found: Found) -> str | None:
-            key = summary(found)
-            record = records[key] if key is not None else None
-            there = record is not None and record.note is not None and found.place <= len(record.note.spans)
-            return chunk_id(key, found.place - 1) if key is not None and there else None
+        near = partial(rows.near_papers, vector, passages=False)
+        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
 
-        def near(passages: bool) -> Callable[[int, str], Sequence[Found]]:
-            return lambda limit, _: rows.near_papers(vector, limit, passages=passages)
+    def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        versions, rows = self._versions.now(), self._rows()
 
-        summaries = best(near(False), k, iter([""]), summary, COSINE_DIGITS)
-        notes = best(near(True), wanted, iter([""]), passage, COSINE_DIGITS) if wanted else []
-        return best_papers(records, summaries, notes, k)
+        def name(found: Found) -> str | None:
+            key = versions.keys.get(found.version)
+            note = records[key].note if key is not None and key in records else None
+            return chunk_id(key, found.place - 1) if key and note and found.place <= len(note.spans) else None
+
+        near = partial(rows.near_papers, vector, passages=True)
+        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
 
 
 _PAPERS_AT_ONCE: Final = 50

@@ -155,9 +155,8 @@ def compare(catalog: MilvusCatalog, rows: MilvusRows) -> RowDifferences:
     differing = set()
     for key, record in records.items():
         version = versions.get(key, -1)
-        notes = len(record.note.spans) if record.note else 0
         same = chunks.get(version, set()) == expected[key]
-        if not same or papers.get(version, set()) != {(place, 0) for place in range(1 + notes)}:
+        if not same or papers.get(version, set()) != {(place, 0) for place in range(1 + record.passage_count)}:
             differing.add(key)
     pending = {*catalog.outdated(), *catalog.staged_versions(catalog.unfinished()).values()}
     known = {versions[key] for key in versions.keys() & records.keys()} | pending

@@ -139,27 +139,17 @@ def stored_papers(
     keys: Iterable[str], records: Mapping[str, PaperRecord], versions: Mapping[str, int], vectors: PostgresVectors
 ) -> list[IndexedPaper]:
     """Papers as PostgreSQL holds them; missing parts are omitted."""
-    summaries = vectors.summary_vectors(list(keys))
-    return [
-        IndexedPaper(
-            key,
-            versions[key],
-            _load_chunks(key, records[key], vectors),
-            summary,
-            _load_note_vectors(key, records[key], vectors),
-        )
-        for key, summary in sorted(summaries.items())
-    ]
-
-
-def _load_chunks(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[tuple[Chunk, str, Vector]]:
-    stored = vectors.get_chunks([chunk_id(key, index) for index in range(record.chunk_count)], vectors=True)
-    return [(each.chunk, each.text_hash, each.vector) for _, each in sorted(stored.items()) if each.vector is not None]
-
-
-def _load_note_vectors(key: str, record: PaperRecord, vectors: PostgresVectors) -> list[Vector]:
-    places = range(len(record.note.spans)) if record.note else ()
-    return [row for _, row in sorted(vectors.note_vectors([chunk_id(key, place) for place in places]).items())]
+    summaries = vectors.get_vectors(list(keys), "summaries")
+    papers: list[IndexedPaper] = []
+    for key, summary in sorted(summaries.items()):
+        record = records[key]
+        stored = vectors.get_chunks([chunk_id(key, index) for index in range(record.chunk_count)], vectors=True)
+        chunks = [
+            (each.chunk, each.text_hash, each.vector) for _, each in sorted(stored.items()) if each.vector is not None
+        ]
+        notes = vectors.get_vectors([chunk_id(key, place) for place in range(record.passage_count)], "notes")
+        papers.append(IndexedPaper(key, versions[key], chunks, summary, [row for _, row in sorted(notes.items())]))
+    return papers
 
 
 def write_papers(

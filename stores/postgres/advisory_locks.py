@@ -142,7 +142,10 @@ class DatabaseCallLocks:
         self._starting = threading.Lock()
 
     async def try_acquire(self, key: str) -> bool:
-        self._start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="call locks", daemon=True)
+                self._thread.start()
         asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._work.put((key, asked))
         try:
@@ -160,12 +163,6 @@ class DatabaseCallLocks:
         if thread is not None:
             self._work.put(None)
             thread.join()
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="call locks", daemon=True)
-                self._thread.start()
 
     def _serve(self) -> None:
         connection: Any = None

@@ -101,12 +101,13 @@ class Database:
     def pool(self, connections: int = _CONNECTIONS, *, vectors: bool = True) -> ConnectionPool[Any]:
         """A connection pool for several threads; the caller closes it."""
         require_extra()
+        from pgvector.psycopg import register_vector
         from psycopg_pool import ConnectionPool
 
         def configure(connection: Connection[Any]) -> None:
             self._require_lease(connection)
             if vectors:
-                register_vector_type(connection)
+                register_vector(connection)
 
         return ConnectionPool(
             kwargs={**self._parameters(), "autocommit": True},
@@ -251,12 +252,6 @@ def require_extra() -> None:
             f"A library in PostgreSQL needs more packages ({error.name or error} is missing).",
             help=f"{install_hint('postgres')}.",
         ) from error
-
-
-def register_vector_type(connection: Connection[Any]) -> None:
-    from pgvector.psycopg import register_vector
-
-    register_vector(connection)
 
 
 @cache

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any, Final
 
 from ...errors import OtherFormatError
+from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
 from ..home_tables import RUN_TABLES, SERVER_TABLES
@@ -66,9 +67,10 @@ def _migrate(connection: Any, url: DatabaseUrl) -> None:
         raise OtherFormatError(url, version, TABLES_VERSION)
     if version == 0:
         _require_vectors(connection, url)
-        declared = [table.create(POSTGRESQL) for table in (*RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES)]
+        tables = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES)
+        declared = [table.create(POSTGRESQL) for table in tables]
         written = resources.files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
-        steps = {TABLES_VERSION: "\n".join([f"{_VERSIONS};", written, *declared])}
+        steps = {TABLES_VERSION: "\n".join([f"{_VERSIONS};", *declared, written])}
     else:
         steps = {number: sql for number, sql in sorted(MIGRATIONS.items()) if number > version}
     for number, sql in steps.items():

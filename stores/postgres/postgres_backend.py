@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
-from ..backends import Checkpoints, RegisterBackend
+from ..backends import Backend, Checkpoints
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
@@ -60,7 +60,7 @@ class PostgresStores:
         self.catalog.close()
 
 
-class PostgresBackend(RegisterBackend):
+class PostgresBackend(Backend):
     """A home in a database, whose tables are created or brought up to date on first use."""
 
     def __init__(self, home: DatabaseHome) -> None:
@@ -94,7 +94,7 @@ class PostgresBackend(RegisterBackend):
     def journal_database(self) -> LibraryJournalDatabase:
         return LibraryJournalDatabase(self._url)
 
-    def _run_tables(self) -> DatabaseTables:
+    def run_tables(self) -> DatabaseTables:
         return DatabaseTables(Database(self._url))
 
     def plots(self) -> PostgresUploads:
@@ -104,7 +104,7 @@ class PostgresBackend(RegisterBackend):
         return PostgresUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
 
     def forget_job(self, job_id: str) -> None:
-        forget_job(self._run_tables(), job_id, shared=True)
+        forget_job(self.run_tables(), job_id, shared=True)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         from .postgres_checkpoints import open_database_checkpoints

@@ -10,10 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from ...documents import Chunk, Section, chunk_id, text_hash
+from ...documents import Section, chunk_id, text_hash
 from ...errors import InputError
 from ...table_columns import TypedTable, dump_json, integer
-from ..paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, build_record
+from ..paper_change import (
+    CHUNKS,
+    FACTS,
+    PAPERS,
+    SECTIONS,
+    Change,
+    ChunkRow,
+    PaperRecord,
+    build_record,
+    chunk_row,
+    section_rows,
+)
 from .bm25 import write_postings
 from .database import Database, PooledTables, revise
 from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
@@ -184,24 +195,6 @@ def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     return (*head, record.summary, *rest)
 
 
-def section_rows(change: Change) -> list[tuple[object, ...]]:
-    """The rows of a paper's sections."""
-    return [
-        (
-            change.key,
-            section.index,
-            section.title,
-            section.parent,
-            section.level,
-            int(section.category),
-            section.start,
-            section.end,
-            section.searchable,
-        )
-        for section in change.sections
-    ]
-
-
 def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
     """Write the rows of chunks."""
     with cursor.copy(f"COPY chunks ({_CHUNKS}) FROM STDIN (FORMAT BINARY)") as copy:
@@ -212,22 +205,7 @@ def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
 
 def chunk_rows_of(change: Change) -> list[tuple[object, ...]]:
     """The rows of a paper's chunks."""
-    return [(*_chunk_row(chunk), vector) for chunk, vector in zip(change.chunks, change.vectors, strict=True)]
-
-
-def _chunk_row(chunk: Chunk) -> tuple[object, ...]:
-    return (
-        chunk.key,
-        chunk.index,
-        chunk.text,
-        chunk.section,
-        chunk.parent,
-        int(chunk.category),
-        chunk.level,
-        chunk.page,
-        chunk.start,
-        chunk.end,
-        chunk.tokens,
-        list(chunk.page_breaks),
-        text_hash(chunk.text),
-    )
+    return [
+        (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)
+        for chunk, vector in zip(change.chunks, change.vectors, strict=True)
+    ]

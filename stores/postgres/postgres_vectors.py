@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, cosines, ordered
+from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, VectorKind, cosines, ordered
 from .database import Database, PooledTables, SeenRevision
 
 _CHUNK: Final = (
@@ -43,6 +43,7 @@ EXACT: Final = (
     f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s"
 )
 EXACT_LIMIT: Final = 20_000  # chunks
+_TABLES: Final = {"content": "chunks", "notes": "passages"}
 _WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
@@ -72,42 +73,27 @@ class PostgresVectors(PooledTables):
                 for identifier in [chunk_id(row[0], row[1])]
             }
 
-    def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        return _by_id(self._of_ids("c.key, c.idx, c.embedding", "chunks", ids))
-
-    def note_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
-        return _by_id(self._of_ids("c.key, c.idx, c.embedding", "passages", ids))
-
-    def summary_vectors(self, keys: Sequence[str]) -> dict[str, Vector]:
+    def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
+        if kind != "summaries":
+            rows = self._of_ids("c.key, c.idx, c.embedding", _TABLES[kind], ids)
+            return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
         query = "SELECT key, summary_vector FROM papers WHERE key = ANY(%s) AND summary_vector IS NOT NULL"
-        return {key: np.asarray(_vector(row), np.float32) for key, row in self._rows(query, (list(keys),))}
+        return {key: np.asarray(_vector(row), np.float32) for key, row in self._rows(query, (list(ids),))}
 
-    def chunk_ids(self) -> set[str]:
-        return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM chunks")}
+    def stored_ids(self, kind: VectorKind = "content") -> set[str]:
+        if kind == "summaries":
+            return {row[0] for row in self._rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
+        return {chunk_id(*row) for row in self._rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
 
-    def passage_ids(self) -> set[str]:
-        return {chunk_id(*row) for row in self._rows("SELECT key, idx FROM passages")}
-
-    def summary_keys(self) -> set[str]:
-        return {row[0] for row in self._rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
-
-    def delete_chunks(self, ids: Sequence[str]) -> None:
-        self._delete("chunks", ids)
-
-    def delete_passages(self, ids: Sequence[str]) -> None:
-        self._delete("passages", ids)
-
-    def delete_summaries(self, keys: Sequence[str]) -> None:
+    def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
         with self._connection() as connection:
-            connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(keys),))
-
-    def _delete(self, table: str, ids: Sequence[str]) -> None:
-        keys, places = split_ids(ids)
-        with self._connection() as connection:
+            if kind == "summaries":
+                connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(ids),))
+                return
             connection.execute(
-                f"DELETE FROM {table} c USING unnest(%s::text[], %s::int[]) AS gone (key, idx)"
+                f"DELETE FROM {_TABLES[kind]} c USING unnest(%s::text[], %s::int[]) AS gone (key, idx)"
                 " WHERE c.key = gone.key AND c.idx = gone.idx",
-                (keys, places),
+                split_ids(ids),
             )
 
     def read_through(self) -> None:
@@ -209,10 +195,6 @@ def _vector(value: Any) -> Vector | None:
     return None if value is None else np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, np.float32)
 
 
-def _by_id(rows: Iterable[tuple[Any, ...]]) -> dict[str, Vector]:
-    return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
-
-
 _CATEGORIES: Final = {int(category): category for category in Category}  # ten times as fast as `Category(number)`
 
 
@@ -221,18 +203,5 @@ def _chunk(identifier: str, row: tuple[Any, ...]) -> Chunk:
     wrong = "category" if category not in _CATEGORIES else "page_breaks" if breaks is None else ""
     if wrong:
         raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not a value of a chunk.")
-    return Chunk(
-        identifier,
-        key,
-        index,
-        text,
-        section,
-        parent,
-        _CATEGORIES[category],
-        level,
-        page,
-        start,
-        stop,
-        tokens,
-        tuple(breaks),
-    )
+    place = (_CATEGORIES[category], level, page, start, stop, tokens, tuple(breaks))
+    return Chunk(identifier, key, index, text, section, parent, *place)

@@ -33,7 +33,7 @@ class Done:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("citeloom.models.http.limiter.SystemClock", FakeClock)
+        patch.setattr("citeloom.models.http.limiter.Clock", FakeClock)
         home = index_samples(tmp_path_factory.mktemp("faults") / ".citeloom", WordEmbedding())
         with FaultyServer() as server:
             yield Done(run_all(home, server, SEEDS), server, home)

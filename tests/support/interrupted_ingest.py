@@ -43,13 +43,14 @@ def main(home: str, papers: str, together: int, action: str, event: str, number:
         sys.stdout.flush()
         sys.stdin.readline()
 
-    put_summaries = VectorStore.put_summaries
+    put_vectors = VectorStore.put
 
     def interrupted(*arguments: object) -> None:
-        stop("Vectors")
-        put_summaries(*arguments)  # type: ignore[arg-type]
+        if arguments[-1] == "summaries":
+            stop("Vectors")
+        put_vectors(*arguments)  # type: ignore[arg-type]
 
-    VectorStore.put_summaries = interrupted  # type: ignore[method-assign,assignment]
+    VectorStore.put = interrupted  # type: ignore[method-assign,assignment]
     put = FullText.put
 
     def interrupted_text(*arguments: object) -> None:

@@ -38,9 +38,9 @@ def require_near(vectors: dict[str, Any], others: dict[str, Any]) -> None:
 
 
 def _vectors(library: Library) -> dict[str, Any]:
-    summaries = library.store.summary_vectors(sorted(library.records()))
-    notes = library.store.note_vectors(sorted(library.store.passage_ids()))
-    chunks = library.store.get_vectors(sorted(library.store.chunk_ids()))
+    summaries = library.store.get_vectors(sorted(library.records()), "summaries")
+    notes = library.store.get_vectors(sorted(library.store.stored_ids("notes")), "notes")
+    chunks = library.store.get_vectors(sorted(library.store.stored_ids()))
     return {**chunks, **{f"summary of {key}": row for key, row in summaries.items()}, **notes}
 
 

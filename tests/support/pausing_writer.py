@@ -29,12 +29,8 @@ UNTOUCHED = ("grace2021", "hedy2019")
 _KEYS = ("ada2020", *UNTOUCHED, "mary2018", "maria2018")
 _WRITES: tuple[tuple[type, str], ...] = (
     (Catalog, "stage"),
-    (VectorStore, "put_chunks"),
-    (VectorStore, "put_summaries"),
-    (VectorStore, "put_passages"),
-    (VectorStore, "delete_chunks"),
-    (VectorStore, "delete_passages"),
-    (VectorStore, "delete_summaries"),
+    (VectorStore, "put"),
+    (VectorStore, "delete"),
     (FullText, "put"),
     (Catalog, "commit"),
     (Catalog, "update_metadata"),
@@ -92,22 +88,15 @@ def _say(word: str) -> None:
 def _pausing(owner: type, name: str) -> None:
     write = getattr(owner, name)
 
-    def paused(store: object, what: Any) -> None:
+    def paused(store: object, what: Any, *kind: str) -> None:
         what = list(what) if owner is Catalog else what
         with _one_at_a_time:
-            write(store, what)
+            write(store, what, *kind)
             if len(what):
                 _say(name)
                 sys.stdin.readline()
 
-    def chunks_paused(store: object, chunks: Any, vectors: Any) -> None:
-        with _one_at_a_time:
-            write(store, chunks, vectors)
-            if chunks:
-                _say(name)
-                sys.stdin.readline()
-
-    setattr(owner, name, chunks_paused if name == "put_chunks" else paused)
+    setattr(owner, name, paused)
 
 
 def main(home: Home, papers: Path) -> None:

@@ -44,7 +44,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def chunks_of(session: Session, key: str) -> list[Chunk]:
     store = session.library.store
-    found = store.get_chunks(sorted(name for name in store.chunk_ids() if name.startswith(f"{key}:")))
+    found = store.get_chunks(sorted(name for name in store.stored_ids() if name.startswith(f"{key}:")))
     return [stored.chunk for stored in found.values()]
 
 

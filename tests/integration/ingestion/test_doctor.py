@@ -37,7 +37,11 @@ async def everything(library: Library) -> dict[str, Any]:
     return {
         **image(library),
         "notes": [library.note(paper.key) for paper in library.papers()],
-        "counts": (library.store.chunk_total(), library.store.summary_total(), len(library.store.passage_ids())),
+        "counts": (
+            len(library.store.stored_ids()),
+            len(library.store.stored_ids("summaries")),
+            len(library.store.stored_ids("notes")),
+        ),
         "near": [(chunk.id, round(cosine, 5)) for chunk, cosine in near],
         "papers near": [(item.paper.key, item.note) for item in library.nearest_papers(query, 5)],
         "by words": library.matching(analyze("loom history, compiler outcome"), 50),
@@ -60,9 +64,9 @@ def orphans(library: Library) -> None:
     """What no paper of the catalog has, in every store."""
     ghost = replace(library.paper_chunks("ada2020")[0], id="ghost1999:00000", key="ghost1999")
     vector = np.ones((1, 32), dtype=np.float32)
-    library.store.put_chunks([ghost, replace(ghost, id="ada2020:00099", key="ada2020", index=99)], np.ones((2, 32)))
-    library.store.put_summaries({"ghost1999": vector[0]})
-    library.store.put_passages({"ghost1999:00000": vector[0]})
+    library.store.put({ghost.id: vector[0], "ada2020:00099": vector[0]})
+    library.store.put({"ghost1999": vector[0]}, "summaries")
+    library.store.put({"ghost1999:00000": vector[0]}, "notes")
     library.fulltext.put({"ghost1999": [ghost]})
     in_catalog("INSERT INTO sections VALUES ('ghost1999', 0, 'A', '', 1, 0, 0, 1, 1)")(library)
 
@@ -85,12 +89,15 @@ def cut_short(suffixes: set[str]) -> Damage:
 
 DAMAGE: dict[str, tuple[Damage, str]] = {
     "chunks without vectors": (
-        lambda library: library.store.delete_chunks(["ada2020:00001", "grace2021:00000"]),
+        lambda library: library.store.delete(["ada2020:00001", "grace2021:00000"]),
         "vectors: chunks, summaries or notes have no vector for: ada2020, grace2021",
     ),
-    "a summary without": (lambda library: library.store.delete_summaries(["ada2020"]), "vectors: chunks, summaries or"),
+    "a summary without": (
+        lambda library: library.store.delete(["ada2020"], "summaries"),
+        "vectors: chunks, summaries or",
+    ),
     "a note without": (
-        lambda library: library.store.delete_passages(["ada2020:00000"]),
+        lambda library: library.store.delete(["ada2020:00000"], "notes"),
         "vectors: chunks, summaries or",
     ),
     "orphans in every store": (orphans, "vectors: 5 records without a paper: ada2020:00099, catalog ghost1999"),
@@ -184,7 +191,7 @@ async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
         shutil.rmtree(folder)
     library = open_library()
     assert problems(library)[0].startswith("vectors: ")
-    await repair_library(library, chunk_tokens=100, chunk_overlap=20)
+    await repair_library(library, chunking=(100, 20))
     after = await everything(library)
     assert problems(library) == []
     # An approximate index built in another order may order its neighbours' neighbours otherwise.
@@ -196,7 +203,7 @@ async def test_what_cannot_be_repaired_is_reported_and_the_rest_is_repaired(
     sound: dict[str, Any], papers: Path, open_library: Callable[..., Library]
 ) -> None:
     library = open_library()
-    library.store.delete_chunks(["ada2020:00001", "grace2021:00001"])
+    library.store.delete(["ada2020:00001", "grace2021:00001"])
     (papers / "ada2020.md").unlink()
     done, refused = await repair_library(library)
     assert [item.path for item in refused] == [str(papers / "ada2020.md")] and "is gone" in refused[0].reason

@@ -85,13 +85,13 @@ async def test_doctor_is_content_with_a_sound_library(library: Library, papers: 
 
 async def test_missing_vectors_are_found_and_made_again(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
-    library.store.delete_chunks(["ada2020:00001", "ada2020:00002"])
-    library.store.delete_summaries(["grace2021"])
+    library.store.delete(["ada2020:00001", "ada2020:00002"])
+    library.store.delete(["grace2021"], "summaries")
     assert "ada2020, grace2021" in problems(library)[0]
     await repair(library)
     await ingest(library, [papers])
     assert problems(library) == []
-    assert library.store.chunk_total() == library.chunk_count()
+    assert len(library.store.stored_ids()) == library.chunk_count()
 
 
 async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> None:
@@ -105,7 +105,7 @@ async def test_orphans_are_found_and_dropped(library: Library, papers: Path) -> 
     assert {chunk.key for chunk, _ in nearest(library, query, 5)} == {"grace2021"}
     await repair(library)
     assert problems(library) == []
-    assert library.store.summary_keys() == {"grace2021"}
+    assert library.store.stored_ids("summaries") == {"grace2021"}
 
 
 async def test_a_file_that_is_gone_is_noticed(library: Library, papers: Path) -> None:

@@ -98,7 +98,7 @@ async def test_a_shorter_text_leaves_no_chunk_behind(library: Library, papers: P
     file.write_text(text[: text.index("## Methods")], encoding="utf-8")
     await ingest(library, [papers])
     assert library.chunk_count("ada2020") < count
-    assert library.store.chunk_total() == library.chunk_count()
+    assert len(library.store.stored_ids()) == library.chunk_count()
     assert_sound(library)
 
 
@@ -207,14 +207,14 @@ async def test_a_deleted_file_stays_until_pruned(library: Library, papers: Path)
     assert len(library.papers()) == 2
     assert (await ingest(library, [papers], prune=True)).removed == ("ada2020",)
     assert [paper.key for paper in library.papers()] == ["grace2021"]
-    assert (library.store.summary_total(), library.store.chunk_total()) == (1, library.chunk_count())
+    assert (len(library.store.stored_ids("summaries")), len(library.store.stored_ids())) == (1, library.chunk_count())
 
 
 async def test_a_removed_paper_leaves_every_store(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
     await remove(library, "ada2020")
-    assert library.store.chunk_total() == library.chunk_count("grace2021")
-    assert library.store.summary_keys() == {"grace2021"}
+    assert len(library.store.stored_ids()) == library.chunk_count("grace2021")
+    assert library.store.stored_ids("summaries") == {"grace2021"}
     with pytest.raises(InputError, match="no paper 'ada2020'"):
         library.paper("ada2020")
     assert (await ingest(library, [papers])).added == ("ada2020",)

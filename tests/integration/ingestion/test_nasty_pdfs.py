@@ -59,7 +59,7 @@ def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library)
     assert report.added == ("multicolumn",) and not report.refused
     paper = library.paper("multicolumn")
     assert (paper.title, paper.pages) == ("Two-Column Document with Lorem Ipsum", 3)
-    chunks = library.store.get_chunks(sorted(library.store.chunk_ids()))
+    chunks = library.store.get_chunks(sorted(library.store.stored_ids()))
     first = chunks["multicolumn:00000"].chunk
     assert "This is a sample document with two columns filled with Lorem Ipsum text." in first.text
     assert "consectetuer adipiscing elit" in " ".join(stored.chunk.text for stored in chunks.values())

@@ -84,7 +84,7 @@ async def test_an_edit_of_a_long_note_embeds_what_it_changed(library: Library, p
     note.write_text("\n\n".join(paragraphs[1:3]), encoding="utf-8")
     await ingest(library, [papers])
     assert embedded(library) == []
-    assert library.store.passage_ids() == {"ada2020:00000", "ada2020:00001"}
+    assert library.store.stored_ids("notes") == {"ada2020:00000", "ada2020:00001"}
     assert ("ada2020", paragraphs[2]) in await matches(library, paragraphs[2])
     note.write_text(paragraphs[3] + "\n\nmore\n\n" + paragraphs[2], encoding="utf-8")
     await ingest(library, [papers])
@@ -145,12 +145,12 @@ async def test_a_note_follows_a_renamed_paper_and_leaves_with_a_removed_one(
     assert not (await ingest(library, [papers])).updated
     (papers / "renamed.md").unlink()
     await ingest(library, [papers], prune=True)
-    assert library.store.passage_ids() == set() and problems(library) == []
+    assert library.store.stored_ids("notes") == set() and problems(library) == []
     (papers / "grace2021.notes.md").write_text(NOTE, encoding="utf-8")
     await ingest(library, [papers])
-    assert library.store.passage_ids() == {"grace2021:00000"}
+    assert library.store.stored_ids("notes") == {"grace2021:00000"}
     await remove(library, "grace2021")
-    assert library.store.passage_ids() == set() and problems(library) == []
+    assert library.store.stored_ids("notes") == set() and problems(library) == []
 
 
 async def test_rebuilding_keeps_notes_and_takes_what_lies_beside_the_papers_now(
@@ -161,7 +161,7 @@ async def test_rebuilding_keeps_notes_and_takes_what_lies_beside_the_papers_now(
     version = library.version()
     assert (await rebuild(library)).refused == ()
     assert (library.version(), library.note("ada2020"), embedded(library)) == (version, NOTE, [])
-    library.store.delete_passages(["ada2020:00000"])
+    library.store.delete(["ada2020:00000"], "notes")
     assert problems(library) == ["vectors: chunks, summaries or notes have no vector for: ada2020"]
     assert (await rebuild(library)).refused == ()
     assert problems(library) == [] and embedded(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
@@ -172,11 +172,11 @@ async def test_passages_of_no_note_are_dropped_and_missing_ones_made_again(
 ) -> None:
     await ingest(library, [papers])
     (vector,) = await library.embedding.embed_documents(["a ghost"])
-    library.store.put_passages({"ghost1999:00000": vector})
+    library.store.put({"ghost1999:00000": vector}, "notes")
     assert problems(library) == ["vectors: 1 record without a paper: note ghost1999:00000"]
     assert all(key != "ghost1999" for key, _ in await matches(library, "a ghost"))
     await repair(library)
-    library.store.delete_passages(["ada2020:00000"])
+    library.store.delete(["ada2020:00000"], "notes")
     await repair(library)
     await ingest(library, [papers])
     assert problems(library) == [] and (await matches(library))[0] == ("ada2020", NOTE)
@@ -196,7 +196,7 @@ async def test_a_kill_while_a_note_changes_leaves_the_old_or_the_new_one(
     note.write_text("\n\n".join(["An old note. " * 60, "Its second passage. " * 60, "Its third. " * 90]))
     await ingest(before, [papers])
     whole = contents(before)
-    assert len(before.store.passage_ids()) > 1
+    assert len(before.store.stored_ids("notes")) > 1
     old = before.note("ada2020")
     before.close()
     note.write_text(NOTE, encoding="utf-8")
@@ -206,5 +206,5 @@ async def test_a_kill_while_a_note_changes_leaves_the_old_or_the_new_one(
     assert library.note("ada2020") == (old if event == "Embedded" else NOTE)
     assert problems(library) == [] and contents(library) == whole
     await ingest(library, [papers])
-    assert library.note("ada2020") == NOTE and library.store.passage_ids() == {"ada2020:00000"}
+    assert library.note("ada2020") == NOTE and library.store.stored_ids("notes") == {"ada2020:00000"}
     assert problems(library) == [] and contents(library) == whole

@@ -95,7 +95,7 @@ async def test_a_paper_without_file_stays_while_it_is_whole(library: Library, pa
     assert (report.updated, report.refused) == (("grace2021",), ())
     assert any("ada2020: its file is gone" in warning for warning in report.warnings)
     assert image(library) == before
-    library.store.delete_chunks(["ada2020:00001"])
+    library.store.delete(["ada2020:00001"])
     report = await rebuild(library)
     assert [(refusal.path, "ada2020" in refusal.reason) for refusal in report.refused] == [
         (str((papers / "ada2020.md").resolve()), True)
@@ -104,10 +104,10 @@ async def test_a_paper_without_file_stays_while_it_is_whole(library: Library, pa
 
 async def test_stray_records_are_dropped(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
-    library.store.put_summaries({"nobody2000": np.ones(32, np.float32)})
+    library.store.put({"nobody2000": np.ones(32, np.float32)}, "summaries")
     assert problems(library)
     await rebuild(library)
-    assert problems(library) == [] and library.store.summary_keys() == {"ada2020", "grace2021"}
+    assert problems(library) == [] and library.store.stored_ids("summaries") == {"ada2020", "grace2021"}
 
 
 async def test_an_edit_since_then_is_taken_in(library: Library, papers: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.word_embedding import WordEmbedding
 
 
 def test_runs_end_with_a_section_or_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citeloom.models.http.limiter.SystemClock", FakeClock)
+    monkeypatch.setattr("citeloom.models.http.limiter.Clock", FakeClock)
     home = index_samples(tmp_path / ".citeloom", WordEmbedding())
     with FaultyServer() as server:
         runs = run_all(home, server, range(1000, 1006))

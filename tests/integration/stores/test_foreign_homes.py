@@ -137,12 +137,12 @@ def test_no_embedding_function_is_built_that_a_home_names(
     monkeypatch.setitem(embedding_functions.known_embedding_functions, "named", Named)  # type: ignore[arg-type]
     monkeypatch.setitem(embedding_functions.sparse_known_embedding_functions, "named", Named)  # type: ignore[arg-type]
     Named.built.clear()
-    LocalStores(home.prepare()).vectors.put_passages({"n:1": np.ones(4, np.float32)})
+    LocalStores(home.prepare()).vectors.put({"n:1": np.ones(4, np.float32)}, "notes")
     with closing(sqlite3.connect(home.chroma / "chroma.sqlite3")) as db, db:
         with_schema(db, name) if name in SCHEMAS else with_configuration(db)
 
     with pytest.raises(VectorStoreError, match="names an embedding function") as refused:
-        LocalStores(home).vectors.put_passages({"n:2": np.ones(4, np.float32)})
+        LocalStores(home).vectors.put({"n:2": np.ones(4, np.float32)}, "notes")
     assert Named.built == []
     assert "doctor --repair" in refused.value.help
 

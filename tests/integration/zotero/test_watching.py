@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from citeloom.models.http.limiter import SystemClock
+from citeloom.models.http.limiter import Clock
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
 from citeloom.zotero.syncing import SyncReport, sync_reading, watch_zotero
@@ -19,7 +19,7 @@ REQUEST = ZoteroRequest()
 Step = Callable[[], object]
 
 
-class _Steps(SystemClock):
+class _Steps(Clock):
     """A clock on which a step is taken in each pause; the watch is interrupted after the last."""
 
     def __init__(self, *steps: Step) -> None:

@@ -12,10 +12,10 @@ from citeloom.server import jobs as jobs_module
 from citeloom.server.job import Emit, EventLog
 from citeloom.server.jobs import Jobs
 from citeloom.server.problems import ServerError
-from citeloom.stores.server_jobs import EventPage, JobEntry, JobOrder, UnregisteredJobs
+from citeloom.stores.server_jobs import EventPage, JobEntry, JobOrder, ServerJobs
 
 
-class Register(UnregisteredJobs):
+class Register(ServerJobs):
     """Holds orders in memory."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ async def test_a_reader_that_is_ahead_of_a_log_waits_for_what_it_has_not_seen() 
     assert await reading == ["three"], "the events that it has seen were still on their way from another server"
 
 
-class Others(UnregisteredJobs):
+class Others(ServerJobs):
     """The register of a database on which another server works on every job."""
 
     shared = True

@@ -158,7 +158,7 @@ async def test_an_interrupted_copy_continues(
     opened: tuple[Library, Library], monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     source, target = opened
-    monkeypatch.setattr(home_copy, "_ROWS_PER_COMMIT", 1)
+    monkeypatch.setattr(home_copy, "_BYTES_PER_COMMIT", 1)
     records = type(backend_of(target.home).records())
     put, interrupted = records.put, []
 

@@ -80,6 +80,6 @@ async def test_a_copy_never_mixes_libraries(opened: tuple[Library, Library], pap
 
 async def test_a_damaged_source_is_not_copied(opened: tuple[Library, Library]) -> None:
     source, target = opened
-    source.store.delete_chunks(["grace2021:00000"])
+    source.store.delete(["grace2021:00000"])
     with pytest.raises(CopyError, match="grace2021 are missing"):
         await copy_library(source, target)

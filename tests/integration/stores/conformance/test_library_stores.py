@@ -78,9 +78,9 @@ def test_a_paper_is_read_back_as_it_was_written(library: Library) -> None:
     assert found.keys() == {"loom2020:00001"}
     np.testing.assert_allclose(found["loom2020:00001"], change.vectors[1], atol=1e-6)
     np.testing.assert_allclose(
-        library.store.summary_vectors(["loom2020"])["loom2020"], change.summary_vector, atol=1e-6
+        library.store.get_vectors(["loom2020"], "summaries")["loom2020"], change.summary_vector, atol=1e-6
     )
-    assert library.store.note_vectors(["loom2020:00000"]).keys() == {"loom2020:00000"}
+    assert library.store.get_vectors(["loom2020:00000"], "notes").keys() == {"loom2020:00000"}
 
 
 def test_a_text_keeps_every_character_that_can_be_displayed(library: Library) -> None:
@@ -153,7 +153,7 @@ def test_a_changed_paper_replaces_the_earlier_one(library: Library) -> None:
     assert [chunk.text for chunk in library.paper_chunks("loom2020")] == ["Engines replace looms."]
     assert library.chunks(["loom2020:00001"]) == []
     assert library.matching(analyze("threads"), 9) == []
-    assert library.store.passage_ids() == set()
+    assert library.store.stored_ids("notes") == set()
     assert [finding.topic for finding in examine(library) if finding.level == "problem"] == []
 
 
@@ -161,8 +161,8 @@ def test_a_removed_paper_leaves_nothing(library: Library) -> None:
     put(library, paper("loom2020", LOOM), paper("seed2021", SEED))
     put(library, removal("loom2020"))
     assert [each.key for each in library.papers()] == ["seed2021"]
-    assert library.store.chunk_ids() == set(library.fulltext.entries()) == {"seed2021:00000", "seed2021:00001"}
-    assert library.store.summary_keys() == {"seed2021"}
+    assert library.store.stored_ids() == set(library.fulltext.entries()) == {"seed2021:00000", "seed2021:00001"}
+    assert library.store.stored_ids("summaries") == {"seed2021"}
     with pytest.raises(UnknownPaperError, match="loom2020"):
         library.sections("loom2020")
 

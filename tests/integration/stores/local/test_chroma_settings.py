@@ -19,7 +19,7 @@ from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.local.local_backend import LocalStores
 try:
-    print(LocalStores(FolderHome(Path(sys.argv[1])).prepare()).vectors.chunk_total())
+    print(LocalStores(FolderHome(Path(sys.argv[1])).prepare()).vectors.collection("content").count())
 except InputError as error:
     print("refused:", error)
 """

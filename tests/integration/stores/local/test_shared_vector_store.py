@@ -44,9 +44,9 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
     home: Home, papers: Path, open_library: Callable[..., Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, bool]] = []
-    opened, called = chroma._open_client, chroma._Guarded.__getattr__
+    opened, called = chroma._unique_spelling, chroma._Guarded.__getattr__
 
-    def noted_opening(path: Path) -> Any:
+    def noted_opening(path: Path) -> str:
         seen.append(("open", is_held(home)))
         return opened(path)
 
@@ -55,7 +55,7 @@ async def test_the_folder_is_locked_whenever_it_is_opened_or_written(
             seen.append((name, is_held(home)))
         return called(self, name)
 
-    monkeypatch.setattr(chroma, "_open_client", noted_opening)
+    monkeypatch.setattr(chroma, "_unique_spelling", noted_opening)
     monkeypatch.setattr(chroma._Guarded, "__getattr__", noted_call)
     library = open_library()
     await ingest(library, [papers])
@@ -131,7 +131,9 @@ def test_a_process_whose_client_is_old_loses_nothing_when_it_writes(
         carry_out(library, [change(f"paper{number}", similar(random, 30), "first")])
     for library in (one, other, open_library()):
         assert len(library.nearest_ids(similar(random, 1)[0], 1000)) == 180
-        assert library.store.chunk_total() == len(library.store.get_vectors(sorted(library.store.chunk_ids()))) == 180
+        assert (
+            len(library.store.stored_ids()) == len(library.store.get_vectors(sorted(library.store.stored_ids()))) == 180
+        )
 
 
 def test_a_call_in_progress_succeeds_although_another_thread_reopens_the_folder(
@@ -142,7 +144,7 @@ def test_a_call_in_progress_succeeds_although_another_thread_reopens_the_folder(
     carry_out(library, [change("ada2020", similar(np.random.default_rng(8), 30), "first")])
     under_way = library.store.collection("content")
     library.store.close()
-    assert under_way.count() == library.store.chunk_total() == 30
+    assert under_way.count() == len(library.store.stored_ids()) == 30
 
 
 async def test_a_search_for_words_is_of_one_state_though_another_process_writes_in_its_midst(
