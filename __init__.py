@@ -24,50 +24,25 @@ if TYPE_CHECKING:
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
     from .settings.config import Settings
 
-_HOMES = {
-    "CiteloomError": "citeloom.errors",
-    "Conversation": "citeloom.api.conversation",
-    "Settings": "citeloom.settings.config",
-    "aadd": "citeloom.api.paper_lookup",
-    "acheck_claims": "citeloom.api.checking",
-    "acheck_text": "citeloom.api.checking",
-    "acontradictions": "citeloom.api.contradiction_search",
-    "add": "citeloom.api.paper_lookup",
-    "aenrich": "citeloom.api.paper_lookup",
-    "adescribe_figures": "citeloom.api.ingesting",
-    "aexport": "citeloom.api.files",
-    "afigures": "citeloom.api.library_papers",
-    "aingest": "citeloom.api.ingesting",
-    "aopen_library": "citeloom.api.homes",
-    "aresearch": "citeloom.api.questions",
-    "asearch": "citeloom.api.library_search",
-    "async_zotero": "citeloom.api.zotero_sync",
-    "astream_paper": "citeloom.api.writing",
-    "astream_research": "citeloom.api.questions",
-    "astream_section": "citeloom.api.writing",
-    "averify": "citeloom.api.files",
-    "awrite_paper": "citeloom.api.writing",
-    "awrite_section": "citeloom.api.writing",
-    "build_paper_graph": "citeloom.graph.graphs",
-    "build_research_graph": "citeloom.graph.graphs",
-    "build_section_graph": "citeloom.graph.graphs",
-    "check_claims": "citeloom.api.checking",
-    "check_text": "citeloom.api.checking",
-    "contradictions": "citeloom.api.contradiction_search",
-    "enrich": "citeloom.api.paper_lookup",
-    "describe_figures": "citeloom.api.ingesting",
-    "export": "citeloom.api.files",
-    "figures": "citeloom.api.library_papers",
-    "ingest": "citeloom.api.ingesting",
-    "load_experiment": "citeloom.experiment",
-    "open_library": "citeloom.api.homes",
-    "research": "citeloom.api.questions",
-    "search": "citeloom.api.library_search",
-    "sync_zotero": "citeloom.api.zotero_sync",
-    "verify": "citeloom.api.files",
-    "write_paper": "citeloom.api.writing",
-    "write_section": "citeloom.api.writing",
+_NAMES = {
+    "api.checking": "acheck_claims acheck_text check_claims check_text",
+    "api.contradiction_search": "acontradictions contradictions",
+    "api.conversation": "Conversation",
+    "api.files": "aexport averify export verify",
+    "api.homes": "aopen_library open_library",
+    "api.ingesting": "adescribe_figures aingest describe_figures ingest",
+    "api.library_papers": "afigures figures",
+    "api.library_search": "asearch search",
+    "api.paper_lookup": "aadd add aenrich enrich",
+    "api.questions": "aresearch astream_research research",
+    "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
+    "api.zotero_sync": "async_zotero sync_zotero",
+    "errors": "CiteloomError",
+    "experiment": "load_experiment",
+    "graph.graphs": "build_paper_graph build_research_graph build_section_graph",
+    "settings.config": "Settings",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "CiteloomError",
@@ -117,7 +92,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(f"citeloom.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'citeloom' has no attribute {name!r}")
 
 

@@ -22,9 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .errors import InputError
 from .experiment_forms import normalise_forms
 from .invalid_values import describe_invalid, field_path, kind_of_value
-from .section_kinds import SECTION_KINDS as SECTION_KINDS
-from .section_kinds import SECTIONS
-from .section_kinds import SectionKind as SectionKind
+from .section_kinds import SECTION_KINDS as SECTION_KINDS, SECTIONS, SectionKind as SectionKind
 
 PLOT_FILE = "_file"  # key of a plot's image path; set by callers that know the folder of exp.json
 SHORTENED = "_shortened"  # key of the list of shortened fields; not the user's words

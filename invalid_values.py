@@ -47,7 +47,7 @@ def describe_invalid(item: ErrorDetails, *, show: bool = False) -> str:
     kind, value = item["type"], item["input"]
     if kind == "missing":
         return "is missing"
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return "is unknown"
     name, _, wrong = kind.partition("_")
     if name in _EXPECTED and wrong in ("type", "attributes_type"):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+Depth = Literal["brief", "standard", "thorough"]  # how much a text says
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
 

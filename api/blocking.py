@@ -8,9 +8,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError
-from ..models.concurrency import run_async, run_here, stop_background_loop
-
-__all__ = ["blocking", "run_async", "run_here", "stop_background_loop"]
+from ..models.concurrency import (
+    run_async as run_async,
+    run_here as run_here,
+    stop_background_loop as stop_background_loop,
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -11,9 +11,24 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, write_check
-from ..claims.check_report import check_report, needs_attention, problem_lines, shown_place, summary_lines
+from ..claims.check_report import (
+    check_report,
+    needs_attention,
+    problem_lines,
+    remarks_of,
+    shown_place,
+    summary_lines,
+)
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
-from ..claims.claim_records import CheckResult, ClaimInput, ClaimLabel, ClaimRecord, ClaimsResult, SourceRecord
+from ..claims.claim_records import (
+    CheckResult,
+    ClaimInput,
+    ClaimLabel,
+    ClaimRecord,
+    ClaimsResult,
+    RemarkedText,
+    SourceRecord,
+)
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
@@ -39,6 +54,7 @@ __all__ = [
     "ClaimInput",
     "ClaimRecord",
     "ClaimsResult",
+    "RemarkedText",
     "acheck_claims",
     "acheck_prose",
     "acheck_text",
@@ -47,6 +63,7 @@ __all__ = [
     "check_text",
     "needs_attention",
     "problem_lines",
+    "remarks_of",
     "shown_place",
     "summary_lines",
 ]

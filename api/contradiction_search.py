@@ -6,7 +6,6 @@ Each quote is an exact slice of its paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..citations.html_escaping import inert
@@ -17,12 +16,13 @@ from ..graph.session import Session
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
-from ..roles.protocols import Comparison, ContradictionJudge, Statement
+from ..roles.protocols import Comparison, Statement
 from ..tools.contradiction_candidates import StatementPair, statement_pairs
 from ..tools.retrieval import Retrieval
 from ..tools.scope import Scope, require_words
 from .arguments import at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
+from .run_options import ContradictionOptions
 
 
 class NoComparerError(ConfigurationError):
@@ -31,39 +31,28 @@ class NoComparerError(ConfigurationError):
     default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
 
 
-@dataclass(frozen=True, slots=True)
-class ContradictionRequest:
-    """What to compare: passages on `topic`, or if omitted, the papers' main statements. Judges at most `pairs`."""
-
-    topic: str = ""
-    papers: tuple[str, ...] = ()
-    pairs: int = 20
-
-
-def _ignore(_: str) -> None:
-    return None
-
-
 async def find_contradictions(
-    request: ContradictionRequest, session: Session, *, on_notice: Callable[[str], None] = _ignore
+    request: ContradictionOptions, session: Session, *, on_notice: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Find contradictions, nearest pairs first; returns the JSON of `contradictions --json`.
 
     Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
     single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
     """
-    run = f"contradictions-{hash_key([request.topic, sorted(request.papers)])[:12]}"
+    require_writable(session)
+    topic = request.topic.strip()
+    run = f"contradictions-{hash_key([topic, sorted(request.papers)])[:12]}"
     if "judge" in session.extractive:
         raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
-    if request.topic:
-        require_words(request.topic)
+    if topic:
+        require_words(topic)
     scope = Scope.within(session.library, request.papers)
     if len(request.papers) == 1:
         raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
     await session.require_papers()
     how = Retrieval(session.settings.retrieval_mode, rerank=session.settings.rerank)
     with session.run(run):
-        pairs = await statement_pairs(session.library, request.topic, scope, request.pairs, how)
+        pairs = await statement_pairs(session.library, topic, scope, request.pairs, how)
         on_notice(f"{counted(len(pairs), 'pair')} of passages to judge.")
         verdicts = await fitted(session, run, lambda: _all_compared(pairs, run, session))
     found = [
@@ -71,7 +60,7 @@ async def find_contradictions(
     ]
     unjudged = sum(verdict.label == "unjudged" for verdict in verdicts)
     return {
-        "topic": request.topic,
+        "topic": topic,
         "papers": list(request.papers),
         "contradictions": found,
         "pairs": len(pairs),
@@ -83,13 +72,9 @@ async def find_contradictions(
     }
 
 
-async def _compared(judge: ContradictionJudge, pair: StatementPair) -> Comparison:
-    return await judge.compare(pair.first, pair.second)
-
-
 async def _all_compared(pairs: Sequence[StatementPair], run: str, session: Session) -> list[Comparison]:
     judge = (await session.roles_of(run)).comparer
-    return [] if judge is None else await gather_all(_compared(judge, pair) for pair in pairs)
+    return [] if judge is None else await gather_all(judge.compare(pair.first, pair.second) for pair in pairs)
 
 
 def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
@@ -117,9 +102,6 @@ def _passage(statement: Statement, place: int) -> dict[str, Any]:
     }
 
 
-__all__ = ["acontradictions", "contradictions"]
-
-
 @requires_open
 async def acontradictions(
     session: Session,
@@ -142,8 +124,7 @@ async def acontradictions(
     and `PausedError`; repeat the call to resume.
     """
     at_least_one("pairs", pairs)
-    require_writable(session)
-    request = ContradictionRequest(topic.strip(), one_or_more(papers), pairs)
+    request = ContradictionOptions(topic=topic, papers=one_or_more(papers), pairs=pairs)
     return await find_contradictions(request, session, on_notice=on_notice)
 
 

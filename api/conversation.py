@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from ..graph.conversation_state import TurnKind, answer_with_sources, chat_question, truncate_history
+from ..graph.conversation_state import (
+    TurnKind as TurnKind,
+    answer_with_sources as answer_with_sources,
+    chat_question as chat_question,
+    truncate_history as truncate_history,
+)
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation_turns import (
-    PausedTurn,
-    TurnRequest,
-    delete_conversation,
-    delete_expired,
-    expired_conversations,
-    paused_turn,
-    take_turn,
+    PausedTurn as PausedTurn,
+    TurnRequest as TurnRequest,
+    delete_conversation as delete_conversation,
+    delete_expired as delete_expired,
+    expired_conversations as expired_conversations,
+    paused_turn as paused_turn,
+    take_turn as take_turn,
 )
 from ..runs.execution import ignore
 from ..runs.result_record import ResultRecord, public_record
@@ -25,20 +30,28 @@ from .blocking import blocking
 from .events import stream_events
 from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
-__all__ = [
-    "Conversation",
-    "PausedTurn",
-    "TurnKind",
-    "TurnRequest",
-    "answer_with_sources",
-    "chat_question",
-    "delete_conversation",
-    "delete_expired",
-    "expired_conversations",
-    "paused_turn",
-    "take_turn",
-    "truncate_history",
-]
+if TYPE_CHECKING:
+    from .results import AnswerRecord
+
+
+def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
+    """A finished run's answer without what only files and pages need."""
+    from .results import CheckedCitation, CitedSource
+
+    sources = [{name: entry.get(name, []) for name in CitedSource.__annotations__} for entry in record["references"]]
+    citations = [
+        {name: citation.get(name, False) for name in CheckedCitation.__annotations__}
+        for citation in record["citations"]  # `ocr` is only there if it is true
+    ]
+    same = {name: record[name] for name in ("question", "answered", "outcome", "text", "warnings")}
+    answer = {
+        "run_id": record["thread_id"],
+        **same,
+        "sources": sources,
+        "citations": citations,
+        "cost": record["usage"],
+    }
+    return cast("AnswerRecord", answer)
 
 
 class Conversation:

@@ -6,10 +6,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
-from ..graph.run_events import Event, EventRecorder, FindingEvent, OnEvent, ProgressEvent
-from ..runs.run_requests import OnNotice
-
-__all__ = ["Event", "EventRecorder", "FindingEvent", "OnEvent", "OnNotice", "ProgressEvent", "stream_events"]
+from ..graph.run_events import (
+    Event as Event,
+    EventRecorder as EventRecorder,
+    FindingEvent as FindingEvent,
+    OnEvent as OnEvent,
+    ProgressEvent as ProgressEvent,
+)
+from ..runs.run_requests import OnNotice as OnNotice
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

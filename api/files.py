@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.verification import is_result
-from ..citations.verification import verify as verify_record
+from ..citations.verification import is_result, verify as verify_record
 from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
@@ -22,8 +21,6 @@ from ..stores.library import Library
 from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
-
-__all__ = ["aexport", "averify", "export", "verify"]
 
 
 @requires_open

@@ -11,33 +11,16 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..settings.addresses import parse_home
 from ..settings.config import Settings, load_settings
-from ..settings.key_trust import shown_address
+from ..settings.key_trust import shown_address as shown_address
 from ..stores.backends import backend_of
-from ..stores.home import Home, configured_home, find_home
-from ..stores.local.read_only_copy import readable_home
+from ..stores.home import Home as Home, configured_home as configured_home, find_home
+from ..stores.local.read_only_copy import readable_home as readable_home
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from ..graph.session import Session
-
-__all__ = [
-    "Home",
-    "LibraryContents",
-    "Session",
-    "aopen_library",
-    "complete_ids",
-    "configured_home",
-    "created_at",
-    "library_contents",
-    "open_home",
-    "open_library",
-    "readable_home",
-    "records_home",
-    "require_writable_home",
-    "shown_address",
-]
+    from ..graph.session import Session as Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,21 @@ from ..documents.bibliography import read_bibliography
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
-from ..ingestion.ingest_events import Described as Described
-from ..ingestion.ingest_events import Embedded as Embedded
-from ..ingestion.ingest_events import IngestEvent as IngestEvent
-from ..ingestion.ingest_events import IngestReport
-from ..ingestion.ingest_events import Planned as Planned
-from ..ingestion.ingest_events import Stored as Stored
-from ..ingestion.ingest_events import Waiting as Waiting
+from ..ingestion.ingest_events import (
+    Described as Described,
+    Embedded as Embedded,
+    IngestEvent as IngestEvent,
+    IngestReport,
+    Planned as Planned,
+    Stored as Stored,
+    Waiting as Waiting,
+)
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
 from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
+from .run_options import IngestOptions
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader
@@ -40,16 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """Options of an ingest, see `aingest`; `describe` has no effect unless a vision model is configured."""
+    """Papers to ingest, and how, see `aingest`."""
 
     paths: Sequence[Path]
+    options: IngestOptions
     documents: Sequence[Document] = ()
-    bib: Path | None = None
-    prune: bool = False
-    follow_links: bool = False
-    ocr: bool = False
-    summarize: bool = False
-    describe: bool = False
     ray: RayRequest | None = None
 
 
@@ -98,15 +96,11 @@ async def aingest(
     cluster = ray_request(ray, ray_workers)
     given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)
     files = [Path(item) for item in given if isinstance(item, Path | str)]
-    request = IngestRequest(
-        files,
-        await asyncio.to_thread(_load_documents, given) if len(files) < len(given) else (),
-        None if bib is None else Path(bib),
-        prune,
-        follow_links,
-        ray=cluster,
+    documents = await asyncio.to_thread(_load_documents, given) if len(files) < len(given) else ()
+    options = IngestOptions(
+        bib=None if bib is None else Path(bib), prune=prune, follow_links=follow_links, describe=False
     )
-    return (await aingest_papers(session, request)).as_dict()
+    return (await aingest_papers(session, IngestRequest(files, options, documents, cluster))).as_dict()
 
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
@@ -150,14 +144,15 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
     from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
+    options = request.options
     if request.ray is not None:
         require_paths(request.paths)
-        if request.bib is not None:
-            await asyncio.to_thread(read_bibliography, request.bib)
+        if options.bib is not None:
+            await asyncio.to_thread(read_bibliography, options.bib)
         return None
-    converted, pdf = ConvertedFiles(home.converted), PdfReading.of(settings, ocr=request.ocr)
+    converted, pdf = ConvertedFiles(home.converted), PdfReading.of(settings, ocr=options.ocr)
     return await in_thread(
-        read_sources, request.paths, request.bib, (), converted, pdf, follow_links=request.follow_links
+        read_sources, request.paths, options.bib, (), converted, pdf, follow_links=options.follow_links
     )
 
 
@@ -186,25 +181,25 @@ async def aingest_papers(
     from ..ingestion.ingest import ingest as ingest_files
     from ..ingestion.reading import PdfReading
 
-    settings, run = session.settings, f"ingest-{secrets.token_hex(6)}"
+    settings, options, run = session.settings, request.options, f"ingest-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         report = await ingest_files(
             session.library,
             request.paths,
             documents=request.documents,
             sources=sources,
-            bib=request.bib,
-            prune=request.prune,
-            summarize=partial(summarized, session, run) if request.summarize else None,
+            bib=options.bib,
+            prune=options.prune,
+            summarize=partial(summarized, session, run) if options.summarize else None,
             on_event=on_event,
             chunk_tokens=settings.chunk_tokens,
             chunk_overlap=settings.chunk_overlap,
-            pdf=PdfReading.of(settings, ocr=request.ocr),
-            follow_links=request.follow_links,
+            pdf=PdfReading.of(settings, ocr=options.ocr),
+            follow_links=options.follow_links,
             ray=request.ray,
         )
         on_report(report.as_dict())
-        if not (request.describe and settings.describes_figures):
+        if not (options.describe and settings.describes_figures):
             return IngestOutcome(report)
         try:
             figures = await describe_papers(session, run, [*report.added, *report.updated], on_event=on_event)

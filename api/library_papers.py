@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
@@ -17,20 +17,20 @@ from ..stores.library import Library
 from ..tools.paper_records import (
     OutlinedSection,
     Passage,
-    load_figure_records,
-    load_paper_records,
+    count_kinds as count_kinds,
     merge_chunks,
     outline,
     read_indexed_text,
-    text_records,
 )
-from ..tools.paper_records import count_kinds as count_kinds
-from ..tools.paper_records import paper_details as paper_record
-from ..tools.paper_search import keys_with_words
+from ..tools.paper_search import keys_with_words, publication_statuses
 from .arguments import requires_open
 from .blocking import blocking
 
+if TYPE_CHECKING:
+    from .results import FigureWithImage, PaperDetails, PaperSummary, TextRecord
+
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
+_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
 _IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
@@ -42,9 +42,28 @@ class MissingFigureError(InputError):
     """A paper has no figure of this number, or the figure has no image."""
 
 
-async def alist_papers(session: Session) -> list[dict[str, Any]]:
+async def alist_papers(session: Session) -> list[PaperSummary]:
     """Return all papers, as the JSON of `papers list --json`."""
-    return await asyncio.to_thread(load_paper_records, session.library)
+    return await asyncio.to_thread(_list_papers, session.library)
+
+
+def _list_papers(library: Library) -> list[PaperSummary]:
+    papers = library.papers()
+    statuses = publication_statuses(library, papers)
+    return [
+        {
+            "key": paper.key,
+            "authors": list(paper.authors),
+            "year": paper.year,
+            "title": paper.title,
+            "venue": paper.venue,
+            "chunks": library.chunk_count(paper.key),
+            "source": paper.source,
+            "status": statuses[paper.key].label,
+            "notices": statuses[paper.key].lines(),
+        }
+        for paper in papers
+    ]
 
 
 async def aselect_papers(
@@ -55,7 +74,7 @@ async def aselect_papers(
     descending: bool = False,
     from_year: int | None = None,
     to_year: int | None = None,
-) -> tuple[list[dict[str, Any]], bool]:
+) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     Args:
@@ -76,20 +95,20 @@ async def aselect_papers(
     return sorted(found, key=lambda paper: _rank(paper, order), reverse=descending), in_text
 
 
-def _in_years(paper: dict[str, Any], first: int | None, last: int | None) -> bool:
+def _in_years(paper: PaperSummary, first: int | None, last: int | None) -> bool:
     year = paper["year"]
     if first is None and last is None:
         return True
     return year is not None and (first is None or first <= year) and (last is None or year <= last)
 
 
-def _has_words(paper: dict[str, Any], words: list[str]) -> bool:
+def _has_words(paper: PaperSummary, words: list[str]) -> bool:
     fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
     text = " ".join(fields).casefold()
     return all(word in text for word in words)
 
 
-def _rank(paper: dict[str, Any], order: PaperOrder) -> tuple[Any, ...]:
+def _rank(paper: PaperSummary, order: PaperOrder) -> tuple[Any, ...]:
     value = paper[order]
     if isinstance(value, int):
         return (value, paper["key"])
@@ -102,17 +121,50 @@ async def apaper(session: Session, key: str) -> Paper:
     return await asyncio.to_thread(session.library.paper, key)
 
 
-async def apaper_details(session: Session, key: str, *, text: bool = False) -> dict[str, Any]:
+async def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
     """Return the JSON of `papers show --json`, optionally with the searchable text.
 
     Raises `UnknownPaperError`.
     """
-    return await asyncio.to_thread(paper_record, session.library, key, text=text)
+    record = await asyncio.to_thread(_paper_details, session.library, key)
+    return {**record, "text": await apaper_text(session, key)} if text else record
 
 
-async def apaper_text(session: Session, key: str) -> list[dict[str, Any]]:
+def _paper_details(library: Library, key: str) -> PaperDetails:
+    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
+    from ..metadata.enriching import stored_metadata  # lazy: loads service clients
+
+    paper, sections = library.paper(key), outline(library, key)
+    record = {
+        **asdict(paper),
+        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        "summary": library.summary(key),
+        "note": library.note(key),
+        "chunks": sum(item.chunk_count for item in sections),
+        "sections": [
+            {
+                "title": item.section.title,
+                "level": item.section.level,
+                "category": item.section.category.name.lower(),
+                "searchable": item.section.searchable,
+                "chunks": item.chunk_count,
+                "chunk_range": list(item.chunks) if item.chunks else None,
+                "page_range": list(item.pages) if item.pages else None,
+            }
+            for item in sections
+        ],
+        "figures": [figure_record(figure) for figure in library.figures(key)],
+        "metadata": stored_metadata(library.metadata, paper).as_dict(),
+    }
+    return cast("PaperDetails", record)  # which has all fields of a paper
+
+
+async def apaper_text(session: Session, key: str) -> list[TextRecord]:
     """Return the searchable text of a paper by section and page; raises `UnknownPaperError`."""
-    return text_records(await asyncio.to_thread(read_indexed_text, session.library, key))
+    return [
+        {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
+        for item in await asyncio.to_thread(read_indexed_text, session.library, key)
+    ]
 
 
 async def apaper_markdown(session: Session, key: str) -> str:
@@ -197,7 +249,7 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
 
 
 @requires_open
-async def afigures(session: Session, key: str, *, images: bool = False) -> list[dict[str, Any]]:
+async def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
 
     Args:
@@ -207,12 +259,26 @@ async def afigures(session: Session, key: str, *, images: bool = False) -> list[
 
     Raises `InputError` for an unknown key.
     """
-    records = await asyncio.to_thread(load_figure_records, session.library, key)
+    found = await asyncio.to_thread(session.library.figures, key)
+    records = [figure_record(figure) for figure in found]
     if images:
-        found = await asyncio.to_thread(session.library.figures, key)
         for record, figure in zip(records, found, strict=True):
-            record["image"] = await asyncio.to_thread(session.library.figure_image, figure)
+            record["image"] = await afigure_image(session, figure)
     return records
+
+
+def figure_record(figure: PaperFigure) -> FigureWithImage:
+    """A figure as plain data; its description is by the model `described_by`, never the paper's words."""
+    fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
+    why = "" if figure.image_hash else figure.no_image or _explain_missing_image(figure)
+    return cast("FigureWithImage", {"name": figure.name, **fields, "no_image": why})  # it has all fields of a figure
+
+
+def _explain_missing_image(figure: PaperFigure) -> str:
+    """Why a figure has no readable image, depending on its source."""
+    if figure.page is not None and figure.start is None:
+        return "has no caption by which it could be found on its page"
+    return "is kept as rows of the text" if figure.body else "names no image file"
 
 
 async def ahas_read_figures(session: Session, key: str) -> bool:

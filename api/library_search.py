@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
+from ..documents import Paper
+from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..graph.session import Session
+from ..models.embeddings.protocol import Vector
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
-from ..tools.paper_search import papers_by_summary, papers_by_text
-from ..tools.paper_search import year_range as year_range
-from ..tools.retrieval import Retrieval, hit_records, retrieve
-from ..tools.scope import Scope
-from ..tools.scope import require_words as require_words
-from ..tools.tool_schemas import CategoryName as CategoryName
-from ..tools.tool_schemas import as_list as as_list
-from ..tools.tool_schemas import as_years as as_years
+from ..tools.paper_records import find_figure
+from ..tools.paper_search import (
+    PAGE_SIZE,
+    matching_sentence,
+    publication_statuses,
+    search_papers,
+    year_range as year_range,
+)
+from ..tools.retrieval import Hit, Retrieval, retrieve
+from ..tools.scope import Scope, require_words as require_words
+from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
+from .run_options import WindowOptions
+
+if TYPE_CHECKING:
+    from .results import FoundPaper, FoundPapers, FoundPassage, PassageWindow
 
 _WORD: Final = re.compile(r"[^\W_]+")
 
@@ -38,7 +48,7 @@ async def asearch(
     years: tuple[int, int] | None = None,
     venue: str = "",
     rerank: float = 0.0,
-) -> list[dict[str, Any]]:
+) -> list[FoundPassage]:
     """Return the `k` best passages for a query, as the JSON of `search --json`.
 
     Args:
@@ -60,7 +70,43 @@ async def asearch(
     require_choice("mode", mode, RetrievalMode)
     scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
-    return await asyncio.to_thread(hit_records, session.library, query, hits)
+    return await asyncio.to_thread(passage_records, session.library, query, hits)
+
+
+def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[FoundPassage]:
+    """The records of passages, each with a sentence that no earlier one shows; blocks."""
+    said: dict[str, set[str]] = {}
+    sentences: list[str] = []
+    statuses = publication_statuses(library, [hit.candidate.paper for hit in hits])
+    for hit in hits:
+        chunk = hit.candidate.chunk
+        sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
+        said.setdefault(chunk.key, set()).add(sentences[-1])
+    figures = {key: library.catalog.figures.of(key) for key in said}
+    return [
+        {
+            "chunk_id": hit.candidate.chunk.id,
+            "key": hit.candidate.paper.key,
+            "title": hit.candidate.paper.title,
+            "year": hit.candidate.paper.year,
+            "page": hit.candidate.chunk.page,
+            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
+            "section": hit.candidate.chunk.section,
+            "category": hit.candidate.chunk.category.name.lower(),
+            "score": round(hit.score, 4),
+            "vector_score": round(hit.candidate.vector_score, 4),
+            "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
+            "sentence": sentence,
+            "text": hit.candidate.chunk.text,
+            "status": statuses[hit.candidate.paper.key].label,
+            "notices": statuses[hit.candidate.paper.key].lines(),
+            "described_figures": [
+                {"figure": figure.name, "description": figure.description, "described_by": figure.described_by}
+                for figure in library.described.of([hit.candidate.chunk])
+            ],
+        }
+        for hit, sentence in zip(hits, sentences, strict=True)
+    ]
 
 
 async def afind_papers(
@@ -70,7 +116,7 @@ async def afind_papers(
     from_year: int | None = None,
     to_year: int | None = None,
     page: int = 1,
-) -> dict[str, Any]:
+) -> FoundPapers:
     """Return a page of ten papers for a query, as the JSON of `find --json`.
 
     Args:
@@ -84,27 +130,83 @@ async def afind_papers(
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
     require_words(query)
-    if by == "summary":
-        return await papers_by_summary(session.library, query, from_year, to_year, page)
-    return await asyncio.to_thread(papers_by_text, session.library, query, from_year, to_year, page)
+    library = session.library
+    if by == "text":
+        return await asyncio.to_thread(_find_by_text, library, query, from_year, to_year, page)
+    years = year_range(from_year, to_year)
+    vector = await library.embedding.embed_query(query)
+    return await asyncio.to_thread(_find_by_summary, library, query, vector, years, page)
 
 
-async def apassage_window(session: Session, chunk_id: str, size: int) -> dict[str, Any]:
-    """Return a passage with `size` neighbours on either side, in reading order.
+def _find_by_summary(
+    library: Library, query: str, vector: Vector, years: tuple[int, int] | None, page: int
+) -> FoundPapers:
+    near = library.nearest_papers(vector, len(library.papers()))
+    if years is not None:
+        near = [item for item in near if item.paper.year is not None and years[0] <= item.paper.year <= years[1]]
+    shown = near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+    statuses = publication_statuses(library, [item.paper for item in shown])
+    papers: list[FoundPaper] = [
+        {
+            **_found_paper(item.paper, item.score, statuses),
+            "matched": "note" if item.note else "summary",
+            "sentence": matching_sentence(library, item.note or item.summary, query),
+        }
+        for item in shown
+    ]
+    return {"papers": papers, "total": len(near), "next_page": page + 1 if page * PAGE_SIZE < len(near) else None}
+
+
+def _find_by_text(library: Library, query: str, first: int | None, last: int | None, page: int) -> FoundPapers:
+    answer = search_papers(library, query, first, last, page)
+    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
+    papers: list[FoundPaper] = [
+        {
+            **_found_paper(hit.paper, hit.score, statuses),
+            "sentence": hit.sentence,
+            "chunk_id": hit.chunk.id,
+            "page": hit.chunk.page,
+            "section": hit.chunk.section,
+        }
+        for hit in answer.hits
+    ]
+    return {"papers": papers, "total": answer.total, "next_page": answer.next_page}
+
+
+def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationStatus]) -> FoundPaper:
+    status = statuses[paper.key]
+    return {
+        "key": paper.key,
+        "year": paper.year,
+        "title": paper.title,
+        "score": round(score, 4),
+        "sentence": "",
+        "status": status.label,
+        "notices": status.lines(),
+    }
+
+
+async def apassage_window(session: Session, options: WindowOptions) -> PassageWindow:
+    """Return a passage with its neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(session.library.window, chunk_id, size)
+        chunks = await asyncio.to_thread(session.library.window, options.chunk_id, options.window)
     except ValueError:
         chunks = []
     if not chunks:
         raise InputError(
-            f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that search_evidence gave."
+            f"chunk_id: there is no passage {options.chunk_id[:80]!r}.", help="Take an id that a search gave."
         )
     paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
-    passages = [{"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks]
-    return {"key": paper.key, "title": paper.title, "passages": passages}
+    return {
+        "key": paper.key,
+        "title": paper.title,
+        "passages": [
+            {"chunk_id": item.id, "section": item.section, "page": item.page, "text": item.text} for item in chunks
+        ],
+    }
 
 
 async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..documents.pdf.ocr import find_ocr, tesseract_version
 from ..errors import InputError
@@ -24,6 +24,9 @@ from ..stores.home import Home, find_home
 from ..stores.library import Library
 from .blocking import blocking
 
+if TYPE_CHECKING:
+    from .results import FindingOfDoctor, LibraryCounts, LibraryStatus
+
 
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with value and origin; API keys are masked, empty values shown as "not set"."""
@@ -39,10 +42,10 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     return shown
 
 
-async def alibrary_counts(session: Session) -> dict[str, Any]:
+async def alibrary_counts(session: Session) -> LibraryCounts:
     """Return papers, chunks, embedding and version of a library."""
 
-    def count() -> dict[str, Any]:
+    def count() -> LibraryCounts:
         held = session.library
         return {
             "papers": len(held.papers()),
@@ -54,17 +57,26 @@ async def alibrary_counts(session: Session) -> dict[str, Any]:
     return await asyncio.to_thread(count)
 
 
-async def acheck_library(session: Session) -> list[dict[str, Any]]:
+async def acheck_library(session: Session) -> list[FindingOfDoctor]:
     """Check a library, its papers and OCR; returns findings, good and bad; changes nothing."""
 
     def check() -> list[DoctorFinding]:
         retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
         return [*examine(session.library), *retracted, _check_ocr(session.settings)]
 
-    return [asdict(finding) for finding in await asyncio.to_thread(check)]
+    return [_finding_record(finding) for finding in await asyncio.to_thread(check)]
 
 
-async def alibrary_status(session: Session) -> dict[str, Any]:
+def _finding_record(finding: DoctorFinding) -> FindingOfDoctor:
+    return {
+        "level": finding.level,
+        "topic": finding.topic,
+        "message": finding.message,
+        "remedy": finding.remedy,
+    }
+
+
+async def alibrary_status(session: Session) -> LibraryStatus:
     """Return a library's size and years, and the problems that `doctor` finds, one line each."""
 
     def examined() -> tuple[list[int], list[str]]:
@@ -89,7 +101,7 @@ async def alibrary_status(session: Session) -> dict[str, Any]:
 
 async def arepair_library(
     session: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
-) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+) -> tuple[list[FindingOfDoctor], list[dict[str, str]]]:
     """Repair a library and reindex incomplete papers; returns the repairs, and refused files with reasons.
 
     Raises any error of the embedding model; finished papers are kept.
@@ -99,7 +111,8 @@ async def arepair_library(
     done, refused = await repair_library(
         session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings)
     )
-    return [asdict(problem) for problem in done], [{"path": item.path, "reason": item.reason} for item in refused]
+    named = [{"path": item.path, "reason": item.reason} for item in refused]
+    return [_finding_record(problem) for problem in done], named
 
 
 async def arebuild_index(

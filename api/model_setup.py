@@ -8,12 +8,15 @@ from pathlib import Path
 
 from ..documents.safe_files import replace_file
 from ..errors import InputError
-from ..models.http.endpoints import USUAL_PORTS, FoundServer, find_servers, models_at
+from ..models.http.endpoints import (
+    USUAL_PORTS as USUAL_PORTS,
+    FoundServer as FoundServer,
+    find_servers as find_servers,
+    models_at as models_at,
+)
 from ..models.journaled_chat import chat_identity, chat_model
 from ..settings.config import load_settings
 from .blocking import blocking
-
-__all__ = ["USUAL_PORTS", "FoundServer", "atry_model", "find_servers", "models_at", "try_model", "write_settings"]
 
 
 async def atry_model(model: str, url: str) -> None:

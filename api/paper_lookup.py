@@ -17,15 +17,13 @@ from ..ingestion.ingest_events import IngestEvent
 from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     KnownPapers,
+    NewPaper as NewPaper,
     fetch_pdf,
     keep_entry,
     keep_file,
     look_up,
     own_bib,
     read_bibs,
-)
-from ..metadata.adding import (
-    NewPaper as NewPaper,
 )
 from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import enrich as enrich_all

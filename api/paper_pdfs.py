@@ -6,10 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from ..documents.pdf.drawing import MAX_BYTES, draw_page_apart
-from ..documents.pdf.drawing import MAX_WORDS as MAX_WORDS
-from ..documents.safe_files import FileRefusedError as FileRefusedError
-from ..documents.safe_files import require_regular
+from ..documents.pdf.drawing import MAX_BYTES, MAX_WORDS as MAX_WORDS, draw_page_apart
+from ..documents.safe_files import FileRefusedError as FileRefusedError, require_regular
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session

@@ -1,61 +1,103 @@
-"""Options of runs, each declared once with help and limits for the command line, Python and HTTP.
+"""Options, each declared once with help and limits for the command line, Python, HTTP and MCP.
 
-`commands/options.py` turns these classes into command options, `server/request_models.py` into JSON fields.
+The metadata of a field are the arguments of pydantic's `Field`, so that a dataclass of options is also the body of a
+request; `Shown` says what only the command line needs. `commands/options.py` makes command options of these classes,
+`server/request_models.py` bodies, and `server/mcp_server.py` the arguments of tools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_type_hints
 
-from ..section_kinds import PAPER_ORDER, SECTION_KINDS, SECTIONS, SectionKind
+from ..section_kinds import (
+    PAPER_ORDER as PAPER_ORDER,
+    SECTION_KINDS as SECTION_KINDS,
+    SECTIONS as SECTIONS,
+    Depth as Depth,
+    SectionKind as SectionKind,
+)
+
+if TYPE_CHECKING:
+    from ..runs.run_requests import ResearchRequest
 
 RunKind = SectionKind | Literal["paper"]
-
-__all__ = [
-    "FLAGS",
-    "PAPER_ORDER",
-    "SECTIONS",
-    "SECTION_KINDS",
-    "AnswerSettings",
-    "BudgetOptions",
-    "ChatSettings",
-    "ModelSettings",
-    "Option",
-    "PaperSettings",
-    "QuestionLimits",
-    "RunKind",
-    "RunLimits",
-    "SectionKind",
-    "SectionSettings",
-    "StyleSettings",
-    "TextOptions",
-    "find_option",
-]
+Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """Metadata of an option.
+class Shown:
+    """How the command line shows an option.
 
     Args:
-        help: what it does.
-        flag: its name on the command line, if not the field's.
+        flag: its name, if not the field's.
         default: the default as displayed.
-        least: the smallest value.
-        most: the largest value.
+        completes: the kind of ids that complete it: "papers".
     """
 
-    help: str
     flag: str = ""
     default: str = ""
-    least: int | None = None
-    most: int | None = None
+    completes: str = ""
 
 
-def _option(help: str, *, value: Any = None, **shown: Any) -> Any:
-    return field(default=value, metadata={"option": Option(help, **shown)})
+def option(description: str, *, value: Any = None, **limits: Any) -> Any:
+    """A field with its help, default and limits (`ge`, `le`, `max_length`)."""
+    return field(default=value, metadata={"description": description, **limits})
+
+
+def required(description: str, **limits: Any) -> Any:
+    """Like `option`, for a field without a default."""
+    return field(metadata={"description": description, **limits})
+
+
+def part_of(given: Any, group: type[Options]) -> Options:
+    """The options of `group` among those of a class that extends it."""
+    return group(**{item.name: getattr(given, item.name) for item in fields(group)})  # type: ignore[arg-type]  # a dataclass
+
+
+def spread_options(
+    call: Callable[..., Any],
+    groups: Mapping[str, type],
+    parameters_of: Callable[[type], Iterable[inspect.Parameter]],
+    convert: Callable[[Field[Any], Any], Any] = lambda _, value: value,
+) -> Callable[..., Any]:
+    """Return `call` with the fields of its dataclass arguments as parameters of their own, for Typer and MCP.
+
+    Args:
+        call: takes an instance of each dataclass, as the argument named in `groups`.
+        groups: the dataclasses by argument.
+        parameters_of: makes the parameters of a dataclass.
+        convert: converts a given value to that of its field.
+    """
+    own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
+    added = [parameter for group in groups.values() for parameter in parameters_of(group)]
+
+    def made(given: dict[str, Any]) -> dict[str, Any]:
+        options = {
+            name: group(**{item.name: convert(item, given.pop(item.name)) for item in fields(group)})
+            for name, group in groups.items()
+        }
+        return {**given, **options}
+
+    def spread(**given: Any) -> Any:
+        return call(**made(given))
+
+    async def spread_async(**given: Any) -> Any:
+        return await call(**made(given))
+
+    result: Callable[..., Any] = spread_async if inspect.iscoroutinefunction(call) else spread
+    everywhere = [item for item in own if item.name in ("as_json", "home")]
+    ordered = (*(item for item in own if item not in everywhere), *added, *everywhere)
+    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
+    result.__name__, result.__doc__ = call.__name__, call.__doc__
+    result.__annotations__ = {item.name: item.annotation for item in parameters}
+    signature = inspect.signature(call, eval_str=True).replace(parameters=parameters)
+    result.__signature__ = signature  # type: ignore[attr-defined]  # which Typer and MCP read
+    return result
 
 
 class SettingOptions:
@@ -70,10 +112,10 @@ class SettingOptions:
 class BudgetOptions(SettingOptions):
     """What a run may spend before it pauses."""
 
-    max_calls: int | None = _option("Limit on model requests; the run pauses before it exceeds it.", least=1)
-    max_tokens: int | None = _option("Limit on tokens; the run pauses before it exceeds it.", least=1)
-    max_cost: float | None = _option(
-        "Limit on cost, by the prices in the settings; the run pauses before it exceeds it."
+    max_calls: int | None = option("Limit on model requests; the run pauses before it exceeds it.", ge=1, le=10**9)
+    max_tokens: int | None = option("Limit on tokens; the run pauses before it exceeds it.", ge=1, le=10**12)
+    max_cost: float | None = option(
+        "Limit on cost, by the prices in the settings; the run pauses before it exceeds it.", gt=0, allow_inf_nan=False
     )
 
 
@@ -81,8 +123,8 @@ class BudgetOptions(SettingOptions):
 class RunLimits(BudgetOptions):
     """Limits that a request may set for its run, on a server or when resuming."""
 
-    strict: bool | None = _option(
-        "Leave out sentences that fail a check (they are listed) instead of marking them.", default="marked"
+    strict: Annotated[bool | None, Shown(default="marked")] = option(
+        "Leave out sentences that fail a check (they are listed) instead of marking them."
     )
 
 
@@ -90,7 +132,9 @@ class RunLimits(BudgetOptions):
 class DepthOption(SettingOptions):
     """How much a text says."""
 
-    depth: str | None = _option("How much the text says: brief, standard or thorough.", default="standard")
+    depth: Annotated[Depth | None, Shown(default="standard")] = option(  # noqa: RUF009 - it makes a field
+        "How much the text says: brief, standard or thorough."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +146,11 @@ class TextOptions(DepthOption, RunLimits):
 class ModelSettings(BudgetOptions):
     """The chat model, and what it may cost."""
 
-    chat_model: str | None = _option("Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL.", flag="--model")
-    chat_base_url: str | None = _option(
-        "OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL.", flag="--base-url"
+    chat_model: Annotated[str | None, Shown("--model")] = option(
+        "Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL."
+    )
+    chat_base_url: Annotated[str | None, Shown("--base-url")] = option(
+        "OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL."
     )
 
 
@@ -112,10 +158,9 @@ class ModelSettings(BudgetOptions):
 class ChatSettings(DepthOption, ModelSettings):
     """How answers cite, and which model writes them."""
 
-    cite_style: str | None = _option(
+    cite_style: Annotated[str | None, Shown(default="numeric")] = option(
         "numeric [3], key (smith2024), key-page [smith2024, page 4], pandoc [@smith2024, p. 4], "
-        "or latex \\cite[p.~4]{smith2024}.",
-        default="numeric",
+        "or latex \\cite[p.~4]{smith2024}."
     )
 
 
@@ -123,10 +168,9 @@ class ChatSettings(DepthOption, ModelSettings):
 class StyleSettings(SettingOptions):
     """The style of exported references."""
 
-    csl: str | None = _option(
+    csl: Annotated[str | None, Shown(default="Chicago author-date, and plainnat in tex")] = option(
         "Style of the references, and of citations in tex, docx and html: a .csl file or, with the extra "
-        "'styles', a name such as apa, ieee or nature.",
-        default="Chicago author-date, and plainnat in tex",
+        "'styles', a name such as apa, ieee or nature."
     )
 
 
@@ -134,9 +178,8 @@ class StyleSettings(SettingOptions):
 class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
     """How an answer is written."""
 
-    cite_retracted: bool | None = _option(
-        "Let the text cite retracted papers; otherwise they are read, with a warning, but not cited.",
-        default="not cited",
+    cite_retracted: Annotated[bool | None, Shown(default="not cited")] = option(
+        "Let the text cite retracted papers; otherwise they are read, with a warning, but not cited."
     )
 
 
@@ -144,43 +187,128 @@ class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
 class PaperSettings(AnswerSettings):
     """How a paper is written."""
 
-    cite_style: str | None = _option(
+    cite_style: Annotated[str | None, Shown(default="key")] = option(
         "key (smith2024), pandoc [@smith2024, p. 4], latex \\cite[p.~4]{smith2024}, numeric [3], "
-        "or key-page [smith2024, page 4].",
-        default="key",
+        "or key-page [smith2024, page 4]."
     )
-    section_words: int | None = _option("Target length of the section, in words.", flag="--words", default="by depth")
+    section_words: Annotated[int | None, Shown("--words", "by depth")] = option(
+        "Target length of the section, in words."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionSettings(PaperSettings):
     """How a section is written."""
 
-    max_search_iterations: int | None = _option("Searches that the agent may add.", flag="--max-searches", default="5")
+    max_search_iterations: Annotated[int | None, Shown("--max-searches", "5")] = option(
+        "Searches that the agent may add."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionLimits:
+class YearLimits:
+    """Papers published from one year to another."""
+
+    from_year: int | None = option("First year of publication.", ge=0, le=9999)
+    to_year: int | None = option("Last year of publication.", ge=0, le=9999)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperLimits(YearLimits):
+    """Which papers to search."""
+
+    venue: str = option("Part of the journal's or book's name, in any case.", value="", max_length=200)
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
+        "Search only these papers, by their keys.", value=(), max_length=200
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions(PaperLimits):
     """Which papers to search for an answer, and its length."""
 
-    sources: int | None = _option(
-        "Maximum number of papers that the answer may draw on.", default="8", least=1, most=50
+    sources: Annotated[int | None, Shown(default="8")] = option(
+        "Maximum number of papers that the answer may draw on.", ge=1, le=50
     )
-    length: int | None = _option("Target length of the answer, in words.", default="by depth", least=50, most=5000)
-    from_year: int | None = _option("First year of publication.")
-    to_year: int | None = _option("Last year of publication.")
-    venue: str = _option("Part of the journal's or book's name, in any case.", value="")
-    single_shot: bool = _option("Search once, without the agent's further searches.", value=False)
-    fresh: bool = _option("Answer again, without reusing cached answers.", value=False)
+    length: Annotated[int | None, Shown(default="by depth")] = option(
+        "Target length of the answer, in words.", ge=50, le=5000
+    )
+    single_shot: bool = option("Search once, without the agent's further searches.", value=False)
+    fresh: bool = option("Answer again, without reusing cached answers.", value=False)
+
+    def request(self, question: str) -> ResearchRequest:
+        """The request for an answer to a question."""
+        from ..runs.run_requests import ResearchRequest  # slow import
+
+        return ResearchRequest(
+            question,
+            self.sources,
+            self.length,
+            self.from_year,
+            self.to_year,
+            self.venue,
+            self.papers,
+            single_shot=self.single_shot,
+            fresh=self.fresh,
+        )
 
 
-def find_option(group: type, name: str) -> Option:
-    """The option of a field."""
-    found: Option = next(item.metadata["option"] for item in fields(group) if item.name == name)
-    return found
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(PaperLimits):
+    """Which passages to find, and how they are ranked."""
+
+    categories: Annotated[tuple[str, ...], Shown("--category")] = option(
+        "Kind of section: abstract, introduction, method, evaluation, conclusion, other or related_work.", value=()
+    )
+    mode: Annotated[str | None, Shown(default="hybrid")] = option(
+        "dense (by meaning), bm25 (by words) or hybrid. Default: CITELOOM_RETRIEVAL_MODE."
+    )
+    rerank: bool = option("Rerank with the bundled cross-encoder (weight: CITELOOM_RERANK or 0.5).", value=False)
+    limit: int = option("Passages to show.", value=10, ge=1, le=200)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions:
+    """Which passages to read around a passage."""
+
+    chunk_id: str = required("Id of a passage, as a search gives it.", min_length=1, max_length=500)
+    window: int = option("Number of passages on either side.", value=1, ge=1, le=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContradictionOptions:
+    """Which statements of papers to compare."""
+
+    topic: str = option("What to compare papers on. Default: their abstracts and conclusions.", value="")
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option("Citation keys to compare.", value=())
+    pairs: int = option("Pairs of passages to judge, one model call each.", value=20, ge=1, le=500)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """How papers are ingested; `describe` has no effect unless a vision model is configured."""
+
+    bib: Path | None = option(  # noqa: RUF009 - it makes a field
+        "BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."
+    )
+    prune: bool = option("Remove papers whose files are gone.", value=False)
+    follow_links: bool = option("Also follow links that lead out of a folder.", value=False)
+    ocr: bool = option("Read PDF pages without text by OCR; needs tesseract.", value=False)
+    summarize: bool = option("Summarize each new paper with the summarizer model (costs calls).", value=False)
+    describe: bool = option(
+        "Have the vision model, if one is configured, describe the figures of new papers (costs calls).", value=True
+    )
+
+
+@cache
+def shown_options(group: type) -> Mapping[str, Shown]:
+    """How the command line shows the fields of a dataclass."""
+    types = get_type_hints(group, include_extras=True)
+    marks = {name: getattr(kind, "__metadata__", ()) for name, kind in types.items()}
+    return {name: next((mark for mark in found if isinstance(mark, Shown)), Shown()) for name, found in marks.items()}
 
 
 # Options named differently from the settings they override.
 FLAGS: Final[Mapping[str, str]] = {
-    item.name: item.metadata["option"].flag for item in fields(SectionSettings) if item.metadata["option"].flag
+    name: shown.flag for name, shown in shown_options(SectionSettings).items() if shown.flag
 }

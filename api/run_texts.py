@@ -9,45 +9,30 @@ from pathlib import Path
 from ..citations.export.evidence_report import ReportImages
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
-from ..runs.edited_text import EditableText, edited_record
+from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
 from ..runs.evidence_images import CitedPages, cited_pages, report_figures
-from ..runs.output_files import save_section, write_own_file
-from ..runs.publication_notices import with_notices
-from ..runs.result_files import ResultFiles, UnknownFileError, stem_of
-from ..runs.result_record import ResultRecord, StoredRecord, public_record, stored
+from ..runs.output_files import save_section as save_section, write_own_file as write_own_file
+from ..runs.publication_notices import with_notices as with_notices
+from ..runs.result_files import ResultFiles as ResultFiles, UnknownFileError as UnknownFileError, stem_of as stem_of
+from ..runs.result_record import (
+    ResultRecord as ResultRecord,
+    StoredRecord as StoredRecord,
+    public_record as public_record,
+    stored as stored,
+)
 from ..runs.sentence_check import (
-    NotEditedError,
-    check_sentence,
-    keep_edit,
-    load_editable,
-    sentence_records,
-    withdraw_edit,
+    CheckedSentence as CheckedSentence,
+    NotEditedError as NotEditedError,
+    TextSentence as TextSentence,
+    check_sentence as check_sentence,
+    keep_edit as keep_edit,
+    load_editable as load_editable,
+    sentence_records as sentence_records,
+    unchecked as unchecked,
+    withdraw_edit as withdraw_edit,
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
-
-__all__ = [
-    "EditableText",
-    "NotEditedError",
-    "ResultFiles",
-    "ResultRecord",
-    "StoredRecord",
-    "UnknownFileError",
-    "check_sentence",
-    "edited_record",
-    "file_versions",
-    "keep_edit",
-    "load_editable",
-    "public_record",
-    "render_file",
-    "save_section",
-    "sentence_records",
-    "stem_of",
-    "stored",
-    "with_notices",
-    "withdraw_edit",
-    "write_own_file",
-]
 
 
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:

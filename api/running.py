@@ -7,40 +7,25 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, get_args
+from typing import TypedDict, Unpack
 
-from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.pandoc_formats import FORMATS as FORMATS, Format
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..runs.execution import begin_run as register_run
-from ..runs.execution import ignore, run_request
-from ..runs.result_record import ResultRecord, public_record
-from ..runs.run_requests import OnNotice, ResearchRequest, RunRequest, SectionRequest
-from ..settings.config import Depth
+from ..runs.execution import begin_run as register_run, ignore, run_request as run_request
+from ..runs.result_record import ResultRecord as ResultRecord, public_record
+from ..runs.run_requests import (
+    OnNotice,
+    ResearchRequest as ResearchRequest,
+    RunRequest as RunRequest,
+    SectionRequest as SectionRequest,
+)
 from ..stores.backends import backend_of
-from ..stores.run_register import RunRecord
-from .arguments import ArgumentError, parse_formats
-from .run_options import TextOptions
-
-__all__ = [
-    "FORMATS",
-    "Output",
-    "OutputOptions",
-    "ResearchRequest",
-    "ResultRecord",
-    "RunOptions",
-    "RunRecord",
-    "RunRequest",
-    "SavedRun",
-    "SectionRequest",
-    "begin_run",
-    "output_to",
-    "run",
-    "run_and_save",
-    "run_request",
-]
+from ..stores.run_register import RunRecord as RunRecord
+from .arguments import parse_formats, require_choice
+from .run_options import Depth, TextOptions
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -51,40 +36,42 @@ async def begin_run(request: RunRequest, session: Session) -> RunRecord:
     return await asyncio.to_thread(register_run, request, session, register, ignore)
 
 
-class OutputOptions(TypedDict, total=False):
-    """Which files are written; see `awrite_section`."""
+class RunOptions(TypedDict, total=False):
+    """How a run is made and which files are written.
+
+    Args:
+        out: folder for the files; none are written if omitted.
+        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
+        fresh: write again, without reusing cached answers.
+        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
+        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
+        depth: how much the text says; from the settings if omitted.
+        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
+    """
 
     out: Path | str | None
     formats: Sequence[Format] | Format
+    fresh: bool
     force: bool
+    strict: bool | None
+    depth: Depth | None
     page_images: bool
 
 
-class RunOptions(OutputOptions, total=False):
-    """Options to run and save; see `awrite_section`."""
-
-    fresh: bool
-    strict: bool | None
-    depth: Depth | None
-
-
-def output_to(
-    out: Path | str | None = None,
-    formats: Sequence[Format] | Format = (),
-    force: bool = False,
-    page_images: bool = False,
-) -> Output | None:
-    """Where to write files; None without a folder. Raises `ArgumentError`."""
-    wanted = parse_formats(formats, out)
-    return None if out is None else Output(Path(out), wanted, force, page_images)
-
-
 async def run(
-    request: RunRequest, session: Session, output: Output | None, given: TextOptions, on_event: OnEvent | None
+    request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
 ) -> ResultRecord:
-    """Run a request; returns public JSON. Raises `ArgumentError` for an unknown depth, otherwise as `run_and_save`."""
-    if given.depth not in (None, *get_args(Depth)):
-        raise ArgumentError(f"depth: expected one of {', '.join(get_args(Depth))}, got {given.depth!r}.")
+    """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
+    if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
+        raise TypeError(f"unexpected option {unknown[0]!r}; there are {', '.join(RunOptions.__annotations__)}")
+    given = TextOptions(strict=options.get("strict"), depth=options.get("depth"))
+    if given.depth is not None:
+        require_choice("depth", given.depth, Depth)
+    out = options.get("out")
+    wanted = parse_formats(options.get("formats", ()), out)
+    output = None
+    if out is not None:
+        output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False))
     if changes := given.changes():
         session = session.with_settings(**changes)
     return (await run_and_save(request, session, output, on_event=on_event or ignore)).record

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from ..graph.session import Session, create_session
-from ..models.http.failures import EndpointUnreachableError
-from ..models.journal.single_flight import CallLocks
-from ..runs.execution import RunUnderWayError
-from ..stores.backends import Listener, ServerRegistry, Uploads, backend_of
-from ..stores.home import Home
-from ..stores.library import UnknownPaperError
-from ..stores.postgres.database import ConnectionLostError, DatabaseError, LeaseLostError
-from ..stores.server_jobs import (
-    ACTIVE,
-    EventBatch,
-    EventPage,
-    JobEntry,
-    JobKind,
-    JobOrder,
-    JobState,
-    KeyUse,
-    RequestKeys,
-    ServerJobs,
+from ..graph.session import Session as Session, create_session as create_session
+from ..models.http.failures import EndpointUnreachableError as EndpointUnreachableError
+from ..models.journal.single_flight import CallLocks as CallLocks
+from ..runs.execution import RunUnderWayError as RunUnderWayError
+from ..stores.backends import (
+    Listener as Listener,
+    ServerRegistry as ServerRegistry,
+    Uploads as Uploads,
+    backend_of,
 )
-from ..stores.server_sessions import MAX_AGE, RecentEndings, SignInSessions
-
-__all__ = [
-    "ACTIVE",
-    "MAX_AGE",
-    "CallLocks",
-    "ConnectionLostError",
-    "DatabaseError",
-    "EndpointUnreachableError",
-    "EventBatch",
-    "EventPage",
-    "JobEntry",
-    "JobKind",
-    "JobOrder",
-    "JobState",
-    "KeyUse",
-    "LeaseLostError",
-    "Listener",
-    "RecentEndings",
-    "RequestKeys",
-    "RunUnderWayError",
-    "ServerJobs",
-    "ServerRegistry",
-    "Session",
-    "SignInSessions",
-    "UnknownPaperError",
-    "Uploads",
-    "create_session",
-    "join_servers",
-]
+from ..stores.home import Home
+from ..stores.library import UnknownPaperError as UnknownPaperError
+from ..stores.postgres.database import (
+    ConnectionLostError as ConnectionLostError,
+    DatabaseError as DatabaseError,
+    LeaseLostError as LeaseLostError,
+)
+from ..stores.server_jobs import (
+    ACTIVE as ACTIVE,
+    EventBatch as EventBatch,
+    EventPage as EventPage,
+    JobEntry as JobEntry,
+    JobKind as JobKind,
+    JobOrder as JobOrder,
+    JobState as JobState,
+    KeyUse as KeyUse,
+    RequestKeys as RequestKeys,
+    ServerJobs as ServerJobs,
+)
+from ..stores.server_sessions import (
+    MAX_AGE as MAX_AGE,
+    RecentEndings as RecentEndings,
+    SignInSessions as SignInSessions,
+)
 
 
 def join_servers(home: Home) -> ServerRegistry:

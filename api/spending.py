@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..models.journal.records import Spending, Usage, total_cost
+from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
 from ..settings.config import Price
 from ..stores.backends import backend_of
 from ..stores.home import Home
 
-__all__ = [
-    "Spending",
-    "Usage",
-    "prune_journal",
-    "read_spending",
-    "spending_record",
-    "survey_journal",
-    "usage_by_day",
-    "usage_total",
-]
+if TYPE_CHECKING:
+    from ..runs.result_record import UsageRecord
+    from .results import SpendingRecord, UsageOfDay
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
@@ -69,7 +62,7 @@ def prune_journal(
     return asdict(prune(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run))
 
 
-def spending_record(row: Spending, prices: Mapping[str, Price]) -> dict[str, Any]:
+def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:
     """The spending of one run on one model."""
     chat = row.kind == "chat"
     return {
@@ -86,12 +79,12 @@ def spending_record(row: Spending, prices: Mapping[str, Price]) -> dict[str, Any
     }
 
 
-def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> dict[str, Any]:
+def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:
     """The sum of these rows."""
-    return asdict(Usage.of(rows, total_cost(rows, prices)))
+    return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # which has the same fields
 
 
-def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[dict[str, Any]]:
+def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[UsageOfDay]:
     """Total per day; rows must be sorted by day."""
     days = groupby(rows, key=lambda item: item[0])
-    return [{"day": day, **usage_total([row for _, row in group], prices)} for day, group in days]
+    return [{**usage_total([row for _, row in group], prices), "day": day} for day, group in days]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.html_escaping import inert
 from ..citations.references import places_line
@@ -14,28 +14,16 @@ from ..errors import InputError
 from ..runs.output_files import public_record, write_own_file
 from ..runs.result_record import ResultRecord, stored
 from ..stores.backends import backend_of
-from ..stores.conversation_register import ConversationEntry, KeptTurn, UnknownConversationError, new_thread_id
+from ..stores.conversation_register import (
+    ConversationEntry as ConversationEntry,
+    KeptTurn as KeptTurn,
+    UnknownConversationError as UnknownConversationError,
+    new_thread_id as new_thread_id,
+)
 from ..stores.home import Home
 
-__all__ = [
-    "ConversationEntry",
-    "KeptTurn",
-    "UnknownConversationError",
-    "begin_conversation",
-    "conversation_record",
-    "conversation_summary",
-    "find_conversation",
-    "find_turn",
-    "last_turn",
-    "list_conversations",
-    "new_thread_id",
-    "read_turns",
-    "require_turns",
-    "transcript",
-    "transcript_json",
-    "turn_record",
-    "write_transcript",
-]
+if TYPE_CHECKING:
+    from .results import ConversationDetails, ConversationSummary
 
 
 def list_conversations(home: Home) -> list[ConversationEntry]:
@@ -75,14 +63,20 @@ def turn_record(turn: KeptTurn) -> ResultRecord:
     return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
 
 
-def conversation_summary(entry: ConversationEntry) -> dict[str, Any]:
+def conversation_summary(entry: ConversationEntry) -> ConversationSummary:
     """A conversation as `conversations list` shows it."""
-    return asdict(entry)
+    return cast("ConversationSummary", asdict(entry))  # which has the same fields
 
 
-def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> dict[str, Any]:
+def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> ConversationDetails:
     """The JSON of `conversations show`: the conversation with its finished turns."""
-    return {**conversation_summary(entry), "turns": [turn_record(turn) for turn in turns]}
+    return {
+        "thread_id": entry.thread_id,
+        "title": entry.title,
+        "turns": [dict(turn_record(turn)) for turn in turns],
+        "begun_at": entry.begun_at,
+        "updated_at": entry.updated_at,
+    }
 
 
 def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:

@@ -10,51 +10,31 @@ from typing import TYPE_CHECKING, Any
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
-from ..stores.run_register import RunHead, RunRecord, UnknownRunError
+from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
 
 if TYPE_CHECKING:
     from ..graph.session import Session
-    from ..runs.run_requests import ResearchRequest, SectionRequest
+    from ..runs.run_requests import RunRequest
+    from .results import RunDetails, RunQuery, RunSummary
 
 
-__all__ = [
-    "ResumableRun",
-    "RunHead",
-    "RunRecord",
-    "UnknownRunError",
-    "count_runs",
-    "delete_run",
-    "find_run",
-    "find_runs",
-    "is_under_way",
-    "list_runs",
-    "run_details",
-    "run_heads",
-    "run_summary",
-]
-
-_FIELDS = (
-    "thread_id",
-    "section",
-    "title",
-    "status",
-    "detail",
-    "library_version",
-    "fresh",
-    "started_at",
-    "updated_at",
-)
-
-
-def run_summary(run: RunRecord | RunHead, home: Home) -> dict[str, Any]:
+def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     """A run's current status; a "running" run without a process was killed. Blocks."""
-    record = {name: getattr(run, name) for name in _FIELDS}
-    if run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id):
-        record["status"] = "killed"
-    return record
+    killed = run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id)
+    return {
+        "thread_id": run.thread_id,
+        "section": run.section,
+        "title": run.title,
+        "status": "killed" if killed else run.status,
+        "detail": run.detail,
+        "library_version": run.library_version,
+        "fresh": run.fresh,
+        "started_at": run.started_at,
+        "updated_at": run.updated_at,
+    }
 
 
-async def run_details(run_id: str, home: Home) -> dict[str, Any]:
+async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
     from ..runs.execution import state_values  # imports LangGraph, not needed for lists
@@ -65,11 +45,11 @@ async def run_details(run_id: str, home: Home) -> dict[str, Any]:
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     values = await state_values(home, run.thread_id)
-    queries = [
-        {key: record[key] for key in ("query", "origin", "evidence_ids")}
+    queries: list[RunQuery] = [
+        {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
         for record in searches_of(values.get("queries", []))
     ]
-    result = None if run.result is None else public_record(stored(run.result))
+    result = None if run.result is None else dict(public_record(stored(run.result)))
     return {**summary, "queries": queries, "result": result}
 
 
@@ -78,7 +58,7 @@ def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[Run
     return backend_of(home).runs().heads(limit, offset)
 
 
-def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
+def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
     """The runs as in `runs list --json`, the latest first; blocks."""
     return [run_summary(run, home) for run in run_heads(home, limit, offset)]
 
@@ -119,7 +99,7 @@ class ResumableRun:
     """A registered run with the request and settings to resume it."""
 
     run: RunRecord
-    request: SectionRequest | ResearchRequest
+    request: RunRequest
     settings: Settings
 
     @classmethod

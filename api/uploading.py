@@ -15,16 +15,14 @@ from ..errors import CiteloomError
 from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.ingest import ingest_sources
-from ..ingestion.ingest_events import IngestEvent
-from ..ingestion.ingest_events import IngestReport as IngestReport
+from ..ingestion.ingest_events import IngestEvent, IngestReport as IngestReport
 from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
 from ..models.journal.budget import bill_to
-from ..stores.backends import Uploads as Uploads
-from ..stores.backends import backend_of
+from ..stores.backends import Uploads as Uploads, backend_of
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD
 

@@ -2,74 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..citations.export.pandoc_formats import Format
-from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
+from ..citations.export.plot_figures import (
+    MOST_BYTES as MOST_BYTES,
+    image_problem as image_problem,
+    image_type as image_type,
+    with_plot_files as with_plot_files,
+    without_plot_files as without_plot_files,
+)
 from ..experiment import (
-    Experiment,
-    ExperimentError,
+    Experiment as Experiment,
+    ExperimentError as ExperimentError,
     SectionKind,
     load_experiment,
-    parse_experiment,
+    parse_experiment as parse_experiment,
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.experiment_check import check_experiment, shorten_body
+from ..runs.experiment_check import (
+    ExperimentReport as ExperimentReport,
+    FieldProblem as FieldProblem,
+    check_experiment as check_experiment,
+    shorten_body as shorten_body,
+)
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import RunKind, SectionRequest, required_kinds
-from ..settings.config import Depth
+from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
 from ..stores.backends import Uploads, backend_of
 from ..stores.home import Home
-from ..stores.run_register import PLOT_SET, PLOTS_KEPT
+from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .events import stream_events
-from .run_options import TextOptions
-from .running import OutputOptions, RunOptions, output_to, run
+from .running import RunOptions, run
 
-__all__ = [
-    "MOST_BYTES",
-    "PLOTS_KEPT",
-    "PLOT_SET",
-    "Experiment",
-    "ExperimentError",
-    "astream_paper",
-    "astream_section",
-    "awrite_paper",
-    "awrite_section",
-    "check_experiment",
-    "image_problem",
-    "image_type",
-    "load_section_request",
-    "named_plot_sets",
-    "parse_experiment",
-    "plot_files",
-    "required_kinds",
-    "shorten_body",
-    "with_plot_files",
-    "without_plot_files",
-    "write_paper",
-    "write_section",
-]
+GivenExperiment = Experiment | dict[str, Any] | Path | str
 
 
 @requires_open
 async def awrite_section(
     session: Session,
     kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
+    experiment: GivenExperiment,
     *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] | Format = (),
-    fresh: bool = False,
-    force: bool = False,
-    strict: bool | None = None,
-    depth: Depth | None = None,
-    page_images: bool = False,
     on_event: OnEvent | None = None,
+    **options: Unpack[RunOptions],
 ) -> ResultRecord:
     """Write or resume a section; returns its JSON.
 
@@ -77,64 +56,31 @@ async def awrite_section(
         session: an open library.
         kind: section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files; none are written if omitted.
-        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
-        fresh: write again, without reusing cached answers.
-        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
-        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
-        depth: how much the text says; from the settings if omitted.
-        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
+        options: as in `RunOptions`: `out`, `formats`, `fresh` ...
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(
-        session, section_kind(kind), experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
-    )
+    return await _write(session, section_kind(kind), experiment, on_event, options)
 
 
 @requires_open
 async def awrite_paper(
-    session: Session,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    *,
-    out: Path | str | None = None,
-    formats: Sequence[Format] | Format = (),
-    fresh: bool = False,
-    force: bool = False,
-    strict: bool | None = None,
-    depth: Depth | None = None,
-    page_images: bool = False,
-    on_event: OnEvent | None = None,
+    session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[RunOptions]
 ) -> ResultRecord:
     """Write or resume all six sections of a paper as one run; returns the JSON of `paper --json`.
 
-    Args:
-        session: an open library.
-        experiment: an experiment, its plain data, or the path of an `exp.json`.
-        out: folder for the files of the paper and of each section; none are written if omitted.
-        formats: `tex`, `docx` and `html` of the whole paper, beside the markdown; they need `out`.
-        fresh: write again, without reusing cached answers.
-        force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
-        strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
-        depth: how much the text says; from the settings if omitted.
-        page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
-        on_event: called with each event.
-
-    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    Takes what `awrite_section` takes; `out` gets the files of the paper and of each section, `formats` are those of the
+    whole paper.
     """
-    output: OutputOptions = {"out": out, "formats": formats, "force": force, "page_images": page_images}
-    return await _write(
-        session, "paper", experiment, on_event, fresh, TextOptions(strict=strict, depth=depth), **output
-    )
+    return await _write(session, "paper", experiment, on_event, options)
 
 
 @requires_open
 def astream_section(
     session: Session,
     kind: SectionKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
+    experiment: GivenExperiment,
     **options: Unpack[RunOptions],
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a section as a stream of events; takes the options of `awrite_section`.
@@ -147,7 +93,7 @@ def astream_section(
 
 @requires_open
 def astream_paper(
-    session: Session, experiment: Experiment | dict[str, Any] | Path | str, **options: Unpack[RunOptions]
+    session: Session, experiment: GivenExperiment, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
 
@@ -174,24 +120,19 @@ def named_plot_sets(home: Home) -> set[str]:
 
 
 async def _write(
-    session: Session,
-    kind: RunKind,
-    experiment: Experiment | dict[str, Any] | Path | str,
-    on_event: OnEvent | None,
-    fresh: bool,
-    text: TextOptions,
-    **output: Unpack[OutputOptions],
+    session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: RunOptions
 ) -> ResultRecord:
     require_writable(session)
-    given, source = _experiment(kind, experiment)
-    return await run(SectionRequest(kind, given, source, fresh), session, output_to(**output), text, on_event)
+    given, source = _load_experiment(kind, experiment)
+    request = SectionRequest(kind, given, source, options.get("fresh", False))
+    return await run(request, session, on_event, **options)
 
 
 write_section = requires_open(blocking(awrite_section))
 write_paper = requires_open(blocking(awrite_paper))
 
 
-def _experiment(kind: RunKind, given: Experiment | dict[str, Any] | Path | str) -> tuple[Experiment, str]:
+def _load_experiment(kind: RunKind, given: GivenExperiment) -> tuple[Experiment, str]:
     if isinstance(given, Experiment):
         return given, "experiment"
     if isinstance(given, dict):

@@ -12,11 +12,8 @@ from ..models.http.limiter import Clock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from ..zotero.syncing import SyncReport as SyncReport
-from ..zotero.syncing import sync_reading, watch_zotero
-from ..zotero.zotero_source import ZoteroReading as ZoteroReading
-from ..zotero.zotero_source import ZoteroRequest as ZoteroRequest
-from ..zotero.zotero_source import read_zotero
+from ..zotero.syncing import SyncReport as SyncReport, sync_reading, watch_zotero
+from ..zotero.zotero_source import ZoteroReading as ZoteroReading, ZoteroRequest as ZoteroRequest, read_zotero
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 

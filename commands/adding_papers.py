@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..api.messages import command, counted
-from ..api.run_options import BudgetOptions
+from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
 from .options import (
     HomeOption,
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
     app.command("add", rich_help_panel="Library")(add)
 
 
-@takes_options(limits=BudgetOptions)
+@takes_options(options=IngestOptions, limits=BudgetOptions)
 def ingest(
     paths: Annotated[
         list[Path],
@@ -88,26 +88,6 @@ def ingest(
             help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
         ),
     ],
-    bib: Annotated[
-        Path | None,
-        typer.Option("--bib", help="BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."),
-    ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove papers whose files are gone.")] = False,
-    follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Also follow links that lead out of a folder.")
-    ] = False,
-    ocr: Annotated[bool, typer.Option("--ocr", help="Read PDF pages without text by OCR; needs tesseract.")] = False,
-    summarize: Annotated[
-        bool,
-        typer.Option("--summarize", help="Summarize each new paper with the summarizer model (costs calls)."),
-    ] = False,
-    describe: Annotated[
-        bool,
-        typer.Option(
-            "--describe/--no-describe",
-            help="Have the vision model, if one is configured, describe the figures of new papers (costs calls).",
-        ),
-    ] = True,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -127,6 +107,7 @@ def ingest(
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    options: IngestOptions,
     limits: BudgetOptions,
 ) -> None:
     """Index papers and embed what is new.
@@ -147,16 +128,7 @@ def ingest(
 
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
-    request = IngestRequest(
-        paths,
-        bib=bib,
-        prune=prune,
-        follow_links=follow_links,
-        ocr=ocr,
-        summarize=summarize,
-        describe=describe,
-        ray=ray_request(ray or False, ray_workers),
-    )
+    request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
     settings, found = resolve(home, **limits.changes())
     sources = None if found.exists() else read_for_new_home(settings, found, request)
     if sources is not None and not sources.found:
@@ -166,23 +138,27 @@ def ingest(
         with command_session(settings, found) as session, ingest_progress() as show:
             outcome = ingest_papers(session, request, sources=sources, on_event=show, on_report=warnings_and_refusals)
         record, stopped = outcome.as_dict(), outcome.stopped
-    figures = record.get("figures", {"refused": []})
-    name_refused_figures(figures)
     if as_json:
         result_json(record)
     else:
-        result(
-            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
-            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
-            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
-        )
-        if "described" in figures:
-            result(f"{counted(figures['described'], 'figure')} described.")
+        _show_ingested(record)
+    figures = record.get("figures", {"refused": []})
+    name_refused_figures(figures)
     if stopped is not None:
         notice(f"The papers are ingested, but not all figures are described: {stopped}")
         notice_command("Continue with:", command_on_home("papers describe"))
     if record["refused"] or stopped is not None or figures["refused"]:
         raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
+
+
+def _show_ingested(record: dict[str, Any]) -> None:
+    result(
+        f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
+        f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+        f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
+    )
+    if "figures" in record:
+        result(f"{counted(record['figures']['described'], 'figure')} described.")
 
 
 def add(

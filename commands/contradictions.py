@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import ModelSettings
+from ..api.run_options import ContradictionOptions, ModelSettings
 from ..errors import DONE_WITH_REFUSALS
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
-from .searching import place_of, plain_sentence, split_names
+from .searching import place_of, plain_sentence
 from .terminal_text import one_line, table
 
 
@@ -21,20 +21,12 @@ def register(app: typer.Typer) -> None:
     app.command("contradictions", rich_help_panel="Library")(contradictions)
 
 
-@takes_options(settings=ModelSettings)
+@takes_options(options=ContradictionOptions, settings=ModelSettings)
 def contradictions(
-    topic: Annotated[
-        str, typer.Option("--topic", help="What to compare papers on. Default: their abstracts and conclusions.")
-    ] = "",
-    papers: Annotated[
-        list[str] | None, typer.Option("--papers", help="Citation keys to compare, separated by commas, or repeated.")
-    ] = None,
-    pairs: Annotated[
-        int, typer.Option("--pairs", help="Pairs of passages to judge, one model call each.", min=1, max=500)
-    ] = 20,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    options: ContradictionOptions,
     settings: ModelSettings,
 ) -> None:
     """Find passages of different papers that disagree.
@@ -44,8 +36,7 @@ def contradictions(
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
-    keys = tuple(dict.fromkeys(split_names("--papers", papers)))
-    record = run_async(_find(topic, keys, pairs, home, settings))
+    record = run_async(_find(options, home, settings))
     if as_json:
         result_json(record)
     elif record["contradictions"]:
@@ -59,14 +50,12 @@ def contradictions(
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
-async def _find(
-    topic: str, keys: tuple[str, ...], pairs: int, home: str | None, given: ModelSettings
-) -> dict[str, Any]:
-    from ..api.contradiction_search import acontradictions
+async def _find(options: ContradictionOptions, home: str | None, given: ModelSettings) -> dict[str, Any]:
+    from ..api.contradiction_search import find_contradictions
 
     settings, found = resolve(home, **given.changes())
     with command_session(settings, found, create=False) as session:
-        record = await acontradictions(session, topic, papers=keys, pairs=pairs, on_notice=notice)
+        record = await find_contradictions(options, session, on_notice=notice)
         spent = session.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""

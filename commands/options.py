@@ -8,14 +8,14 @@ import io
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from ..api.messages import command
-from ..api.run_options import FLAGS, Option
+from ..api.run_options import FLAGS, shown_options, spread_options
 from ..errors import InputError
 from .output import announce_home, notice
 
@@ -109,49 +109,44 @@ def command_session(settings: Settings, home: Home, *, create: bool = True, read
         yield session
 
 
-def takes_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_options(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command to take the fields of dataclasses (`api/run_options.py`) as options.
 
     The command gets an instance of each dataclass, as the argument named here.
     """
-
-    def decorate(call: Callable[..., None]) -> Callable[..., None]:
-        own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
-        added = [option for group in groups.values() for option in _parameters(group)]
-
-        def command(**given: Any) -> None:
-            made = {
-                name: group(**{item.name: given.pop(item.name) for item in fields(group)})
-                for name, group in groups.items()
-            }
-            call(**given, **made)
-
-        command.__name__, command.__doc__ = call.__name__, call.__doc__
-        everywhere = [item for item in own if item.name in ("as_json", "home")]
-        ordered = (*(item for item in own if item not in everywhere), *added, *everywhere)
-        parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
-        command.__annotations__ = {item.name: item.annotation for item in parameters}
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
-        return command
-
-    return decorate
+    return lambda call: spread_options(call, groups, _parameters, _split)
 
 
-def _parameters(group: type[Any]) -> Iterator[inspect.Parameter]:
-    """Turn a dataclass's fields into parameters."""
+def _parameters(group: type) -> Iterator[inspect.Parameter]:
+    """Turn a dataclass's fields into parameters; one of several values is given by comma or repeated."""
     types = get_type_hints(group)
     for item in fields(group):
-        option: Option = item.metadata["option"]
-        name = item.name.replace("_", "-")
+        kind, shown, said = types[item.name], shown_options(group)[item.name], item.metadata["description"]
+        several, name = get_origin(kind) is tuple, item.name.replace("_", "-")
+        two_sided = kind == bool | None or item.default is True
         given = typer.Option(
-            option.flag or (f"--{name}/--no-{name}" if types[item.name] == bool | None else f"--{name}"),
-            help=option.help,
-            min=option.least,
-            max=option.most,
-            show_default=option.default or item.default is not None,
+            shown.flag or (f"--{name}/--no-{name}" if two_sided else f"--{name}"),
+            help=f"{said.rstrip('.')}; separated by commas, or repeated." if several else said,
+            min=item.metadata.get("ge"),
+            max=item.metadata.get("le"),
+            show_default=shown.default or not (item.default is None or several),
+            autocompletion=_COMPLETIONS.get(shown.completes),
         )
-        annotation: Any = Annotated[types[item.name], given]
-        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotation)
+        if several or any(get_origin(each) is Literal for each in get_args(kind)):
+            kind = list[str] | None if several else str | None  # the settings name the values of a choice
+        annotation: Any = Annotated[kind, given]
+        default = None if several else item.default
+        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _split(item: Field[Any], given: Any) -> Any:
+    """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
+    if item.default != ():
+        return given
+    names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
+    if given and not names:
+        raise InputError(f"--{item.name} is empty.", help="Leave it out to search everywhere.")
+    return tuple(dict.fromkeys(names))
 
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -179,3 +174,6 @@ def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
         home = configured_home(load_settings(home=ctx.params.get("home") or outer))
         return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
     return []
+
+
+_COMPLETIONS: Final = {"papers": complete_keys}

@@ -55,6 +55,12 @@ def warnings_and_refusals(record: dict[str, Any]) -> None:
         notice(f"Refused: {refusal['path']}: {refusal['reason']}")
 
 
+def show_rebuilt(record: dict[str, Any]) -> None:
+    """Print how many papers were indexed again."""
+    embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
+    result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
+
+
 def name_refused_figures(record: dict[str, Any]) -> None:
     """Print each figure that was not described, and why."""
     for item in record["refused"]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -17,6 +17,9 @@ from .adding_papers import OfflineOption
 from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
 from .terminal_text import one_line, table
+
+if TYPE_CHECKING:
+    from ..api.results import FigureRecord, PaperDetails, SectionRecord
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -142,7 +145,7 @@ def paper_figures(
         notice(f"The figures of {key} were never read: ingest it again.")
 
 
-def _show_figures(records: list[dict[str, Any]]) -> None:
+def _show_figures(records: Sequence[FigureRecord]) -> None:
     from ..api.library_papers import count_kinds
 
     rows = [
@@ -159,7 +162,7 @@ def _show_figures(records: list[dict[str, Any]]) -> None:
     table(title, ["name", "kind", "page", "image", "caption"], rows, prose=["caption"])
 
 
-def _caption(record: dict[str, Any]) -> str:
+def _caption(record: FigureRecord) -> str:
     """The caption without label, why there is no image, and the model's description, marked as such."""
     parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _MAX_CAPTION, placeholder=" …")]
     parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
@@ -263,7 +266,7 @@ _MAX_VALUE: Final = 160  # characters
 _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
-def paper_lines(record: dict[str, Any]) -> Iterator[str]:
+def paper_lines(record: PaperDetails) -> Iterator[str]:
     """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
     from ..api.library_papers import count_kinds
 
@@ -290,14 +293,14 @@ def paper_lines(record: dict[str, Any]) -> Iterator[str]:
     yield from section_lines(record["sections"])
 
 
-def section_lines(sections: Sequence[dict[str, Any]]) -> Iterator[str]:
+def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
     """Format the section tree, with chunks and pages."""
     for section in sections:
         indent = "  " * max(0, section["level"] - 1)
         yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(_section_facts(section))}]"
 
 
-def _section_facts(section: dict[str, Any]) -> Iterator[str]:
+def _section_facts(section: SectionRecord) -> Iterator[str]:
     yield section["category"]
     if section["chunk_range"]:
         yield _range("chunk", "chunks", section["chunk_range"])
@@ -320,7 +323,7 @@ def page_ranges(pages: Sequence[int]) -> str:
     return f"{'p.' if len(pages) == 1 else 'pp.'} {', '.join(ranges)}"
 
 
-def text_lines(record: dict[str, Any]) -> Iterator[str]:
+def text_lines(record: PaperDetails) -> Iterator[str]:
     """The searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.blocking import run_async
-from ..api.run_options import AnswerSettings, QuestionLimits
+from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
-from .options import HomeOption, JsonOption, command_session, complete_keys, resolve, takes_options
+from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
-from .searching import split_names
 from .sections import ForceOption, FormatOption, PageImagesOption, output_to
 
 if TYPE_CHECKING:
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from ..api.running import Output, ResearchRequest, ResultRecord
 
 QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
-PapersOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--papers",
-        help="Search only these papers: keys, separated by commas or repeated.",
-        autocompletion=complete_keys,
-    ),
-]
 OutOption = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for the answer's files; none are written without it.", show_default=False),
@@ -41,10 +32,9 @@ def register(app: typer.Typer) -> None:
     app.command("research", rich_help_panel="Ask")(research)
 
 
-@takes_options(limits=QuestionLimits, settings=AnswerSettings)
+@takes_options(limits=QuestionOptions, settings=AnswerSettings)
 def research(
     question: QuestionArgument,
-    papers: PapersOption = None,
     formats: FormatOption = None,
     out: OutOption = None,
     force: ForceOption = False,
@@ -52,7 +42,7 @@ def research(
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
-    limits: QuestionLimits,
+    limits: QuestionOptions,
     settings: AnswerSettings,
 ) -> None:
     """Answer a question from your papers, with citations.
@@ -64,25 +54,12 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
-    from ..api.running import ResearchRequest
-
     if formats and out is None:
         raise InputError("--format needs a folder.", help="Name one with --out.")
     if page_images and out is None:
         raise InputError("--page-images needs a folder.", help="Name one with --out.")
-    request = ResearchRequest(
-        question,
-        sources=limits.sources,
-        words=limits.length,
-        min_year=limits.from_year,
-        max_year=limits.to_year,
-        venue=limits.venue,
-        papers=tuple(split_names("--papers", papers)),
-        single_shot=limits.single_shot,
-        fresh=limits.fresh,
-    )
     output = None if out is None else output_to(out, formats or (), force=force, page_images=page_images)
-    record, view = run_async(_ask(request, output, home, settings, draft=not as_json))
+    record, view = run_async(_ask(limits.request(question), output, home, settings, draft=not as_json))
     if as_json:
         result_json(record)
     else:

@@ -61,40 +61,6 @@ class RunView:
         return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
 
 
-class LiveRunView:
-    """Renders a `RunView` on a terminal: finished steps scroll, the current state stays below."""
-
-    def __init__(self, view: RunView, console: Console) -> None:
-        from rich.spinner import Spinner
-
-        self._view = view
-        self._console = console
-        self._spinner = Spinner("dots")
-        self._doing = ""
-
-    def show(self, event: ProgressEvent, text: str) -> None:
-        """Render an event; searches only update the state."""
-        from rich.text import Text
-
-        self._view.take(event)
-        self._doing = text
-        if event["stage"] != "searched":
-            self._console.print(Text(f"  {text}", style="dim"), highlight=False)
-
-    def found(self, text: str) -> None:
-        """Show what was just read."""
-        self._doing = text
-
-    def __rich__(self) -> Group:
-        from rich.console import Group
-        from rich.text import Text
-
-        doing = f"{self._view.stage}: {self._doing}" if self._doing else self._view.stage
-        room = max(20, self._console.width - 4)
-        self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
-        return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))
-
-
 class RunProgress:
     """Prints the steps of a run; evidence, tokens and citations are not shown."""
 
@@ -116,21 +82,24 @@ class RunProgress:
 
 
 class LiveProgress(RunProgress):
-    """Like `RunProgress`, but live; `shortened` truncates text."""
+    """Renders a run on a terminal: finished steps scroll, the current state stays below."""
 
-    def __init__(self, view: RunView, console: Console, shortened: Callable[[str, int], str]) -> None:
+    def __init__(self, view: RunView, console: Console) -> None:
+        from rich.spinner import Spinner
+
+        super().__init__(self.draw)
+        self._view = view
         self._console = console
-        self._shortened = shortened
-        self._drawn = LiveRunView(view, console)
+        self._spinner = Spinner("dots")
+        self._doing = ""
         self._live: Live | None = None
-        super().__init__(self._step)
 
     def show(self) -> None:
         """Show the view below the output."""
         from rich.live import Live
 
         if self._live is None:
-            self._live = Live(self._drawn, console=self._console, refresh_per_second=8, transient=True)
+            self._live = Live(self, console=self._console, refresh_per_second=8, transient=True)
             self._live.start(refresh=True)
 
     def hide(self) -> None:
@@ -142,11 +111,26 @@ class LiveProgress(RunProgress):
     def found(self, event: FindingEvent) -> None:
         """See `RunProgress`."""
         self.show()
-        self._drawn.found(self._shortened(f"{event['key']}: {event['text']}", self._console.width))
+        self._doing = one_line(_shorten(f"{event['key']}: {event['text']}", self._console.width))
 
-    def _step(self, event: ProgressEvent) -> None:
+    def draw(self, event: ProgressEvent) -> None:
+        """Render a step; searches only update the state."""
+        from rich.text import Text
+
         self.show()
-        self._drawn.show(event, self._shortened(event["text"], self._console.width))
+        self._view.take(event)
+        self._doing = one_line(_shorten(event["text"], self._console.width))
+        if event["stage"] != "searched":
+            self._console.print(Text(f"  {self._doing}", style="dim"), highlight=False)
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        doing = f"{self._view.stage}: {self._doing}" if self._doing else self._view.stage
+        room = max(20, self._console.width - 4)
+        self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
+        return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))
 
 
 @contextmanager
@@ -163,7 +147,7 @@ def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunPr
         return
     from rich.console import Console
 
-    progress = LiveProgress(view, Console(stderr=True), lambda text, width: one_line(_shorten(text, width)))
+    progress = LiveProgress(view, Console(stderr=True))
     try:
         progress.show()
         yield progress

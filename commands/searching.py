@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..api.messages import counted
-from ..errors import InputError
-from .options import HomeOption, JsonOption, complete_keys, home_session
+from ..api.run_options import SearchOptions, YearLimits
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .terminal_text import one_line, table
 
-_LIMIT_BOUNDS = {"min": 1, "max": 200}
+if TYPE_CHECKING:
+    from ..api.results import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
+
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
-FromOption = Annotated[int | None, typer.Option("--from-year", help="First year of publication.", show_default=False)]
-ToOption = Annotated[int | None, typer.Option("--to-year", help="Last year of publication.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,57 +28,30 @@ def register(app: typer.Typer) -> None:
     app.command("find", rich_help_panel="Library")(find)
 
 
+@takes_options(options=SearchOptions)
 def search(
-    query: QueryArgument,
-    papers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--papers",
-            help="Citation keys to search within, separated by commas, or repeated.",
-            autocompletion=complete_keys,
-        ),
-    ] = None,
-    categories: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--category",
-            help="Kind of section: abstract, introduction, method, evaluation, conclusion, other or related_work; "
-            "separated by commas, or repeated.",
-        ),
-    ] = None,
-    from_year: FromOption = None,
-    to_year: ToOption = None,
-    venue: Annotated[str, typer.Option("--venue", help="Part of the journal's or book's name, in any case.")] = "",
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            "--mode",
-            help="dense (by meaning), bm25 (by words) or hybrid. Default: CITELOOM_RETRIEVAL_MODE.",
-            show_default="hybrid",
-        ),
-    ] = None,
-    rerank: Annotated[
-        bool,
-        typer.Option("--rerank", help="Rerank with the bundled cross-encoder (weight: CITELOOM_RERANK or 0.5)."),
-    ] = False,
-    limit: Annotated[int, typer.Option("--limit", help="Passages to show.", **_LIMIT_BOUNDS)] = 10,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
+    query: QueryArgument, as_json: JsonOption = False, home: HomeOption = None, *, options: SearchOptions
 ) -> None:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.library_search import require_words, year_range
-    from ..api.library_search import search as search_passages
+    from ..api.library_search import require_words, search as search_passages, year_range
 
     require_words(query)
-    keys, kinds = split_names("--papers", papers), split_names("--category", categories)
-    with home_session(home, reading=True, retrieval_mode=mode) as session:
-        settings = session.settings
-        weight = settings.rerank or (_RERANK if rerank else 0.0)
-        years = year_range(from_year, to_year)
-        records = search_passages(session, query, limit, settings.retrieval_mode, keys, kinds, years, venue, weight)
+    years = year_range(options.from_year, options.to_year)
+    with home_session(home, reading=True, retrieval_mode=options.mode) as session:
+        records = search_passages(
+            session,
+            query,
+            options.limit,
+            session.settings.retrieval_mode,
+            options.papers,
+            options.categories,
+            years,
+            options.venue,
+            rerank=session.settings.rerank or (_RERANK if options.rerank else 0.0),
+        )
     if as_json:
         result_json(records)
     elif records:
@@ -87,16 +60,17 @@ def search(
         notice("Nothing in the library matches.")
 
 
+@takes_options(years=YearLimits)
 def find(
     query: QueryArgument,
     fulltext: Annotated[
         bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
     ] = False,
-    from_year: FromOption = None,
-    to_year: ToOption = None,
     page: Annotated[int, typer.Option("--page", help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    years: YearLimits,
 ) -> None:
     """Find papers by summary and note, or by full text.
 
@@ -106,7 +80,7 @@ def find(
 
     require_words(query)
     with home_session(home, reading=True) as session:
-        record = find_papers(session, query, "text" if fulltext else "summary", from_year, to_year, page)
+        record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
     if as_json:
         result_json(record)
     elif record["papers"]:
@@ -115,14 +89,6 @@ def find(
         notice(f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page.")
     else:
         notice("No paper matches.")
-
-
-def split_names(option: str, given: list[str] | None) -> list[str]:
-    """Split the comma-separated values of a repeatable option; raises `InputError` for an empty one."""
-    names = [name.strip() for item in given or [] for name in item.split(",") if name.strip()]
-    if given and not names:
-        raise InputError(f"{option} is empty.", help="Leave it out to search everywhere.")
-    return names
 
 
 _LONGEST_SENTENCE = 240  # characters
@@ -136,7 +102,7 @@ _HALF_PICTURE = re.compile(r"!\[\s*")
 _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 
-def show_passages(records: Sequence[dict[str, Any]]) -> None:
+def show_passages(records: Sequence[FoundPassage]) -> None:
     """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
     title = counted(len(records), "passage")
     rows = [
@@ -159,20 +125,20 @@ def show_passages(records: Sequence[dict[str, Any]]) -> None:
     show_notices(records)
 
 
-def _described(figure: dict[str, str]) -> str:
+def _described(figure: DescribedFigure) -> str:
     """The model's description of a figure: its passage may have matched by it."""
     return one_line(
         f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
     )
 
 
-def _figure(record: dict[str, Any]) -> str:
+def _figure(record: FoundPassage) -> str:
     """A passage's figure or table label, unless its text starts with it."""
-    name = record["figure"]["name"] if record.get("figure") else ""
+    name = record["figure"]["name"] if record["figure"] else ""
     return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
 
 
-def show_papers(record: dict[str, Any], page: int) -> None:
+def show_papers(record: FoundPapers, page: int) -> None:
     """Print papers: key, year, title, score and matching sentence, and how to see more."""
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
@@ -192,24 +158,24 @@ def show_papers(record: dict[str, Any], page: int) -> None:
         notice(f"More: --page {record['next_page']}")
 
 
-def show_notices(records: Sequence[dict[str, Any]]) -> None:
+def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
     """Print notices such as retractions, without repeats."""
     for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
         notice(line)
 
 
-def with_status(record: dict[str, Any], text: str) -> str:
+def with_status(record: Mapping[str, Any], text: str) -> str:
     """Prefix the text with RETRACTED or the like, if its paper's record says so."""
     return f"{record['status'].upper()}. {text}" if record.get("status") else text
 
 
-def place_of(record: dict[str, Any]) -> str:
+def place_of(record: Mapping[str, Any]) -> str:
     """A passage's page and section, if known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def matching_line(paper: dict[str, Any]) -> str:
+def matching_line(paper: FoundPaper) -> str:
     """The matching sentence, prefixed with its place or "your note", and with RETRACTED or the like."""
     place = "your note" if paper.get("matched") == "note" else place_of(paper)
     return with_status(

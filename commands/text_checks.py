@@ -15,7 +15,6 @@ from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
-from .searching import split_names
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def check(
     """
     if watch and as_json:
         raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
-    parts, wanted = split_names("--only", only), split_names("--format", formats)
+    parts, wanted = _names(only), _names(formats)
     options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh)
     record = _check(file, options, home, settings)
     while watch:
@@ -97,6 +96,11 @@ def check(
     else:
         _show(record)
     _end(record)
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """The values of a repeatable option, each of which may hold several, separated by commas."""
+    return [name.strip() for item in given or () for name in item.split(",") if name.strip()]
 
 
 @dataclass(frozen=True, slots=True)

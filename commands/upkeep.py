@@ -9,7 +9,7 @@ import typer
 from ..api.messages import command, counted
 from ..errors import DONE_WITH_REFUSALS
 from .options import HomeOption, JsonOption, command_session, home_session, resolve
-from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
+from .output import ingest_progress, notice, result, result_json, show_rebuilt, warnings_and_refusals
 from .terminal_text import one_line
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
@@ -106,8 +106,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(record)
     else:
-        embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
-        result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
+        show_rebuilt(record)
     if record["refused"]:
         raise typer.Exit(DONE_WITH_REFUSALS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -57,7 +58,7 @@ def usage(
         notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
 
 
-def _cells(record: dict[str, Any]) -> list[str]:
+def _cells(record: Mapping[str, Any]) -> list[str]:
     counted = ("llm_calls", "journal_hits", "embedded_texts", "input_tokens", "output_tokens")
     cost = record["cost"]
     numbers = [f"{record[name]:,}" for name in counted]

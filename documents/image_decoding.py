@@ -81,8 +81,7 @@ def encode_image(image: Image) -> EncodedImage:
 
 def _plain(image: Image) -> Image:
     """The first frame in RGB on white, rotated according to its metadata."""
-    from PIL import Image as Images
-    from PIL import ImageOps
+    from PIL import Image as Images, ImageOps
 
     turned = ImageOps.exif_transpose(image) or image
     if turned.mode in {"RGBA", "LA", "PA"} or "transparency" in turned.info:

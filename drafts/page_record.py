@@ -10,8 +10,7 @@ from typing import Any, Final, TypeVar
 from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
-from ..citations.citation_styles import Rendered
-from ..citations.citation_styles import render as render_text
+from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, is_mentioned

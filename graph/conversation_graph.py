@@ -32,11 +32,11 @@ from .conversation_state import (
     recent_evidence,
     truncate_history,
 )
-from .graphs import ResearchGraph, build_research_graph
+from .graphs import ResearchGraph, build_research_graph, wire
 from .input_check import CheckedStateGraph, GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
-from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
+from .shared_sessions import SectionContext, SessionProvider, shared_session
 from .state import Update
 from .state_conversion import evidence_key
 
@@ -68,13 +68,8 @@ def build_conversation_graph(
         input_schema=ConversationInput,
         output_schema=ConversationOutput,
     )
-    for node in (rewrite, answer, remember):
-        graph.add_node(node.__name__, bound(node, session_of))
-    graph.add_edge(START, "rewrite")
-    graph.add_edge("rewrite", "answer")
-    graph.add_edge("answer", "remember")
-    graph.add_edge("remember", END)
-    return graph
+    edges = {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END}
+    return wire(graph, session_of, (rewrite, answer, remember), edges)
 
 
 async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:

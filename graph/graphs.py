@@ -24,11 +24,13 @@ brings its own, and for a parent graph, whose checkpointer it inherits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.typing import InputT, OutputT, StateT
 
 from . import nodes
 from .input_check import CheckedStateGraph
@@ -45,46 +47,109 @@ from .state import (
     SectionState,
 )
 
-SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
+Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[Hashable, str]]]
+
+# Each node has one way out: a node, a function that chooses one, or such a function with the nodes of its answers.
+_FROM_AGENT_TO_CHECK: Final[Edges] = {
+    "agent": "guard",
+    "guard": nodes.after_guard,
+    "tools": nodes.to_agent_or_generate,
+    "generate": "check",
+    "repair": "check",
+}
+_SECTION_STEPS: Final[Edges] = {
+    "default_queries": "plan_needs",
+    "plan_needs": "gather",
+    "gather": nodes.to_agent_or_generate,
+    **_FROM_AGENT_TO_CHECK,
+}
+_SECTION_NODES: Final = (
+    nodes.default_queries,
+    nodes.plan_needs,
+    nodes.gather,
+    nodes.agent,
+    nodes.guard,
+    nodes.tools,
+    nodes.generate,
+    nodes.check,
+    nodes.repair,
+)
+
+
+def wire(
+    graph: StateGraph[StateT, Any, InputT, OutputT],
+    session_of: SessionProvider,
+    steps: Sequence[Callable[..., Any]],
+    edges: Edges,
+) -> StateGraph[StateT, Any, InputT, OutputT]:
+    """Add nodes and edges to a graph; `session_of` provides each node with library, roles and journal."""
+    for step in steps:
+        graph.add_node(step.__name__, bound(step, session_of))
+    for start, end in edges.items():
+        if isinstance(end, str):
+            graph.add_edge(start, end)
+        elif isinstance(end, tuple):
+            graph.add_conditional_edges(start, *end)
+        else:
+            graph.add_conditional_edges(start, end)
+    return graph
 
 
 def build_section_graph(
     session_of: SessionProvider = shared_session,
 ) -> StateGraph[SectionState, Any, SectionInput, SectionOutput]:
-    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
+    """The uncompiled graph of a section."""
     graph = CheckedStateGraph(
         SectionState, context_schema=SectionContext, input_schema=SectionInput, output_schema=SectionOutput
     )
-    graph.add_edge(START, "default_queries")
-    add_steps(graph, session_of, finished="render")
-    graph.add_node("render", bound(nodes.render, session_of))
-    graph.add_edge("render", END)
-    return graph
+    edges = {START: "default_queries", **_SECTION_STEPS, "check": nodes.to_repair_or_render, "render": END}
+    return wire(graph, session_of, (*_SECTION_NODES, nodes.render), edges)
 
 
-def add_steps(graph: StateGraph[SectionState, Any, Any, Any], session_of: SessionProvider, *, finished: str) -> None:
-    """Add the steps from the default queries to a checked draft, which continues to the node `finished`."""
-    for node in (
-        nodes.default_queries,
-        nodes.plan_needs,
-        nodes.gather,
-        nodes.agent,
-        nodes.guard,
-        nodes.tools,
-        nodes.generate,
-        nodes.check,
-        nodes.repair,
-    ):
-        graph.add_node(node.__name__, bound(node, session_of))
-    graph.add_edge("default_queries", "plan_needs")
-    graph.add_edge("plan_needs", "gather")
-    graph.add_conditional_edges("gather", nodes.to_agent_or_generate)
-    graph.add_edge("agent", "guard")
-    graph.add_conditional_edges("guard", nodes.after_guard)
-    graph.add_conditional_edges("tools", nodes.to_agent_or_generate)
-    graph.add_edge("generate", "check")
-    graph.add_conditional_edges("check", nodes.to_repair_or_render, {"repair": "repair", "render": finished})
-    graph.add_edge("repair", "check")
+def build_paper_graph(
+    session_of: SessionProvider = shared_session,
+) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
+    """The uncompiled graph of a paper."""
+    graph = CheckedStateGraph(
+        SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
+    )
+    edges: Edges = {
+        START: "begin",
+        "begin": "default_queries",
+        **_SECTION_STEPS,
+        "check": (nodes.to_repair_or_render, {"repair": "repair", "render": "store_section"}),
+        "store_section": paper.to_next_or_assemble,
+        "assemble": END,
+    }
+    return wire(graph, session_of, (*_SECTION_NODES, paper.begin, paper.store_section, paper.assemble), edges)
+
+
+def build_research_graph(
+    session_of: SessionProvider = shared_session,
+) -> StateGraph[ResearchState, Any, ResearchInput, ResearchOutput]:
+    """The uncompiled graph of a question."""
+    graph = CheckedStateGraph(
+        ResearchState, context_schema=SectionContext, input_schema=ResearchInput, output_schema=ResearchOutput
+    )
+    found = (nodes.route, nodes.plan_needs, nodes.one_paper, nodes.survey, nodes.read, nodes.agent, nodes.guard)
+    written = (nodes.tools, nodes.generate, nodes.check, nodes.repair, nodes.render)
+    edges = {
+        START: "route",
+        "route": "plan_needs",
+        "plan_needs": nodes.to_track,
+        "one_paper": "read",
+        "survey": "read",
+        "read": nodes.to_agent_or_generate,
+        **_FROM_AGENT_TO_CHECK,
+        "check": nodes.to_repair_or_render,
+        "render": END,
+    }
+    return wire(graph, session_of, (*found, *written), edges)
+
+
+SectionGraph = CompiledStateGraph[SectionState, Any, SectionInput, SectionOutput]
+PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
+ResearchGraph = CompiledStateGraph[ResearchState, Any, ResearchInput, ResearchOutput]
 
 
 @lru_cache(maxsize=1)
@@ -93,71 +158,10 @@ def section_graph() -> SectionGraph:
     return build_section_graph().compile(name="section")
 
 
-PaperGraph = CompiledStateGraph[SectionState, Any, PaperInput, PaperOutput]
-
-
-def build_paper_graph(
-    session_of: SessionProvider = shared_session,
-) -> StateGraph[SectionState, Any, PaperInput, PaperOutput]:
-    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
-    graph = CheckedStateGraph(
-        SectionState, context_schema=SectionContext, input_schema=PaperInput, output_schema=PaperOutput
-    )
-    for node in (paper.begin, paper.store_section, paper.assemble):
-        graph.add_node(node.__name__, bound(node, session_of))
-    graph.add_edge(START, "begin")
-    graph.add_edge("begin", "default_queries")
-    add_steps(graph, session_of, finished="store_section")
-    graph.add_conditional_edges("store_section", paper.to_next_or_assemble)
-    graph.add_edge("assemble", END)
-    return graph
-
-
 @lru_cache(maxsize=1)
 def paper_graph() -> PaperGraph:
     """The graph compiled without a checkpointer."""
     return build_paper_graph().compile(name="paper")
-
-
-ResearchGraph = CompiledStateGraph[ResearchState, Any, ResearchInput, ResearchOutput]
-
-
-def build_research_graph(
-    session_of: SessionProvider = shared_session,
-) -> StateGraph[ResearchState, Any, ResearchInput, ResearchOutput]:
-    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
-    graph = CheckedStateGraph(
-        ResearchState, context_schema=SectionContext, input_schema=ResearchInput, output_schema=ResearchOutput
-    )
-    for node in (
-        nodes.route,
-        nodes.plan_needs,
-        nodes.one_paper,
-        nodes.survey,
-        nodes.read,
-        nodes.agent,
-        nodes.guard,
-        nodes.tools,
-        nodes.generate,
-        nodes.check,
-        nodes.repair,
-        nodes.render,
-    ):
-        graph.add_node(node.__name__, bound(node, session_of))
-    graph.add_edge(START, "route")
-    graph.add_edge("route", "plan_needs")
-    graph.add_conditional_edges("plan_needs", nodes.to_track)
-    graph.add_edge("one_paper", "read")
-    graph.add_edge("survey", "read")
-    graph.add_conditional_edges("read", nodes.to_agent_or_generate)
-    graph.add_edge("agent", "guard")
-    graph.add_conditional_edges("guard", nodes.after_guard)
-    graph.add_conditional_edges("tools", nodes.to_agent_or_generate)
-    graph.add_edge("generate", "check")
-    graph.add_conditional_edges("check", nodes.to_repair_or_render)
-    graph.add_edge("repair", "check")
-    graph.add_edge("render", END)
-    return graph
 
 
 @lru_cache(maxsize=1)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from ..citations.csl_styles import style_file
 from ..graph.conversation_graph import build_conversation_graph
@@ -19,13 +16,12 @@ from ..stores.backends import Checkpoints, backend_of
 from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
 from ..tools.scope import plain_question
-from .execution import RunUnderWayError, can_resume, ignore
+from .execution import can_resume, compile_graph, ignore, locked_for_deletion
 from .publication_notices import with_notices
-from .result_record import StoredRecord, UsageRecord, provenance, stored
+from .result_record import StoredRecord, UsageRecord, provenance, spent_since, stored
 from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 
 _DAY = 86_400  # seconds
-_session: ContextVar[Session] = ContextVar("session of the current turn")
 _ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
 
 
@@ -92,7 +88,7 @@ async def take_turn(
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
-        usage = _spent(await session.usage(thread_id), before)
+        usage = spent_since(before, await session.usage(thread_id))
         kept = await _keep(thread_id, values, usage, session, register)
         await saver.keep_latest(thread_id)
     return kept
@@ -125,7 +121,7 @@ async def _keep_finished_turn(
         return
     last = await asyncio.to_thread(register.last_turn, thread_id)
     if last is None or last.number < len(past):
-        await _keep(thread_id, values, _spent({}, {}), session, register)
+        await _keep(thread_id, values, spent_since({}, dict.fromkeys(_ADDED, 0)), session, register)
 
 
 async def _keep(
@@ -146,30 +142,8 @@ async def _keep(
     return TurnResult(len(past), stored(record))
 
 
-def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> UsageRecord:
-    """The cost of one turn; None when a price is unknown."""
-    spent = {
-        name: None if name == "cost" and after.get(name) is None else (after.get(name) or 0) - (before.get(name) or 0)
-        for name in _ADDED
-    }
-    return cast(UsageRecord, spent)
-
-
 def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph with its checkpoints; without a session, only its state can be read."""
-    if session is not None:
-        _session.set(session)
-    return _built().compile(checkpointer=saver, name="conversation")
-
-
-@lru_cache(maxsize=1)
-def _built() -> Any:
-    """The uncompiled graph, cached: building it is the slowest step before a turn's first event."""
-    return build_conversation_graph(_current_session)
-
-
-async def _current_session(_: object) -> Session:
-    return _session.get()
+    return compile_graph(build_conversation_graph, "conversation", saver, session)
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
@@ -180,16 +154,10 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
-
-    def refuse(_: str) -> None:
-        raise RunUnderWayError(f"Conversation {entry.thread_id} is in progress in another process.")
-
-    async with backend.run_lock(entry.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
-        with await asyncio.to_thread(backend.open_journal) as journal:
-            await saver.adelete_thread(entry.thread_id)
-            await journal.forget(entry.thread_id)
-            await asyncio.to_thread(backend.forget_job, entry.thread_id)
-            await asyncio.to_thread(register.delete, entry.thread_id)
+    async with locked_for_deletion(backend, entry.thread_id, "Conversation") as (saver, journal):
+        await saver.adelete_thread(entry.thread_id)
+        await journal.forget(entry.thread_id)
+        await asyncio.to_thread(register.delete, entry.thread_id)
     return entry
 
 

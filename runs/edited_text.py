@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
-from ..citations.citation_styles import Rendered
-from ..citations.citation_styles import render as render_text
+from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import Format
 from ..citations.export.plot_figures import figure_lines
@@ -44,7 +43,7 @@ from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
 from .output_files import free_file_name, with_sources
 from .result_files import ResultFiles
-from .result_record import StoredRecord, provenance, stored
+from .result_record import CitationRecord, StoredRecord, provenance, stored
 
 LONGEST_EDIT: Final = 4000  # characters
 
@@ -71,6 +70,14 @@ class EditableSection:
     def sentences(self) -> list[CitedSentence]:
         """The sentences of the stored text, with markers."""
         return sentences(self.record["with_markers"])
+
+    def citations(self) -> list[list[CitationRecord]]:
+        """The citations of each sentence."""
+        waiting = list(self.record["citations"])
+        return [
+            [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]
+            for sentence in self.sentences
+        ]
 
     @property
     def citable(self) -> CitableEvidence:
@@ -271,20 +278,16 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
 
 def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     """Verdicts on the run's sentences from its record, plus those on checked edits."""
-    waiting = list(section.record["citations"])
-    found: dict[PairKey, Verdict] = {}
-    for sentence in sentences(section.record["with_markers"]):
-        for identifier in sentence.ids:
-            if waiting and waiting[0]["evidence_id"] == identifier:
-                verdict = _verdict(cast(Mapping[str, Any], waiting.pop(0)))
-                if verdict != _NEVER_JUDGED:
-                    found[sentence.text, identifier] = verdict
+    pairs = zip(section.sentences, section.citations(), strict=True)
+    judged = [(sentence.text, citation) for sentence, own in pairs for citation in own]
+    verdicts = {(text, citation["evidence_id"]): _verdict(citation) for text, citation in judged}
+    found = {pair: verdict for pair, verdict in verdicts.items() if verdict != _NEVER_JUDGED}
     for edit in section.edits.values():
         found |= verdicts_from(edit.checked.get("verdicts", []))
     return found
 
 
-def _verdict(citation: Mapping[str, Any]) -> Verdict:
+def _verdict(citation: CitationRecord) -> Verdict:
     start, end = citation["decided_by"] or (None, None)
     spans = [DecidingSpan(span["chunk_id"], span["start"], span["end"]) for span in citation["decided_by_spans"]]
     return Verdict(citation["verdict"], citation["reason"], start, end, spans=tuple(spans))

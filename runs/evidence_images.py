@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..citations.export.evidence_report import ReportFigure
-from ..documents.figures import PaperFigure
 from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
 from ..plurals import counted
@@ -93,9 +92,7 @@ def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, Rep
         if len(content) > min(_LARGEST_FIGURE, left // times[identifier]):
             content = b""
         left -= len(content) * times[identifier]
-        shown[identifier] = _shown(figure, content)
+        shown[identifier] = ReportFigure(
+            figure.name, content, figure.media_type, figure.description, figure.described_by
+        )
     return shown
-
-
-def _shown(figure: PaperFigure, content: bytes) -> ReportFigure:
-    return ReportFigure(figure.name, content, figure.media_type, figure.description, figure.described_by)

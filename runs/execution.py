@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -130,17 +131,21 @@ async def _advance(
 
 
 def _graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph for a kind of run, with its checkpoints; without a session, only its state can be read."""
+    """The graph for a kind of run."""
+    name = kind if kind in _BUILDERS else "section"
+    return compile_graph(_BUILDERS.get(name, build_section_graph), name, saver, session)
+
+
+def compile_graph(build: Callable[..., Any], name: str, saver: Checkpoints, session: Session | None = None) -> Any:
+    """A graph with its checkpoints; without a session, only its state can be read."""
     if session is not None:
         _session.set(session)
-    name = kind if kind in _BUILDERS else "section"
-    return _built(name).compile(checkpointer=saver, name=name)
+    return _built(build).compile(checkpointer=saver, name=name)
 
 
-@lru_cache(maxsize=3)
-def _built(name: str) -> Any:
+@lru_cache(maxsize=4)
+def _built(build: Callable[..., Any]) -> Any:
     """An uncompiled graph, cached: building it is the slowest step before a run's first event."""
-    build: Callable[..., Any] = _BUILDERS.get(name, build_section_graph)
     return build(_current_session)
 
 
@@ -224,17 +229,26 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-
-    def refuse(_: str) -> None:
-        raise RunUnderWayError(f"Run {run.thread_id} is in progress in another process.")
-
-    async with backend.run_lock(run.thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
-        with await asyncio.to_thread(backend.open_journal) as journal:
-            await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
-            await asyncio.to_thread(backend.forget_job, run.thread_id)
-            await _forget(run, journal, register, saver)
+    async with locked_for_deletion(backend, run.thread_id, "Run") as (saver, journal):
+        await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
+        await _forget(run, journal, register, saver)
     await asyncio.to_thread(_delete_plots, run, backend)
     return run
+
+
+@asynccontextmanager
+async def locked_for_deletion(
+    backend: Backend, thread_id: str, what: str
+) -> AsyncIterator[tuple[Checkpoints, Journal]]:
+    """Lock a run or conversation and forget its job; raises `RunUnderWayError` while a process runs it."""
+
+    def refuse(_: str) -> None:
+        raise RunUnderWayError(f"{what} {thread_id} is in progress in another process.")
+
+    async with backend.run_lock(thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
+        with await asyncio.to_thread(backend.open_journal) as journal:
+            await asyncio.to_thread(backend.forget_job, thread_id)
+            yield saver, journal
 
 
 def _delete_plots(run: RunRecord, backend: Backend) -> None:

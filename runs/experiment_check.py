@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from typing_extensions import TypedDict
 
 from ..documents.sandbox import CallLimits, SandboxError, sandboxed
 from ..errors import InputError
@@ -24,46 +25,47 @@ _LIMITS: Final = CallLimits(seconds=20.0, memory=1 << 30)
 _HELP: Final = "Leave out what the paper does not need, such as a complete log."
 
 
-@dataclass(frozen=True, slots=True)
-class FieldIssue:
-    """A problem of a field; an empty path means the whole."""
+class FieldProblem(TypedDict):
+    """What is wrong with one field of a request; an empty `field` means the whole."""
 
     field: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentCheck:
-    """`problems` block all sections; `missing` lists for each section kind the groups of fields that lack one."""
+class ExperimentReport(TypedDict):
+    """What is wrong with an experiment.
 
-    problems: tuple[FieldIssue, ...]
-    missing: dict[SectionKind, tuple[tuple[str, ...], ...]]
-    warnings: tuple[str, ...]
+    `problems` block every section; `missing` lists, for each section, the groups of fields of which one is needed.
+    """
 
-    @property
-    def ready(self) -> tuple[SectionKind, ...]:
-        """The section kinds that can be written."""
-        return () if self.problems else tuple(kind for kind, groups in self.missing.items() if not groups)
+    problems: list[FieldProblem]
+    missing: dict[SectionKind, list[tuple[str, ...]]]
+    warnings: list[str]
+    ready: list[SectionKind]
 
 
 def check_experiment(
     data: object, with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment
-) -> ExperimentCheck:
+) -> ExperimentReport:
     """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised."""
     try:
         experiment = with_plots(parse_experiment(data))
     except InputError as error:
         usable, problems = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
-        lacking = {kind: tuple(missing_fields(usable, kind, problems)) for kind in SECTION_KINDS} if problems else {}
-        return ExperimentCheck(tuple(_issues(error)), lacking, ())
-    missing = {kind: tuple(missing_fields(experiment, kind)) for kind in SECTION_KINDS}
-    return ExperimentCheck((), missing, tuple(experiment_warnings(experiment)))
+        lacking = {kind: missing_fields(usable, kind, problems) for kind in SECTION_KINDS} if problems else {}
+        return {"problems": _problems(error), "missing": lacking, "warnings": [], "ready": []}
+    missing = {kind: missing_fields(experiment, kind) for kind in SECTION_KINDS}
+    ready = [kind for kind, groups in missing.items() if not groups]
+    return {"problems": [], "missing": missing, "warnings": list(experiment_warnings(experiment)), "ready": ready}
 
 
-def _issues(error: InputError) -> list[FieldIssue]:
+def _problems(error: InputError) -> list[FieldProblem]:
     if not isinstance(error, ExperimentError) or not error.issues:
-        return [FieldIssue("", error.message.removeprefix("experiment: "))]
-    return [FieldIssue(field, f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}.") for field, wrong in error.issues]
+        return [{"field": "", "message": error.message.removeprefix("experiment: ")}]
+    return [
+        {"field": field, "message": f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}."}
+        for field, wrong in error.issues
+    ]
 
 
 def shorten_body(body: bytes) -> bytes:

@@ -27,9 +27,7 @@ from ..stores.backends import written_files
 from ..stores.home import Home
 from ..stores.run_register import WrittenFiles
 from .result_files import ALWAYS, ResultFiles, json_text, name_of
-from .result_record import ResultRecord, StoredRecord, public_record, stored
-
-__all__ = ["public_record", "save", "save_section", "write_own_file"]
+from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
 
 
 async def save(

@@ -7,7 +7,9 @@ report without the library.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..citations.html_escaping import inert_record
 from ..documents import Evidence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ..citations.checks.findings import FindingRecord
     from ..drafts.completeness import Coverage
     from ..drafts.finished_text import Outcome
+    from ..roles.protocols import VerdictLabel
 
 # Fields only in the register: contents of the other files.
 _FILE_CONTENTS: Final = frozenset({"markdown", "bibliography", "report", "manuscript", "with_markers", "numbering"})
@@ -51,7 +54,7 @@ class CitationRecord(TypedDict):
     start: int
     end: int
     sentence: str
-    verdict: str
+    verdict: VerdictLabel
     reason: str
     number: int | None
     decided_by: tuple[int, int] | None
@@ -124,6 +127,12 @@ class StoredRecord(_ResultRecord):
     with_markers: str
     numbering: list[str]
     report: dict[str, Any]
+
+
+def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> UsageRecord:
+    """The difference of two usages of a run; its cost is None if a price is unknown."""
+    spent = {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}
+    return cast(UsageRecord, spent)
 
 
 def stored(record: Mapping[str, Any]) -> StoredRecord:

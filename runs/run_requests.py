@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, cast
 
 from ..errors import ConfigurationError, InputError
 from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
@@ -150,25 +150,8 @@ class SectionRequest:
         return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
 
 
-class RunRequest(Protocol):
-    """A runnable request: `SectionRequest` (which documents the members) or `ResearchRequest`."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def fresh(self) -> bool: ...
-    @property
-    def thread_id(self) -> str | None: ...
-    async def require_valid(self, session: Session, on_notice: OnNotice) -> None: ...
-    def subject_key(self) -> str: ...
-    def fingerprint(self, session: Session) -> str: ...
-    def to_record(self, session: Session) -> dict[str, Any]: ...
-    def graph_input(self) -> dict[str, Any]: ...
-
-
 _TITLE: int = 80
+_NOT_ASKED: Final = frozenset({"question", "fresh", "thread_id"})
 
 FOREIGN_SCRIPT = (
     "The question is in a script that the bundled embedding does not read; it knows only English. Set "
@@ -222,19 +205,9 @@ class ResearchRequest:
 
     def graph_input(self) -> dict[str, Any]:
         """The graph's input: only what was requested."""
-        asked: dict[str, Any] = {
-            "sources": self.sources,
-            "words": self.words,
-            "min_year": self.min_year,
-            "max_year": self.max_year,
-            "venue": self.venue,
-            "papers": list(self.papers),
-            "single_shot": self.single_shot,
-            "turns": [dict(turn) for turn in self.turns],
-            "follow_up": self.follow_up,
-            "recalled": [dict(record) for record in self.recalled],
-        }
-        return {"question": plain_question(self.question)} | {name: value for name, value in asked.items() if value}
+        asked = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in _NOT_ASKED}
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in asked.items() if value}
+        return {"question": plain_question(self.question), **listed}
 
     async def require_valid(self, session: Session, on_notice: OnNotice) -> None:
         """Raise `QuestionError`, or another `InputError` if years, papers or venue match nothing."""
@@ -269,6 +242,9 @@ class ResearchRequest:
         return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
 
 
+RunRequest = SectionRequest | ResearchRequest
+
+
 def foreign_script(question: str, session: Session) -> bool:
     """True if the library's embedding does not support the question's script."""
     return not is_latin(question) and isinstance(session.library.embedding, LocalEmbedding)
@@ -279,7 +255,7 @@ _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 _ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
 
 
-def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
+def request_to_resume(run: RunRecord) -> RunRequest:
     """Load a registered run's request, to resume exactly this run."""
     if run.section == "research":
         return ResearchRequest.from_record(run.request, fresh=run.fresh, thread_id=run.thread_id)
@@ -288,7 +264,7 @@ def request_to_resume(run: RunRecord) -> SectionRequest | ResearchRequest:
     return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
 
 
-def require_same_run(run: RunRecord, request: SectionRequest | ResearchRequest, session: Session) -> None:
+def require_same_run(run: RunRecord, request: RunRequest, session: Session) -> None:
     """Raise `InputError` if the request would now be another run; blocks."""
     if run.fingerprint != request.fingerprint(session):
         raise InputError(

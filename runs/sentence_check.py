@@ -6,17 +6,18 @@ The run's stored text never changes. Saved edits are stored beside it, and files
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, for_reader
 from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import support_findings
-from ..citations.citation_styles import Citation, Rendered
-from ..citations.citation_styles import render as render_text
+from ..citations.citation_styles import Citation, Rendered, render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import sentences
 from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
@@ -29,7 +30,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
-from .result_record import StoredRecord
+from .result_record import StoredRecord, UsageRecord, spent_since
 
 # Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
@@ -39,28 +40,69 @@ class NotEditedError(NotEditableError):
     """The sentence has no edit to withdraw."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceCheck:
-    """Result of a check; spans of findings and numbers refer to `text`, the sentence as readers see it.
+class CheckedSentence(TypedDict):
+    """What the check of an edited sentence found; spans of findings and numbers are in `text`, as readers see it.
 
-    `verdict` is the worst of its citations, "uncited" or "removed"; `ok` if nothing is left to fix.
+    `verdict` is the worst of its citations, "uncited" without any, or "removed"; null if it was not checked. `ok` if
+    nothing is left to fix.
     """
 
     position: int
     section: str
     text: str
-    verdict: str
+    verdict: str | None
     ok: bool
     citations: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     numbers: list[dict[str, Any]]
     warnings: list[str]
     usage: dict[str, Any]
-    verdicts: list[VerdictRecord]
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON output, without `verdicts`, which are stored only with edits."""
-        return {name: value for name, value in asdict(self).items() if name != "verdicts"}
+
+class EditOfSentence(TypedDict):
+    """The user's wording of a sentence; `checked` is the result of its last check, null if it was never checked."""
+
+    text: str
+    updated_at: float
+    checked: dict[str, Any] | None
+
+
+class TextSentence(TypedDict):
+    """A sentence; `start` and `end` are its place in the text of its section."""
+
+    position: int
+    section: str
+    text: str
+    start: int
+    end: int
+    verdict: str
+    keys: list[str]
+    findings: list[dict[str, str]]
+    edited: EditOfSentence | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceCheck:
+    """A check's result, and the verdicts that are stored with an edit."""
+
+    record: CheckedSentence
+    verdicts: list[VerdictRecord] = field(default_factory=list)
+
+
+def unchecked(position: int) -> CheckedSentence:
+    """The record of a sentence that was not checked."""
+    return {
+        "position": position,
+        "section": "",
+        "text": "",
+        "verdict": None,
+        "ok": False,
+        "citations": [],
+        "findings": [],
+        "numbers": [],
+        "warnings": [],
+        "usage": {},
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +125,7 @@ def load_editable(home: Home, run_id: str) -> EditableText:
     return editable_text(run, backend.edited_sentences().of(run.thread_id))
 
 
-def sentence_records(text: EditableText) -> list[dict[str, Any]]:
+def sentence_records(text: EditableText) -> list[TextSentence]:
     """All sentences, each with its span in its section, findings, verdict and edit; blocks."""
     return [record for section in text.sections for record in _sentence_records(section)]
 
@@ -98,7 +140,7 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
     section = text.section_at(position)
     words = _plain(words)
     if not words:
-        return SentenceCheck(position, section.kind, "", "removed", True, [], [], [], [], {}, [])
+        return SentenceCheck({**unchecked(position), "section": section.kind, "verdict": "removed", "ok": True})
     edits = {**section.edits, position: EditedSentence(position, words)}
     whole, spans = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
@@ -112,7 +154,7 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
 
     with session.run(run, fresh=text.run.fresh):
         verdicts = await fitted(session, run, judge)
-    usage = _spent(await session.usage(run), before)
+    usage = spent_since(before, await session.usage(run))
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     return await asyncio.to_thread(_result, position, section, text, seen, keys, verdicts, lost, usage)
 
@@ -121,7 +163,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     """Store an edit beside the original text; blocks. Raises as `load_editable` does."""
     text = load_editable(home, run_id)
     text.section_at(position)
-    checked = {} if check is None else {**check.as_dict(), "verdicts": check.verdicts}
+    checked = {} if check is None else {**check.record, "verdicts": check.verdicts}
     edit = EditedSentence(position, _plain(words), checked)
     backend_of(home).edited_sentences().keep(text.run.thread_id, edit)
     return edit
@@ -143,7 +185,7 @@ def _result(
     keys: Sequence[str],
     verdicts: list[VerdictRecord],
     lost: list[str],
-    usage: dict[str, Any],
+    usage: UsageRecord,
 ) -> SentenceCheck:
     known = verdicts_from(verdicts)
     drafted = check_draft(
@@ -169,19 +211,19 @@ def _result(
         for first, last in [shown.span(trace.start, trace.end)]
     ]
     citations = _citations_between(shown, start, end)
-    return SentenceCheck(
-        position=position,
-        section=section.kind,
-        text=inert(shown.text[start:end]),
-        verdict=_worst([citation.verdict for citation in citations]),
-        ok=not any(finding.severity != "note" for finding in found),
-        citations=[citation.as_dict() for citation in citations],
-        findings=[_finding(finding, seen.sources, shown, start, end) for finding in found],
-        numbers=numbers,
-        warnings=lost,
-        usage=usage,
-        verdicts=verdicts,
-    )
+    record: CheckedSentence = {
+        "position": position,
+        "section": section.kind,
+        "text": inert(shown.text[start:end]),
+        "verdict": _worst([citation.verdict for citation in citations]),
+        "ok": not any(finding.severity != "note" for finding in found),
+        "citations": [citation.as_dict() for citation in citations],
+        "findings": [_finding(finding, seen.sources, shown, start, end) for finding in found],
+        "numbers": numbers,
+        "warnings": lost,
+        "usage": dict(usage),
+    }
+    return SentenceCheck(record, verdicts)
 
 
 def _citations_between(shown: Rendered, start: int, end: int) -> list[Citation]:
@@ -208,13 +250,11 @@ def _worst(labels: Sequence[str]) -> str:
     return next((label for label in _WORST_FIRST if label in labels), "uncited")
 
 
-def _sentence_records(section: EditableSection) -> list[dict[str, Any]]:
+def _sentence_records(section: EditableSection) -> list[TextSentence]:
     record = section.record
     shown, places = section.shown(), section.places()
-    waiting = list(record["citations"])
-    found: list[dict[str, Any]] = []
-    for number, (sentence, words, (start, end)) in enumerate(zip(section.sentences, shown, places, strict=True)):
-        own = [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]
+    found: list[TextSentence] = []
+    for number, (own, words, (start, end)) in enumerate(zip(section.citations(), shown, places, strict=True)):
         edit = section.edits.get(section.first + number)
         found.append(
             {
@@ -251,7 +291,7 @@ def _replaced_in(words: str) -> list[dict[str, str]]:
     return [{"rule": "foreign-citation", "severity": "error", "message": message}]
 
 
-def _edit_record(edit: EditedSentence) -> dict[str, Any]:
+def _edit_record(edit: EditedSentence) -> EditOfSentence:
     checked = {name: value for name, value in edit.checked.items() if name != "verdicts"}
     return {"text": inert(edit.text), "updated_at": edit.updated_at, "checked": checked or None}
 
@@ -262,7 +302,3 @@ def _plain(words: str) -> str:
     if len(plain) > LONGEST_EDIT:
         raise NotEditableError(f"text: has {len(plain):,} characters; a sentence has at most {LONGEST_EDIT:,}.")
     return plain
-
-
-def _spent(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}

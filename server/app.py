@@ -18,20 +18,23 @@ from starlette.routing import Route
 from ..api.homes import Home
 from ..errors import CiteloomError
 from ..settings.config import Settings
+from . import shared_calls
 from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
 from .metrics import CountRequests, RequestCounts
 from .pages import ask_page, check_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
-from .routes import chat_completions
-from .routes import check_routes as checks
-from .routes import conversation_routes as conversations
-from .routes import ingest_routes as ingests
-from .routes import paper_routes as papers
-from .routes import run_routes as runs
-from .routes import status_routes as status
-from .routes import writing_routes as writing
+from .routes import (
+    chat_completions,
+    check_routes as checks,
+    conversation_routes as conversations,
+    ingest_routes as ingests,
+    paper_routes as papers,
+    run_routes as runs,
+    status_routes as status,
+    writing_routes as writing,
+)
 from .server_options import ServerOptions, Tokens
 from .server_state import ServerState, open_state
 
@@ -72,14 +75,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (
-        conversations,
-        runs,
-        writing,
-        checks,
-        ingests,
-        status,
-    )
+    api = (conversations, runs, writing, checks, ingests, status, shared_calls)
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
     for page in (html, sign_in_page, ask_page, library_page, write_page, check_page, runs_page, settings_page):

@@ -19,7 +19,7 @@ from .job import Emit, Job, Work
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import find_bibliography, refusal, require_space, require_upload, strip_folder
+from .uploaded_files import file_name, find_bibliography, refusal, require_space, require_upload, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -121,9 +121,7 @@ class IngestJobs:
                 raise
             replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
             await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
-            record = _upload_record(report, folder, request["refused"])
-            emit("done", {"kind": "done", "result": record})
-            return record
+            return _upload_record(report, folder, request["refused"])
 
         return work
 
@@ -145,7 +143,7 @@ class IngestJobs:
             records = [
                 _strip_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)
             ]
-            result = {
+            return {
                 "added": [record["key"] for record in records if record["outcome"] in _ADDED],
                 "updated": [],
                 "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
@@ -156,8 +154,6 @@ class IngestJobs:
                 "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
                 "papers": records,
             }
-            emit("done", {"kind": "done", "result": result})
-            return result
 
         return work
 
@@ -165,14 +161,12 @@ class IngestJobs:
         """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
 
         async def work(emit: Emit) -> Mapping[str, Any]:
-            result = await aenrich(
+            return await aenrich(
                 self.session,
                 request["keys"],
                 refresh=request["refresh"],
                 on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
             )
-            emit("done", {"kind": "done", "result": result})
-            return result
 
         return work
 
@@ -211,7 +205,7 @@ def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, A
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with its file's name instead of its path on the server."""
-    return {**record, "file": str(record["file"]).replace("\\", "/").rsplit("/", 1)[-1]}
+    return {**record, "file": file_name(record["file"])}
 
 
 def _lookup_reason(record: Mapping[str, Any]) -> str:

@@ -10,9 +10,13 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired
 
+from typing_extensions import TypedDict
+
+from ..api.results import Meaning
 from ..api.serving import ACTIVE, JobEntry, JobOrder, JobState
+from .problems import Problem, problem
 
 # The idempotency key of the request that starts a job: key and job are registered in one transaction.
 STOPPED: Final = {"message": "Stopped. Completed calls are saved."}
@@ -123,6 +127,29 @@ def as_text(data: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
+class JobRecord(TypedDict):
+    """A piece of work; its events are at the path of its run, conversation or ingest plus `/events`."""
+
+    id: str
+    kind: str
+    state: str
+    events: int
+    problem: Problem | None
+    result: NotRequired[Annotated[dict[str, Any], Meaning("The report of a finished ingest.")]]
+
+
+def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:
+    """The state of a job of any server."""
+    order = entry.order
+    return {"id": order.id, "kind": order.kind, "state": entry.state, "events": entry.events, "problem": problem}
+
+
+def active_record(jobs: Mapping[str, JobEntry], job_id: str) -> JobRecord | None:
+    """The state of a job while it waits or works."""
+    job = jobs.get(job_id)
+    return job_record(job) if job is not None and job.active else None
+
+
 @dataclass(eq=False)
 class Job:
     """A job of this server, or of another one, whose events are then copied here."""
@@ -131,7 +158,7 @@ class Job:
     log: EventLog
     state: JobState = "waiting"
     result: Mapping[str, Any] | None = None
-    problem: dict[str, Any] | None = None
+    problem: Problem | None = None
     task: asyncio.Task[None] | None = field(default=None, repr=False)
     registered: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     refused: Exception | None = None  # the error of a job that could not be registered
@@ -151,14 +178,16 @@ class Job:
         """Its register entry."""
         return JobEntry(self.order, self.log.epoch, self.state, len(self.log))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JobRecord:
         """The state as JSON, plus the report of an ingest."""
-        record = self.entry().record()
-        if self.problem is not None:
-            record["problem"] = self.problem
+        record = job_record(self.entry(), self.problem)
         if self.order.kind == "ingest" and self.result is not None:
-            record["result"] = self.result
+            record["result"] = dict(self.result)
         return record
+
+    def why_no_result(self) -> Problem:
+        """The problem of an ended job without a result."""
+        return self.problem or problem(503, STOPPED["message"], help="Ask again to go on.")
 
     async def ended(self) -> None:
         """Wait until the job ends in any way; cancelling the wait does not affect the job."""

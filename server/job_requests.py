@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from .idempotency import IdempotencyKey, Start, request_fingerprint
 from .job import Job
-from .problems import problem, problem_response
+from .problems import problem_response
 from .server_state import ServerState, StateOf, StreamCount
 
 _PING = 15  # seconds
@@ -35,6 +35,19 @@ class JobRequest:
         fingerprint = request_fingerprint(self.request, content)
         job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.runs.find, start=start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
+
+    async def refer(self, content: Any, start: Start) -> Response:
+        """Like `answer`, for an ingest: as events if requested, else as 202."""
+        fingerprint = request_fingerprint(self.request, content)
+        job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.ingests.find, start=start)
+        location = f"/api/v1/ingests/{job.id}"
+        if _wants_events(self.request):
+            return event_stream(job, self.request, self.state.streams, {"Content-Location": location})
+        return JSONResponse(job.record(), 202, {"Location": location})
+
+
+def _wants_events(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
 
 
 def _job_request(request: Request, state: StateOf, idempotency_key: IdempotencyKey = None) -> JobRequest:
@@ -61,22 +74,14 @@ async def job_response(job: Job, request: Request, location: str, streams: Strea
 
     The job goes on if the client disconnects.
     """
-    if "text/event-stream" in request.headers.get("accept", ""):
+    if _wants_events(request):
         return event_stream(job, request, streams, {"Content-Location": location})
     if "respond-async" in request.headers.get("prefer", ""):
         return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
     await job.ended()
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})
-    stopped = problem(503, "The run was stopped. Completed calls are saved.", help="Resume it to go on.")
-    return problem_response(job.problem or stopped, {"Content-Location": location})
-
-
-def job_reference(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
-    """A background job as events if requested, else as 202."""
-    if "text/event-stream" in request.headers.get("accept", ""):
-        return event_stream(job, request, streams, {"Content-Location": location})
-    return JSONResponse(job.record(), 202, {"Location": location})
+    return problem_response(job.why_no_result(), {"Content-Location": location})
 
 
 def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:

@@ -9,21 +9,24 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
+from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
 from ..api.library_papers import MissingFigureError
 from ..api.messages import describe_invalid
 from ..api.paper_pdfs import MissingPdfError
+from ..api.results import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
+from ..api.writing import FieldProblem
 from ..errors import CiteloomError, InputError, PausedError
 
 _LONGEST = 300  # characters of a message about one field
@@ -39,6 +42,25 @@ _FIELD = re.compile(r"([a-z_]+(?:\.\w+)*): ")  # how a message about a field of 
 # A pointer to another command, which neither pages nor agents can run.
 _COMMAND_HINT = re.compile(r"See '[^'\n]{1,200}' for [^.\n]{1,80}\.(?:json)?\.?")
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# What each status means here: the title of its problem, and its description in the OpenAPI document.
+STATUSES: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("Bad request", "The request cannot be read."),
+    401: ("Sign in", "A token is needed."),
+    403: ("Forbidden", "The request comes from a page of another site."),
+    404: ("Not found", "There is nothing with this id."),
+    405: ("Method not allowed", "The path does not have this method."),
+    409: ("Conflict", "Something else is under way, or the library cannot be written."),
+    411: ("Length required", "The request has a body of unknown length."),
+    413: ("Too large", "The request is too large."),
+    415: ("Unsupported media type", "The body has another media type."),
+    421: ("Unknown host", "The server is not reached under this host name."),
+    422: ("Invalid input", "The request is invalid."),
+    429: ("Too many requests", "Too many requests, streams or jobs."),
+    500: ("Unexpected error", "An unexpected error; the server's log has the details."),
+    502: ("A model or service failed", "A model or service failed."),
+    503: ("Not now", "The run is paused with everything saved, or the server is shutting down."),
+    507: ("Disk full", "The file cannot be stored."),
+}
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
     (UnknownConversationError, 404),
@@ -52,6 +74,18 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
 )
 
 
+class Problem(TypedDict):
+    """An error (RFC 9457), with the help line of the command line."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    help: NotRequired[str]
+    errors: NotRequired[list[FieldProblem]]
+    paused: NotRequired[Annotated[bool, Meaning("True when the same request resumes the run.")]]
+
+
 class ServerError(CiteloomError):
     """The server refuses a request with this HTTP status."""
 
@@ -62,7 +96,7 @@ class ServerError(CiteloomError):
         *,
         help: str | None = None,
         retry_after: int | None = None,
-        errors: list[dict[str, str]] | None = None,
+        errors: list[FieldProblem] | None = None,
     ) -> None:
         super().__init__(message, help=help)
         self.status = status
@@ -89,7 +123,7 @@ def client_help(error: CiteloomError) -> str:
     return _COMMAND_HINT.sub("", error.help).strip()
 
 
-def to_problem(error: BaseException) -> dict[str, Any]:
+def to_problem(error: BaseException) -> Problem:
     """The body for an error; reveals no details of unexpected ones."""
     if isinstance(error, sqlite3.OperationalError):  # any other means damaged data, and says so
         return problem(503, f"A file of the home is busy or cannot be written ({error}).", help="Try again later.")
@@ -103,10 +137,10 @@ def to_problem(error: BaseException) -> dict[str, Any]:
     return record
 
 
-def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, str]] | None = None) -> dict[str, Any]:
+def problem(status: int, detail: str, *, help: str = "", errors: list[FieldProblem] | None = None) -> Problem:
     """A problem's body."""
-    record: dict[str, Any] = {"type": "about:blank", "title": _TITLES.get(status, "Error"), "status": status}
-    record["detail"] = detail
+    title = STATUSES.get(status, ("Error",))[0]
+    record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
         record["help"] = help
     if errors:
@@ -114,10 +148,10 @@ def problem(status: int, detail: str, *, help: str = "", errors: list[dict[str, 
     return record
 
 
-def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
+def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem in OpenAI's format; the message includes the help line, since chat programs show no more."""
-    status = int(problem["status"])
-    detail = str(problem["detail"]).removeprefix("body.")
+    status = problem["status"]
+    detail = problem["detail"].removeprefix("body.")
     field = _FIELD.match(detail)
     kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {
@@ -125,14 +159,14 @@ def openai_error(problem: Mapping[str, Any]) -> dict[str, Any]:
             "message": f"{detail} {problem.get('help', '')}".strip(),
             "type": kind,
             "param": field[1] if field and status < 500 else None,
-            "code": "invalid_api_key" if status == 401 else _openai_code(str(problem["type"])),
+            "code": "invalid_api_key" if status == 401 else _openai_code(problem["type"]),
         }
     }
 
 
-def openai_error_response(problem: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def openai_error_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The response: status 400 for invalid input; tells clients not to retry paused work."""
-    status = 400 if problem["status"] == 422 else int(problem["status"])
+    status = 400 if problem["status"] == 422 else problem["status"]
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
     body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
     return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
@@ -147,8 +181,8 @@ def _openai_code(kind: str) -> str | None:
 class _ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
-    def __init__(self, record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(dict(record), record["status"], headers)
+    def __init__(self, record: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(record, record["status"], headers)
         self._given = record, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -163,7 +197,7 @@ class _ProblemResponse(JSONResponse):
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-def problem_response(record: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def problem_response(record: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """A response with a problem."""
     return _ProblemResponse(record, headers)
 
@@ -189,28 +223,9 @@ async def _answer(_: Request, error: Exception) -> Response:
 
 async def _answer_invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = [
+    errors: list[FieldProblem] = [
         {"field": ".".join(str(part) for part in item["loc"])[:_LONGEST], "message": describe_invalid(item)[:_LONGEST]}
         for item in error.errors()[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
     return problem_response(problem(422, first, errors=errors))
-
-
-_TITLES = {
-    400: "Bad request",
-    401: "Sign in",
-    403: "Forbidden",
-    404: "Not found",
-    405: "Method not allowed",
-    409: "Conflict",
-    413: "Too large",
-    415: "Unsupported media type",
-    421: "Unknown host",
-    422: "Invalid input",
-    429: "Too many requests",
-    500: "Unexpected error",
-    502: "A model or service failed",
-    503: "Not now",
-    507: "Disk full",
-}

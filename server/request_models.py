@@ -1,17 +1,15 @@
-"""The bodies of requests."""
+"""The bodies of requests; those with options of runs are dataclasses that extend `api/run_options.py`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Le
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..api.checking import CheckPart
-from ..api.run_options import QuestionLimits, RunLimits, TextOptions, find_option
-from ..api.running import ResearchRequest
-from ..settings.config import Depth
+from ..api.run_options import QuestionOptions, RunLimits, TextOptions, option, part_of, required
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -19,60 +17,75 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entrie
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
 Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
 
+_UPLOADED_PLOTS = "Id of the uploaded images that its plots name."
+
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _described(group: type, name: str, default: Any = None, **limits: Any) -> Any:
-    """The body field for an option of `api/run_options.py`."""
-    option = find_option(group, name)
-    return Field(default, description=option.help, ge=option.least, le=option.most, **limits)
-
-
-class LimitedBody(_Body):
+@dataclass(frozen=True, kw_only=True)
+class LimitedBody(RunLimits):
     """The limits that every request for a run may set."""
 
-    strict: bool | None = _described(RunLimits, "strict")
-    max_calls: Annotated[int | None, Le(10**9)] = _described(RunLimits, "max_calls")
-    max_tokens: Annotated[int | None, Le(10**12)] = _described(RunLimits, "max_tokens")
-    max_cost: Annotated[float | None, Gt(0), Le(1e9)] = _described(RunLimits, "max_cost", allow_inf_nan=False)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def limits(self) -> RunLimits:
         """The limits that were given."""
-        return RunLimits(
-            strict=self.strict, max_calls=self.max_calls, max_tokens=self.max_tokens, max_cost=self.max_cost
-        )
+        return part_of(self, RunLimits)
 
 
-class TextBody(LimitedBody):
-    """The limits that every request for a text may set."""
-
-    depth: Depth | None = _described(TextOptions, "depth")
+@dataclass(frozen=True, kw_only=True)
+class TextBody(TextOptions, LimitedBody):
+    """What every request for a text may set."""
 
     def limits(self) -> TextOptions:
         """The limits that were given."""
-        return TextOptions(**super().limits().changes(), depth=self.depth)
+        return part_of(self, TextOptions)
 
 
-class ResearchBody(TextBody):
+@dataclass(frozen=True, kw_only=True)
+class ResearchBody(QuestionOptions, TextBody):
     """A question to answer from the library."""
 
     question: Text
-    sources: int | None = _described(QuestionLimits, "sources")
-    length: int | None = _described(QuestionLimits, "length")
-    from_year: Annotated[int | None, Ge(0), Le(9999)] = _described(QuestionLimits, "from_year")
-    to_year: Annotated[int | None, Ge(0), Le(9999)] = _described(QuestionLimits, "to_year")
-    venue: str = _described(QuestionLimits, "venue", "", max_length=200)
-    papers: list[PaperKey] = Field(default_factory=list, max_length=200, description="Keys of the only papers to use.")
-    single_shot: bool = _described(QuestionLimits, "single_shot", False)
-    fresh: bool = _described(QuestionLimits, "fresh", False)
+    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
-    def request(self) -> ResearchRequest:
-        """The question with its limits."""
-        years = (self.from_year, self.to_year)
-        limits = (self.question, self.sources, self.length, *years, self.venue, tuple(self.papers))
-        return ResearchRequest(*limits, single_shot=self.single_shot, fresh=self.fresh)
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionBody(TextBody):
+    """The next question of a conversation."""
+
+    question: Text
+    alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImproveBody(TextBody):
+    """Feedback on the last answer of a conversation."""
+
+    feedback: Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritingBody(TextBody):
+    """A section or a paper to write from an experiment."""
+
+    experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
+    plot_upload: str = option(_UPLOADED_PLOTS, value="", max_length=30)
+    fresh: bool = option("Write again, without reusing cached answers.", value=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceBody(LimitedBody):
+    """An edited sentence of a finished run."""
+
+    position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
+    text: str = required(
+        "The sentence as the user wants it, citing as the text does; empty removes it.", max_length=4000
+    )
+    check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
+    keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
 
 
 class CheckBody(_Body):
@@ -83,7 +96,7 @@ class CheckBody(_Body):
     bib: str = Field("", max_length=5_000_000, description="The content of its .bib; else its keys are the library's.")
     experiment: dict[str, Any] | None = Field(None, description="The exp.json whose numbers it may state.")
     only: list[CheckPart] = Field(default_factory=list, max_length=4, description="Parts to check; all if empty.")
-    max_calls: Annotated[int | None, Le(10**9)] = _described(RunLimits, "max_calls")
+    max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
     fresh: bool = Field(False, description="Judge again, without reusing answers.")
 
 
@@ -110,40 +123,8 @@ class EntryBody(_Body):
     bibtex: str = Field(min_length=1, max_length=20_000, description="One BibTeX entry; the paper keeps its key.")
 
 
-class QuestionBody(TextBody):
-    """The next question of a conversation."""
-
-    question: Text
-    alone: bool = Field(False, description="The question does not refer to earlier ones; do not rewrite it.")
-
-
-class ImproveBody(TextBody):
-    """Feedback on the last answer of a conversation."""
-
-    feedback: Text
-
-
-class WritingBody(TextBody):
-    """A section or a paper to write from an experiment."""
-
-    experiment: dict[str, Any] = Field(description="The experiment, as in exp.json.")
-    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
-    fresh: bool = Field(False, description="Write again, without reusing cached answers.")
-
-
-class SentenceBody(LimitedBody):
-    """An edited sentence of a finished run."""
-
-    position: int = Field(ge=0, le=10**6, description="Its place in the list of sentences, from 0.")
-    text: str = Field(
-        max_length=4000, description="The sentence as the user wants it, citing as the text does; empty removes it."
-    )
-    check: bool = Field(True, description="Check it; this may ask the judge, once for the same words.")
-    keep: bool = Field(False, description="Keep it as a part of the user's version of the text.")
-
-
 class ExperimentBody(BaseModel):
     """An experiment to check."""
 
     experiment: Any = Field(description="The content of exp.json.")
-    plot_upload: str = Field("", max_length=30, description="Id of the uploaded images that its plots name.")
+    plot_upload: str = Field("", max_length=30, description=_UPLOADED_PLOTS)

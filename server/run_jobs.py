@@ -14,10 +14,11 @@ from ..api.homes import Home
 from ..api.questions import plain_question
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
-from ..api.running import ResearchRequest, SectionRequest, begin_run, run_and_save
-from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
+from ..api.running import RunRequest, begin_run, run_and_save
+from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_conversations import (
     ConversationEntry,
+    KeptTurn,
     UnknownConversationError,
     find_conversation,
     find_turn,
@@ -28,7 +29,7 @@ from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_r
 from .job import STOPPED, Emit, EventLog, Job, Work
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
-from .problems import ServerError, problem
+from .problems import Problem, ServerError, problem
 
 _STORED_EPOCH: Final = "stored"
 
@@ -49,6 +50,14 @@ class RunJobs:
         """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
+
+    async def find_turn(self, thread_id: str, number: int) -> tuple[str, KeptTurn]:
+        """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
+        entry = await asyncio.to_thread(find_conversation, self.session.home, thread_id)
+        turn = await asyncio.to_thread(find_turn, self.session.home, entry.thread_id, number)
+        if turn is None:
+            raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+        return entry.thread_id, turn
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
@@ -80,7 +89,7 @@ class RunJobs:
             await self.orders.end(conversation_deleted(thread_id))
             self.jobs.forget(thread_id)
 
-    async def start_run(self, request: SectionRequest | ResearchRequest, limits: RunLimits) -> Job:
+    async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
         """Start a run, or join it if active; a finished one returns its result at once.
 
         Raises `InputError` before storing anything, and `ServerError` if the server is busy.
@@ -183,7 +192,7 @@ def _unknown_conversation(thread_id: str) -> UnknownConversationError:
     return UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-def _run_work(request: SectionRequest | ResearchRequest, session: Session) -> Work:
+def _run_work(request: RunRequest, session: Session) -> Work:
     async def work(emit: Emit) -> Mapping[str, Any]:
         recorder = _recorder(emit)
         saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
@@ -212,15 +221,15 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
-        return _ended_job(run.thread_id, "run", "failed", "error", problem(502, run.detail or "The run failed."))
-    return _ended_job(run.thread_id, "run", "paused", "stopped", STOPPED)
+        return _ended_job(run.thread_id, "run", problem(502, run.detail or "The run failed."))
+    return _ended_job(run.thread_id, "run")
 
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
-        return _ended_job(entry.thread_id, "turn", "paused", "stopped", STOPPED)
+        return _ended_job(entry.thread_id, "turn")
     last = await asyncio.to_thread(last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
@@ -235,8 +244,9 @@ def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
     return Job(JobOrder(job_id, kind, {}), log, "finished", result)
 
 
-def _ended_job(job_id: str, kind: JobKind, state: JobState, name: str, data: Mapping[str, Any]) -> Job:
+def _ended_job(job_id: str, kind: JobKind, problem: Problem | None = None) -> Job:
+    """A job that failed with a problem, or was stopped."""
     log = EventLog(_STORED_EPOCH)
-    log.append(name, data)
+    log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    return Job(JobOrder(job_id, kind, {}), log, state, problem=dict(data) if name == "error" else None)
+    return Job(JobOrder(job_id, kind, {}), log, "failed" if problem else "paused", problem=problem)

@@ -16,9 +16,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from pathvalidate import sanitize_filename
+from typing_extensions import TypedDict
 
 from ..api.homes import Home
 from ..api.messages import megabytes
@@ -28,6 +29,7 @@ from ..api.writing import (
     PLOT_SET,
     PLOTS_KEPT,
     Experiment,
+    FieldProblem,
     image_problem,
     named_plot_sets,
     plot_files,
@@ -105,14 +107,32 @@ def find_bibliography(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.endswith(_BIB)), None)
 
 
+def file_name(source: str) -> str:
+    """The name of a file without its path on the server, of any system."""
+    return source.replace("\\", "/").rpartition("/")[2]
+
+
 def strip_folder(text: str, folder: Path) -> str:
     """Replace server paths of uploaded files in a message by their names."""
     return text.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
 
 
-def refusal(name: str, reason: str) -> dict[str, Any]:
+class RefusedFile(TypedDict):
+    """A file that was not stored, and why."""
+
+    name: str
+    reason: str
+
+
+def refusal(name: str, reason: str) -> RefusedFile:
     """A refused file."""
     return {"name": name, "reason": reason}
+
+
+def refuse_all(what: str, refused: Sequence[RefusedFile]) -> ServerError:
+    """The error for an upload of which no file can be used."""
+    errors: list[FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
+    return ServerError(422, f"None of the {what}.", errors=errors)
 
 
 MOST_PLOTS: Final = 50
@@ -130,7 +150,7 @@ def plots_folder(home: Home, upload_id: str) -> Path:
 
 def store_plots(
     given: Sequence[tuple[str, bytes]], home: Home, base: str = ""
-) -> tuple[str, list[str], list[dict[str, Any]]]:
+) -> tuple[str, list[str], list[RefusedFile]]:
     """Store images; returns their set's id, all names in it, and the refused files with reasons.
 
     The new set includes those of the set `base`, except names given anew; blocks. Raises `ServerError` if no image is
@@ -138,7 +158,7 @@ def store_plots(
     """
     images = {path.name: path.read_bytes() for path in sorted(plots_folder(home, base).iterdir())} if base else {}
     taken: dict[str, bytes] = {}
-    refused: list[dict[str, Any]] = []
+    refused: list[RefusedFile] = []
     for name, data in ((safe_name(name), data) for name, data in given):
         if reason := _reason_to_refuse(name, data, taken):
             refused.append(refusal(name or "file", reason))
@@ -147,8 +167,7 @@ def store_plots(
     again = {name.casefold() for name in taken}
     images = {**{name: data for name, data in images.items() if name.casefold() not in again}, **taken}
     if not taken:
-        errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
-        raise ServerError(422, "None of the images can be used.", errors=errors)
+        raise refuse_all("images can be used", refused)
     if len(images) > MOST_PLOTS:
         raise ServerError(422, f"There are {len(images)} images, more than {MOST_PLOTS}.", help="Leave some out.")
     return _store_images(images, home), sorted(images), refused

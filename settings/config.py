@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
+from ..section_kinds import Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
     DEFAULT,
@@ -55,7 +56,6 @@ from .service_settings import MetadataService, MetadataSettings, ZoteroSettings
 from .setting_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
 
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
-Depth = Literal["brief", "standard", "thorough"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol, TypeVar
 

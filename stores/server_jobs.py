@@ -46,10 +46,6 @@ class JobEntry:
         """True while it is queued or running."""
         return self.state in ACTIVE
 
-    def record(self) -> dict[str, Any]:
-        """The state as JSON."""
-        return {"id": self.order.id, "kind": self.order.kind, "state": self.state, "events": self.events}
-
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:

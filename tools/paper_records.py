@@ -1,84 +1,26 @@
-"""Papers as plain records: lists, details, outlines, texts, figures and tables."""
+"""A paper's text as passages, its outline, and the figures that hold a passage."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
-from ..documents import Category, Chunk, Paper, Section, same_section
-from ..documents.figures import PaperFigure
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
+from ..documents import Category, Chunk, Section, same_section
+from ..documents.figures import FigureKind, PaperFigure
 from ..plurals import counted
 from ..stores.library import Library
-from .paper_search import publication_statuses
 
 
-def load_paper_records(library: Library) -> list[dict[str, Any]]:
-    """All papers with their number of chunks and publication status, as in `papers list`; blocks."""
-    papers = library.papers()
-    statuses = publication_statuses(library, papers)
-    return [
-        {
-            "key": paper.key,
-            "authors": list(paper.authors),
-            "year": paper.year,
-            "title": paper.title,
-            "venue": paper.venue,
-            "chunks": library.chunk_count(paper.key),
-            "source": paper.source,
-            **statuses[paper.key].as_dict(),
-        }
-        for paper in papers
-    ]
+class FigureOfPassage(TypedDict):
+    """The figure or table that holds a passage."""
 
-
-def paper_details(library: Library, key: str, *, text: bool = False) -> dict[str, Any]:
-    """The JSON of `papers show`, with the searchable text if asked for; raises `UnknownPaperError`. Blocks."""
-    from ..metadata.enriching import stored_metadata  # lazy: loads service clients
-
-    paper, summary, note = library.paper(key), library.summary(key), library.note(key)
-    passages = read_indexed_text(library, key) if text else None
-    known = stored_metadata(library.metadata, paper)
-    record = _paper_record(paper, summary, note, outline(library, key), passages)
-    return {**record, "figures": load_figure_records(library, key), "metadata": known.as_dict()}
-
-
-def text_records(passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """Passages of a paper in reading order."""
-    return [
-        {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
-        for item in passages
-    ]
-
-
-def _paper_record(
-    paper: Paper, summary: str, note: str, sections: Sequence[OutlinedSection], passages: Sequence[Passage] | None
-) -> dict[str, Any]:
-    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
-
-    record = {
-        **asdict(paper),
-        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
-        "summary": summary,
-        "note": note,
-        "chunks": sum(item.chunk_count for item in sections),
-        "sections": [
-            {
-                "title": item.section.title,
-                "level": item.section.level,
-                "category": item.section.category.name.lower(),
-                "searchable": item.section.searchable,
-                "chunks": item.chunk_count,
-                "chunk_range": list(item.chunks) if item.chunks else None,
-                "page_range": list(item.pages) if item.pages else None,
-            }
-            for item in sections
-        ],
-    }
-    if passages is not None:
-        record["text"] = text_records(passages)
-    return record
+    number: int
+    kind: FigureKind
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,31 +123,6 @@ def read_indexed_text(library: Library, key: str) -> list[Passage]:
     return merge_chunks(library.paper_chunks(key))
 
 
-_OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
-
-
-def load_figure_records(library: Library, key: str) -> list[dict[str, Any]]:
-    """The figures and tables of a paper, as in `papers figures --json`; raises `UnknownPaperError`. Blocks."""
-    return [figure_record(figure) for figure in library.figures(key)]
-
-
-def figure_record(figure: PaperFigure) -> dict[str, Any]:
-    """A figure as plain data; its description is by the model `described_by`, never the paper's words."""
-    fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
-    return {
-        "name": figure.name,
-        **fields,
-        "no_image": "" if figure.image_hash else figure.no_image or _explain_missing_image(figure),
-    }
-
-
-def _explain_missing_image(figure: PaperFigure) -> str:
-    """Why a figure has no readable image, depending on its source."""
-    if figure.page is not None and figure.start is None:
-        return "has no caption by which it could be found on its page"
-    return "is kept as rows of the text" if figure.body else "names no image file"
-
-
 def count_kinds(kinds: Sequence[str]) -> str:
     """ "3 figures and 1 table"; empty if there are none."""
     tables = kinds.count("table")
@@ -213,7 +130,7 @@ def count_kinds(kinds: Sequence[str]) -> str:
     return " and ".join(counted(count, name) for count, name in counts if count)
 
 
-def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> dict[str, Any] | None:
+def find_figure(figures: Sequence[PaperFigure], chunk: Chunk, sentence: str) -> FigureOfPassage | None:
     """The figure or table that contains a passage, or that its shown sentence is about; None if there is none."""
     for figure in figures:
         if figure.span is None or not (chunk.start < figure.span[1] and figure.span[0] < chunk.end):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
@@ -122,61 +121,3 @@ def publication_statuses(library: Library, papers: Sequence[Paper]) -> dict[str,
     """The publication status of each paper by key: retracted, corrected, or nothing known; blocks."""
     known = library.metadata.statuses(papers)
     return {paper.key: known.get(paper.key, PublicationStatus()) for paper in papers}
-
-
-async def papers_by_summary(
-    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
-) -> dict[str, Any]:
-    """The papers whose summary or note is nearest to a query, as returned by `find`; raises `InputError`."""
-    years = year_range(from_year, to_year)
-    vector = await library.embedding.embed_query(query)
-    near = await asyncio.to_thread(library.nearest_papers, vector, len(library.papers()))
-    within = [
-        item
-        for item in near
-        if years is None or (item.paper.year is not None and years[0] <= item.paper.year <= years[1])
-    ]
-    shown = within[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in shown])
-    return {
-        "papers": [
-            {
-                "key": item.paper.key,
-                "year": item.paper.year,
-                "title": item.paper.title,
-                "score": round(item.score, 4),
-                "matched": "note" if item.note else "summary",
-                "sentence": matching_sentence(library, item.note or item.summary, query),
-                **statuses[item.paper.key].as_dict(),
-            }
-            for item in shown
-        ],
-        "total": len(within),
-        "next_page": page + 1 if page * PAGE_SIZE < len(within) else None,
-    }
-
-
-def papers_by_text(
-    library: Library, query: str, from_year: int | None = None, to_year: int | None = None, page: int = 1
-) -> dict[str, Any]:
-    """The papers whose text contains the words, as in `find --fulltext`; blocks and raises like `search_papers`."""
-    answer = search_papers(library, query, from_year, to_year, page)
-    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
-    return {
-        "papers": [
-            {
-                "key": hit.paper.key,
-                "year": hit.paper.year,
-                "title": hit.paper.title,
-                "score": round(hit.score, 4),
-                "chunk_id": hit.chunk.id,
-                "page": hit.chunk.page,
-                "section": hit.chunk.section,
-                "sentence": hit.sentence,
-                **statuses[hit.paper.key].as_dict(),
-            }
-            for hit in answer.hits
-        ],
-        "total": answer.total,
-        "next_page": answer.next_page,
-    }

@@ -14,15 +14,12 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.figures import PaperFigure
 from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import Vector
 from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
-from .paper_records import find_figure
-from .paper_search import matching_sentence, publication_statuses
 from .scope import Scope
 
 Fusion = Literal["score", "rank"]
@@ -166,46 +163,6 @@ def _load_hits(library: Library, ranking: Ranking, cosines: Mapping[str, float])
         Hit(Candidate(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
         for chunk in chunks
         if chunk.key in records
-    ]
-
-
-def hit_records(library: Library, query: str, hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The hits as plain data, best first: the JSON of `search --json`; blocks."""
-    said: dict[str, set[str]] = {}
-    sentences: list[str] = []
-    statuses = publication_statuses(library, [hit.candidate.paper for hit in hits])
-    for hit in hits:
-        chunk = hit.candidate.chunk
-        sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
-        said.setdefault(chunk.key, set()).add(sentences[-1])
-    figures = {key: library.catalog.figures.of(key) for key in said}
-    return [
-        {
-            "chunk_id": hit.candidate.chunk.id,
-            "key": hit.candidate.paper.key,
-            "title": hit.candidate.paper.title,
-            "year": hit.candidate.paper.year,
-            "page": hit.candidate.chunk.page,
-            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
-            "section": hit.candidate.chunk.section,
-            "category": hit.candidate.chunk.category.name.lower(),
-            "score": round(hit.score, 4),
-            "vector_score": round(hit.candidate.vector_score, 4),
-            "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
-            "sentence": sentence,
-            "text": hit.candidate.chunk.text,
-            **statuses[hit.candidate.paper.key].as_dict(),
-            "described_figures": description_records(library.described.of([hit.candidate.chunk])),
-        }
-        for hit, sentence in zip(hits, sentences, strict=True)
-    ]
-
-
-def description_records(figures: Sequence[PaperFigure]) -> list[dict[str, str]]:
-    """Figures with their model-written descriptions, as plain data."""
-    return [
-        {"figure": figure.name, "description": figure.description, "described_by": figure.described_by}
-        for figure in figures
     ]
 
 

@@ -132,7 +132,8 @@ class ReportedSearch:
 class ReportView:
     """The whole report: `unused` is uncited evidence by paper, best paper first; findings and numbers as recorded.
 
-    `suspicious` are the ids of evidence whose passage seems to contain prompt injection.
+    `used` are the ids of the cited evidence, `cited` the keys of its papers, `suspicious` the ids of evidence whose
+    passage seems to contain prompt injection.
     """
 
     cards: tuple[Card, ...]
@@ -143,6 +144,18 @@ class ReportView:
     numbers: Sequence[Mapping[str, Any]]
     suspicious: frozenset[str]
     left_out: Sequence[Mapping[str, Any]]
+    used: frozenset[str]
+    cited: frozenset[str]
+
+    @property
+    def supported(self) -> int:
+        """How many citations the judge found supported."""
+        return self.verdicts.get("supported", 0)
+
+    @property
+    def doubted(self) -> int:
+        """How many it did not."""
+        return sum(count for verdict, count in self.verdicts.items() if verdict in DOUBTFUL)
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
@@ -207,6 +220,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
         findings=record["findings"],
         numbers=record["numbers"],
         left_out=record["left_out"],
+        used=frozenset(citation["evidence_id"] for citation in record["citations"]),
+        cited=frozenset(citation["key"] for citation in record["citations"]),
         suspicious=frozenset(flag["evidence_id"] for flag in record["suspicious"] if flag["evidence_id"]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..output import notice, result
@@ -74,7 +74,7 @@ def next_steps(steps: Sequence[str]) -> None:
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))
 
 
-def paper_head(paper: dict[str, Any]) -> str:
+def paper_head(paper: Mapping[str, Any]) -> str:
     """A paper on one line: key, title, authors, year."""
     authors = paper["authors"]
     by = "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} et al."

@@ -8,9 +8,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from ...api.messages import counted
 from ...api.run_options import SECTION_KINDS
-from ..output import ingest_progress, notice, result, warnings_and_refusals
+from ..output import ingest_progress, notice, show_rebuilt, warnings_and_refusals
 from ..run_display import section_progress
 from . import display
 from .research_commands import format_references
@@ -117,6 +116,5 @@ async def rebuild_index(shell: Shell, _: str) -> Outcome:
     with ingest_progress() as show:
         record = await arebuild_index(session, on_event=show)
     warnings_and_refusals(record)
-    embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
-    result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
+    show_rebuilt(record)
     return Unchanged()

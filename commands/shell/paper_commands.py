@@ -6,9 +6,10 @@ import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...api.messages import command, counted
 from ..output import notice
@@ -17,6 +18,9 @@ from . import display
 from .input import on_terminal
 from .shell import Shell
 from .shell_state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
+
+if TYPE_CHECKING:
+    from ...api.results import FoundPassage
 
 _PASSAGES = 10
 _FULLTEXT = "--fulltext"
@@ -124,7 +128,7 @@ def _number(keys: list[str]) -> tuple[Listed, ...]:
     return tuple(Listed(number, key) for number, key in enumerate(keys, 1))
 
 
-def _passage_lines(key: str, records: list[dict[str, Any]]) -> list[str]:
+def _passage_lines(key: str, records: Sequence[FoundPassage]) -> list[str]:
     places = [(place_of(record), plain_sentence(record["sentence"])) for record in records if record["key"] == key]
     return [f"{place}: {sentence}" if place else sentence for place, sentence in places]
 

@@ -24,7 +24,6 @@ from .shell_state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
     from ...api.events import ProgressEvent
-    from ...api.result_views import UsageRecord
 
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
@@ -85,7 +84,8 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
     display.panel("Research Results", format_answer(record, outcome.papers, text=not view.has_shown(record)))
-    _tell_cost(record["usage"])
+    if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
+        notice(f"{usage_words(record['usage'])}.")
     if coverage := coverage_line(record["coverage"]):
         notice(coverage)
     display.next_steps(_NEXT)
@@ -166,11 +166,6 @@ def _report_reason(record: Mapping[str, Any], stages: TurnStages) -> None:
         return
     display.failure(f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.')
     result(str(record["text"]))
-
-
-def _tell_cost(usage: UsageRecord) -> None:
-    if usage["llm_calls"] or usage["journal_hits"]:
-        notice(f"{usage_words(usage)}.")
 
 
 def _capital(text: str) -> str:

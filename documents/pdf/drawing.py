@@ -103,8 +103,7 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
 
 def _mark(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
     """The image with the boxes highlighted as by a marker pen: dark letters stay dark."""
-    from PIL import Image as Images
-    from PIL import ImageChops, ImageDraw
+    from PIL import Image as Images, ImageChops, ImageDraw
 
     colour = Images.new("RGB", image.size, "white")
     marker = ImageDraw.Draw(colour)

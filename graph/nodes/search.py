@@ -21,8 +21,7 @@ from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
 from ..run_events import on_findings, progress
-from ..section_queries import default_queries as queries_for
-from ..section_queries import without_own_results
+from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
 from ..state import RunState, SectionInput, SectionState, Update
 from ..state_conversion import (

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 from markupsafe import Markup
 
 from ...api.result_views import (
-    DOUBTFUL,
     Card,
     Library,
     Link,
@@ -42,30 +41,10 @@ class AnswerView:
     body: Markup
 
     @property
-    def good(self) -> int:
-        """How many citations the judge found supported."""
-        return self.report.verdicts.get("supported", 0)
-
-    @property
-    def doubted(self) -> int:
-        """How many it did not."""
-        return sum(count for verdict, count in self.report.verdicts.items() if verdict in DOUBTFUL)
-
-    @property
     def warnings(self) -> list[str]:
         """Warnings other than repeated findings."""
         findings = [finding["message"] for finding in self.report.findings]
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
-
-    @property
-    def papers(self) -> int:
-        """Number of cited papers."""
-        return len({citation["key"] for citation in self.record["citations"]})
-
-    @property
-    def used(self) -> frozenset[str]:
-        """Ids of the cited evidence."""
-        return frozenset(citation["evidence_id"] for citation in self.record["citations"])
 
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
@@ -92,7 +71,9 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
     shared = {"view": view}
     if kind == "evidence":
-        found = next((hit for hit in _hits(view.report) if hit.record["id"] == which), None)
+        cited = [support.found for card in view.report.cards for support in card.supports]
+        hits = [*cited, *(hit for group in view.report.unused for hit in group)]
+        found = next((hit for hit in hits if hit.record["id"] == which), None)
         if found is None:
             raise _unknown(kind, which)
         return {**shared, "kind": kind, "found": found, **_images(library, [found])}
@@ -103,11 +84,6 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
     item = items[number - 1]
     hits = [support.found for support in item.supports] if isinstance(item, Card) else []
     return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
-
-
-def _hits(report: ReportView) -> list[SearchHit]:
-    cited = [support.found for card in report.cards for support in card.supports]
-    return [*cited, *(hit for group in report.unused for hit in group)]
 
 
 def _unknown(kind: str, which: str) -> ServerError:

@@ -13,7 +13,6 @@ from ...api.stored_conversations import (
     ConversationEntry,
     KeptTurn,
     find_conversation,
-    find_turn,
     list_conversations,
     read_turns,
 )
@@ -91,7 +90,7 @@ async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
 @router.get("/conversations/{thread_id}/turns/{number}")
 async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
     """One finished turn, which replaces the draft that was streamed."""
-    kept = await asyncio.to_thread(_turn, state, thread_id, number)
+    _, kept = await state.runs.find_turn(thread_id, number)
     return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
 
 
@@ -100,7 +99,7 @@ async def turn_detail(
     thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
-    kept = await asyncio.to_thread(_turn, state, thread_id, number)
+    _, kept = await state.runs.find_turn(thread_id, number)
     return await detail_page(request, state, _turn_view(kept, thread_id).answer, kinds, which)
 
 
@@ -128,14 +127,6 @@ async def _entries(state: ServerState) -> list[ConversationEntry]:
 
 def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
     return {"conversations": entries, "thread_id": current}
-
-
-def _turn(state: ServerState, thread_id: str, number: int) -> KeptTurn:
-    entry = find_conversation(state.session.home, thread_id)
-    found = find_turn(state.session.home, entry.thread_id, number)
-    if found is None:
-        raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
-    return found
 
 
 def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:

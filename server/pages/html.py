@@ -27,6 +27,7 @@ from ...api.result_views import (
     VERDICTS,
     commonness,
     doi_html,
+    packaged_template,
     reference_html,
     section_html,
     shown_text,
@@ -115,7 +116,9 @@ def _environment() -> Environment:
 
 
 def _load_template(name: str) -> str:
-    return files("citeloom.server").joinpath("templates", name).read_text(encoding="utf-8")
+    """A page's template, or one that it shares with the evidence report."""
+    own = files("citeloom.server").joinpath("templates", name)
+    return own.read_text(encoding="utf-8") if own.is_file() else packaged_template(name)
 
 
 def _format_time(seconds: float) -> Markup:

@@ -52,15 +52,15 @@ async def library(
         "filtered": bool(q or from_year or to_year),
         "sorts": SORTS,
         "endings": [*PAPER_SUFFIXES, ".bib"],
-        "papers": found.papers,
-        "found": found.total,
-        "in_text": found.in_text,
+        "papers": found["papers"],
+        "found": found["total"],
+        "in_text": found["in_text"],
         "all": counts["papers"],
         "passages": counts["chunks"],
         "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
-        "later": _address(query, offset + _PAGE) if offset + _PAGE < found.total else "",
+        "later": _address(query, offset + _PAGE) if offset + _PAGE < found["total"] else "",
         "ingests": [
             job_id for job_id, job in (await state.jobs.known()).items() if job.active and job.order.kind == "ingest"
         ],
@@ -97,7 +97,7 @@ async def paper(
     key: str, request: Request, state: StateOf, section: Annotated[int | None, Query(ge=0, le=100_000)] = None
 ) -> Response:
     """One paper: metadata, section tree, text, note, and citations of it."""
-    record = (await get_paper(key, state)).model_dump()
+    record = await get_paper(key, state)
     text = await asection_text(state.session, key, section, _MAX_TEXT)
     content = {
         "paper": record,

@@ -88,11 +88,8 @@ def grouped(settings: Settings) -> list[tuple[str, list[SettingRow]]]:
     """Settings by group: first those changed from the default, then all in documented order."""
     groups: dict[str, list[SettingRow]] = {name: [] for name, _ in _GROUPS}
     for name, (value, origin) in settings_in_force(settings).items():
+        group = next((group for group, starts in _GROUPS if name.startswith(starts)), "Other")
         purpose = type(settings).model_fields[name].description or ""
-        groups.setdefault(_find_group(name), []).append(SettingRow(name, _WORDS.get(value, value), origin, purpose))
+        groups.setdefault(group, []).append(SettingRow(name, _WORDS.get(value, value), origin, purpose))
     changed = [row for rows in groups.values() for row in rows if row.changed]
     return [(group, rows) for group, rows in [("Set for this server", changed), *groups.items()] if rows]
-
-
-def _find_group(name: str) -> str:
-    return next((group for group, starts in _GROUPS if name.startswith(starts)), "Other")

@@ -21,22 +21,19 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
-from ...api.conversation import answer_with_sources, chat_question, truncate_history
+from ...api.conversation import answer_with_sources, chat_question, short_answer, truncate_history
 from ...api.homes import created_at
 from ...api.run_options import RunLimits
 from ...api.running import ResearchRequest
 from ..chat_tasks import task_answer
 from ..job import Job
 from ..job_requests import EventResponse
-from ..problems import ServerError, openai_error, problem, problem_response
+from ..problems import ServerError, openai_error, problem_response
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/v1", include_in_schema=False)  # documented by OpenAI
 MODEL: Final = "citeloom"
 DONE: Final = "[DONE]"
-_STOPPED: Final = problem(503, "The run was stopped. Completed calls are saved.", help="Ask again to resume it.")
-_OF_SOURCE: Final = ("label", "key", "title", "authors", "year", "doi", "url", "places")
-_OF_CITATION: Final = ("number", "key", "page", "section", "quote", "sentence", "verdict", "chunk_id")
 _NO_USAGE: Final = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
@@ -127,16 +124,8 @@ class ChatAnswer:
     def of_record(cls, record: Mapping[str, Any], before: Mapping[str, Any]) -> ChatAnswer:
         """The answer of a run; `before` is the run's usage before this request."""
         given, written = (record["usage"][name] - before[name] for name in ("input_tokens", "output_tokens"))
-        library = {
-            "run_id": record["thread_id"],
-            "question": record["question"],
-            "outcome": record["outcome"],
-            "sources": [_pick(entry, _OF_SOURCE) for entry in record["references"]],
-            "citations": [_pick(citation, _OF_CITATION) for citation in record["citations"]],
-            "warnings": record["warnings"],
-        }
         usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
-        return cls(answer_with_sources(record), library, usage)
+        return cls(answer_with_sources(record), short_answer(record), usage)
 
     @classmethod
     def of_task(cls, text: str) -> ChatAnswer:
@@ -191,7 +180,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
         return _stream(state, _job_chunks(identifier, job, before, with_usage=with_usage))
     await job.ended()
     if job.result is None:
-        return problem_response(job.problem or _STOPPED)
+        return problem_response(job.why_no_result())
     return JSONResponse(ChatAnswer.of_record(job.result, before).completion(identifier))
 
 
@@ -245,7 +234,7 @@ async def _job_chunks(
             for chunk in stream.answer(ChatAnswer.of_record(data["result"], before)):
                 yield chunk
         elif event.name in ("error", "stopped"):
-            yield json.dumps(openai_error(job.problem or _STOPPED))
+            yield json.dumps(openai_error(job.why_no_result()))
             yield DONE
 
 
@@ -273,7 +262,3 @@ class _Chunks:
 
 def _head(identifier: str, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{identifier}", "object": kind, "created": int(time.time()), "model": MODEL}
-
-
-def _pick(entry: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: entry.get(name) for name in names}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
 from ...api.conversation import TurnKind, paused_turn
+from ...api.results import ConversationSummary
 from ...api.serving import JobEntry
 from ...api.stored_conversations import (
     begin_conversation,
@@ -21,13 +23,13 @@ from ...api.stored_conversations import (
     transcript,
     transcript_json,
 )
-from ..job import Job
+from ..job import Job, active_record
 from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
 from ..response_models import (
-    ConversationDetails,
     ConversationList,
-    ConversationSummary,
+    ConversationWithJob,
+    ListedConversation,
     Stopped,
     event_answers,
     job_answers,
@@ -41,11 +43,11 @@ _MARKDOWN = "text/markdown; charset=utf-8"
 
 
 @router.post("", status_code=201, responses=problems(409))
-async def create_conversation(response: Response, state: StateOf) -> ConversationSummary:
+async def create_conversation(response: Response, state: StateOf) -> ListedConversation:
     """Begin a conversation."""
     entry = await asyncio.to_thread(begin_conversation, state.session.home)
     response.headers["Location"] = f"/api/v1/conversations/{entry.thread_id}"
-    return ConversationSummary.model_validate(conversation_summary(entry))
+    return {**conversation_summary(entry), "active": None}
 
 
 @router.get("", responses=problems())
@@ -53,20 +55,24 @@ async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 
     """The conversations, the latest first."""
     entries = await asyncio.to_thread(list_conversations, state.session.home)
     jobs = await state.jobs.known()
-    shown = [_with_job(conversation_summary(entry), jobs) for entry in entries[offset : offset + limit]]
-    return ConversationList.model_validate({"conversations": shown, "total": len(entries)})
+    records = [conversation_summary(entry) for entry in entries[offset : offset + limit]]
+    return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
 
 
 @router.get("/{thread_id}", responses=problems(404))
-async def get_conversation(thread_id: str, state: StateOf) -> ConversationDetails:
+async def get_conversation(thread_id: str, state: StateOf) -> ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
     entry = await asyncio.to_thread(find_conversation, home, thread_id)
     turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
-    record = _with_job(conversation_record(entry, turns), await state.jobs.known())
-    paused = None if record.get("active") else await paused_turn(entry.thread_id, home)
-    record["paused"] = {"asked": paused.asked, "kind": paused.kind} if paused else None
-    return ConversationDetails.model_validate(record)
+    listed = _with_job(conversation_summary(entry), await state.jobs.known())
+    paused = None if listed["active"] else await paused_turn(entry.thread_id, home)
+    return {
+        **conversation_record(entry, turns),
+        "title": listed["title"],
+        "active": listed["active"],
+        "paused": {"asked": paused.asked, "kind": paused.kind} if paused else None,
+    }
 
 
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
@@ -85,7 +91,7 @@ async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
 async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
     """Stop the active turn, on whichever server; asking the same question again resumes it."""
     entry = await state.runs.find_conversation(thread_id)
-    return Stopped(id=entry.thread_id, stopped=await state.jobs.stop(entry.thread_id))
+    return {"id": entry.thread_id, "stopped": await state.jobs.stop(entry.thread_id)}
 
 
 @router.get(
@@ -129,12 +135,11 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
     def start() -> Awaitable[Job]:
         return call.state.runs.ask(thread_id, asked, kind, body.limits())
 
-    return await call.answer(body.model_dump(), start, "conversations")
+    return await call.answer(asdict(body), start, "conversations")
 
 
-def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:
+def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> ListedConversation:
     """Add the active turn, whose question is the title until there is an answer."""
-    job = jobs.get(record["thread_id"])
-    if job is None or not job.active:
-        return record
-    return {**record, "title": record["title"] or job.order.request["asked"], "active": job.record()}
+    active = active_record(jobs, record["thread_id"])
+    asked = jobs[record["thread_id"]].order.request["asked"] if active else ""
+    return {**record, "title": record["title"] or asked, "active": active}

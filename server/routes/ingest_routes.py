@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
@@ -13,15 +12,14 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from ...api.library_papers import apaper
 from ...api.paper_lookup import parse_identifiers
 from ...api.serving import JobOrder
-from ..idempotency import IdempotencyKey, request_fingerprint
 from ..ingest_jobs import require_services
-from ..job import Job
-from ..job_requests import event_stream, job_reference
+from ..job import Job, JobRecord
+from ..job_requests import JobCall, event_stream
 from ..problems import ServerError
 from ..request_models import EnrichBody, IdentifierBody
-from ..response_models import JobState, Stopped, event_answers, problems, reference_answers
+from ..response_models import Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import refusal, refusal_reason, require_space, safe_name, store_file
+from ..uploaded_files import RefusedFile, refusal, refusal_reason, refuse_all, require_space, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -29,70 +27,59 @@ Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib f
 
 @router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
 async def add_papers(
-    request: Request,
-    state: StateOf,
+    call: JobCall,
     files: Files,
     replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False,
-    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Store files and ingest them in the background; refused files are named with the reason at the end."""
+
+    state = call.state
 
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
         async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
             stored, refused = await _store_files(files, upload_id, state)
             if not stored:
-                errors = [{"field": item["name"], "message": item["reason"]} for item in refused]
-                raise ServerError(422, "None of the files can be added.", errors=errors)
+                raise refuse_all("files can be added", refused)
             order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 
-    content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if idempotency_key else []
-    fingerprint = request_fingerprint(request, [replace, content])
-    job = await state.keys.get_or_call(idempotency_key, fingerprint, find=state.ingests.find, start=start)
-    return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
+    content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if call.key else []
+    return await call.refer([replace, content], start)
 
 
 @router.post("/papers/by-identifier", status_code=202, response_class=Response, responses=reference_answers(507))
-async def add_by_identifier(
-    body: IdentifierBody, request: Request, state: StateOf, idempotency_key: IdempotencyKey = None
-) -> Response:
+async def add_by_identifier(body: IdentifierBody, call: JobCall) -> Response:
     """Add papers by DOI or arXiv id in the background: metadata, entry, and the free PDF or the abstract.
 
     The identifiers are sent to the metadata services of the server's settings.
     """
     parse_identifiers(body.identifiers)
-    await asyncio.to_thread(require_space, state.session, {"": 1})
-    return await _start_lookup(body.model_dump(), request, state, idempotency_key)
+    await asyncio.to_thread(require_space, call.state.session, {"": 1})
+    return await _start_lookup(body.model_dump(), call)
 
 
 @router.post("/papers/enrich", status_code=202, response_class=Response, responses=reference_answers(404))
-async def enrich_papers(
-    body: EnrichBody, request: Request, state: StateOf, idempotency_key: IdempotencyKey = None
-) -> Response:
+async def enrich_papers(body: EnrichBody, call: JobCall) -> Response:
     """Look papers up in the background: DOIs, what their entries lack, retractions and other versions.
 
     Titles, authors, years and DOIs are sent to the metadata services of the server's settings.
     """
     for key in body.keys:
-        await apaper(state.session, key)
-    return await _start_lookup(body.model_dump(), request, state, idempotency_key)
+        await apaper(call.state.session, key)
+    return await _start_lookup(body.model_dump(), call)
 
 
-async def _start_lookup(content: Mapping[str, Any], request: Request, state: ServerState, key: str | None) -> Response:
-    require_services(state.session)
-
-    async def start() -> Job:
-        return await state.ingests.start(JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", dict(content)))
-
-    job = await state.keys.get_or_call(key, request_fingerprint(request, content), find=state.ingests.find, start=start)
-    return job_reference(job, request, f"/api/v1/ingests/{job.id}", state.streams)
+async def _start_lookup(content: dict[str, Any], call: JobCall) -> Response:
+    require_services(call.state.session)
+    order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
+    return await call.refer(content, lambda: call.state.ingests.start(order))
 
 
 @router.get("/ingests/{upload_id}", responses=problems(404))
-async def get_ingest(upload_id: str, state: StateOf) -> JobState:
+async def get_ingest(upload_id: str, state: StateOf) -> JobRecord:
     """The state of an ingest, with its report once it is finished."""
-    return JobState.model_validate((await _require_ingest(upload_id, state)).record())
+    return (await _require_ingest(upload_id, state)).record()
 
 
 @router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
@@ -104,7 +91,7 @@ async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Res
 @router.post("/ingests/{upload_id}/cancel", responses=problems(404))
 async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
     """Stop an ingest: its finished papers stay, and its other files are deleted."""
-    return Stopped(id=upload_id, stopped=await state.ingests.stop((await _require_ingest(upload_id, state)).id))
+    return {"id": upload_id, "stopped": await state.ingests.stop((await _require_ingest(upload_id, state)).id)}
 
 
 async def _require_ingest(upload_id: str, state: ServerState) -> Job:
@@ -114,11 +101,11 @@ async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     return job
 
 
-async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[dict[str, Any]]]:
+async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[RefusedFile]]:
     """Store files; returns the stored names, and the refused files with reasons."""
     folder = state.uploads.folder(upload_id)
     stored: list[str] = []
-    refused: list[dict[str, Any]] = []
+    refused: list[RefusedFile] = []
     for file in files:
         name = safe_name(file.filename or "")
         reason = refusal_reason(name, stored)

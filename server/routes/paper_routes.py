@@ -5,10 +5,9 @@ Only files listed in the catalog are read, and only images encoded here are serv
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Header, Query, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, Header, Path as InPath, Query, Response
 from fastapi.responses import FileResponse
 
 from ...api.library_papers import (
@@ -25,13 +24,15 @@ from ...api.library_papers import (
 )
 from ...api.library_search import afind_papers, asearch, year_range
 from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
+from ...api.results import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
 from ..request_models import EntryBody, Limit, Offset, PaperKey, Year
-from ..response_models import FoundPapers, PaperDetails, PaperFigures, PaperList, PaperText, Passages, problems
+from ..response_models import PaperOnServer, problems
 from ..server_state import StateOf
+from ..uploaded_files import file_name
 
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
@@ -61,12 +62,12 @@ async def search_passages(
     from_year: Year = None,
     to_year: Year = None,
     venue: Annotated[str, Query(max_length=200)] = "",
-) -> Passages:
+) -> FoundPassages:
     """Find passages by meaning, by words, or both."""
     settings, years = state.session.settings, year_range(from_year, to_year)
     mode = mode or settings.retrieval_mode
     found = await asearch(state.session, q, limit, mode, paper, category, years, venue, settings.rerank)
-    return Passages(passages=found)
+    return {"passages": found}
 
 
 @search_router.get("/papers", responses=problems())
@@ -79,7 +80,7 @@ async def search_papers(
     page: Annotated[int, Query(ge=1, le=10**6, description="Ten papers each.")] = 1,
 ) -> FoundPapers:
     """Find papers by summary and note, or by full text."""
-    return FoundPapers.model_validate(await afind_papers(state.session, q, by, from_year, to_year, page))
+    return await afind_papers(state.session, q, by, from_year, to_year, page)
 
 
 @router.get("", responses=problems())
@@ -97,14 +98,16 @@ async def list_papers(
     found, in_text = await aselect_papers(
         state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
-    papers = [_strip_path(paper) for paper in found[offset : offset + limit]]
-    return PaperList(papers=papers, total=len(found), in_text=in_text)
+    papers: list[PaperSummary] = [
+        {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
+    ]
+    return {"papers": papers, "total": len(found), "in_text": in_text}
 
 
 @router.get("/{key:path}/text", responses=problems(404))
 async def get_text(key: str, state: StateOf) -> PaperText:
     """The searchable text of a paper, by section and page."""
-    return PaperText(key=key, text=await apaper_text(state.session, key))
+    return {"key": key, "text": await apaper_text(state.session, key)}
 
 
 @router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
@@ -136,7 +139,7 @@ async def page_image(
 @router.get("/{key:path}/figures", responses=problems(404))
 async def list_figures(key: str, state: StateOf) -> PaperFigures:
     """The figures and tables of a paper in reading order, with captions, and descriptions marked as their model's."""
-    return PaperFigures.model_validate({"key": key, "figures": await afigures(state.session, key)})
+    return {"key": key, "figures": await afigures(state.session, key)}
 
 
 @router.get(
@@ -163,15 +166,15 @@ async def figure_image(
 
 
 @router.get("/{key:path}", responses=problems(404))
-async def get_paper(key: str, state: StateOf) -> PaperDetails:
+async def get_paper(key: str, state: StateOf) -> PaperOnServer:
     """A paper with its metadata, summary, note and section tree."""
     record = await apaper_details(state.session, key)
     added_here = state.uploads.place_of(record["source"]) is not None
-    return PaperDetails.model_validate({**_strip_path(record), "added_here": added_here})
+    return {**record, "source": file_name(record["source"]), "added_here": added_here}
 
 
 @router.put("/{key:path}/entry", responses=problems(404))
-async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperDetails:
+async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperOnServer:
     """Update a paper's metadata from a BibTeX entry; fields that the entry lacks are kept."""
     await acorrect_entry(state.session, key, body.bibtex)
     return await get_paper(key, state)
@@ -185,9 +188,3 @@ async def delete_paper(key: str, state: StateOf) -> None:
     async with state.orders.on(removed, removed):
         await aremove_papers(state.session, [key])
         await state.orders.end(removed)
-
-
-def _strip_path(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its file's name instead of its path."""
-    source = str(record["source"])
-    return {**record, "source": source.replace("\\", "/").rsplit("/", 1)[-1]}

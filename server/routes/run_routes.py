@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
+from ...api.results import RunSummary
 from ...api.run_options import RunLimits
 from ...api.run_texts import (
     ResultFiles,
@@ -23,22 +24,25 @@ from ...api.run_texts import (
     sentence_records,
     stem_of,
     stored,
+    unchecked,
     withdraw_edit,
 )
 from ...api.serving import JobEntry
-from ...api.stored_conversations import find_conversation, find_turn
 from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
 from ...api.writing import image_type
+from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
 from ..request_models import Limit, LimitedBody, Offset, SentenceBody
 from ..response_models import (
-    CheckedSentence,
     FileList,
+    KeptSentence,
+    ListedRun,
     Responses,
-    RunDetails,
+    ResultFile,
     RunList,
+    RunWithJob,
     SentenceList,
     Stopped,
     event_answers,
@@ -74,13 +78,14 @@ async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> Run
     home = state.session.home
     records = await asyncio.to_thread(list_runs, home, limit, offset)
     total, jobs = await asyncio.to_thread(count_runs, home), await state.jobs.known()
-    return RunList.model_validate({"runs": [_with_job(record, jobs) for record in records], "total": total})
+    return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
 @router.get("/runs/{run_id}", tags=["runs"], responses=problems(404))
-async def get_run(run_id: str, state: StateOf) -> RunDetails:
+async def get_run(run_id: str, state: StateOf) -> RunWithJob:
     """A run by its id or a prefix of it, with its result once it is finished."""
-    return RunDetails.model_validate(_with_job(await run_details(run_id, state.session.home), await state.jobs.known()))
+    record = await run_details(run_id, state.session.home)
+    return {**record, **_with_job(record, await state.jobs.known())}
 
 
 @router.post("/runs/{run_id}/resume", tags=["runs"], responses=job_answers(404), response_class=Response)
@@ -94,7 +99,7 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
 async def cancel_run(run_id: str, state: StateOf) -> Stopped:
     """Stop a run, whichever server it runs on; it is paused, and paid answers are kept."""
     run = await state.runs.find_run(run_id)
-    return Stopped(id=run.thread_id, stopped=await state.jobs.stop(run.thread_id))
+    return {"id": run.thread_id, "stopped": await state.jobs.stop(run.thread_id)}
 
 
 @router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=problems(404, 409))
@@ -115,7 +120,7 @@ async def list_files(run_id: str, state: StateOf) -> FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
     record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
     versions = await asyncio.to_thread(file_versions, record, state.session.home)
-    return FileList.model_validate({"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")})
+    return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
 
 
 @router.get(
@@ -156,11 +161,7 @@ async def get_answer_file(
     thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
 ) -> Response:
     """Download an answer of a conversation as a file named after its format: `answer.docx`."""
-    home = state.session.home
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
-    turn = await asyncio.to_thread(find_turn, home, entry.thread_id, number)
-    if turn is None:
-        raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
+    _, turn = await state.runs.find_turn(thread_id, number)
     return await _file(stored(turn.record), "answer", name, state, page_images, inline)
 
 
@@ -182,11 +183,11 @@ async def list_sentences(run_id: str, state: StateOf) -> SentenceList:
     """Every sentence of a finished section or paper, with its findings and the user's edit of it."""
     text = await asyncio.to_thread(load_editable, state.session.home, run_id)
     records = await asyncio.to_thread(sentence_records, text)
-    return SentenceList.model_validate({"thread_id": text.run.thread_id, "sentences": records})
+    return {"thread_id": text.run.thread_id, "sentences": records}
 
 
 @router.post("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404, 409, 502, 503))
-async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> CheckedSentence:
+async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> KeptSentence:
     """Check an edited sentence: its citations, numbers and wording, and with the judge whether its sources support it.
 
     The run itself does not change. With `keep` the edit is stored as a part of the user's version; without `check`
@@ -199,8 +200,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     if body.keep:
         async with state.runs.order_on(run):
             await asyncio.to_thread(keep_edit, state.session.home, run.thread_id, body.position, body.text, check)
-    found = {} if check is None else check.as_dict()
-    return CheckedSentence.model_validate({"position": body.position, "kept": body.keep, **found})
+    return {**(check.record if check else unchecked(body.position)), "kept": body.keep}
 
 
 @router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
@@ -214,7 +214,7 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
         await state.orders.end(edit_withdrawn(run.thread_id))
 
 
-def file_records(files: Sequence[ResultFiles], base: str) -> list[dict[str, Any]]:
+def file_records(files: Sequence[ResultFiles], base: str) -> list[ResultFile]:
     """A result's files with addresses: first those as written, then the user's version."""
     return [
         {
@@ -248,8 +248,6 @@ def _finished(run: RunRecord) -> StoredRecord:
     return stored(run.result)
 
 
-def _with_job(record: dict[str, Any], jobs: Mapping[str, JobEntry]) -> dict[str, Any]:
-    job = jobs.get(record["thread_id"])
-    if job is None or not job.active:
-        return record
-    return {**record, "status": "running", "active": job.record()}
+def _with_job(record: RunSummary, jobs: Mapping[str, JobEntry]) -> ListedRun:
+    job = active_record(jobs, record["thread_id"])
+    return {**record, "status": "running" if job else record["status"], "active": job}

@@ -13,8 +13,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
+from ...api.results import DoctorRecord, UsageRecords
 from ...api.spending import spending_record, usage_by_day, usage_total
-from ..response_models import METRICS, DoctorRecord, Health, Readiness, SettingRecord, UsageRecords, problems
+from ..response_models import METRICS, Health, Readiness, SettingRecord, problems
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(tags=["status"])
@@ -24,7 +25,7 @@ _SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "
 @router.get("/health", responses=problems())
 async def health() -> Health:
     """Whether the server answers at all; needs no token."""
-    return Health(status="ok")
+    return {"status": "ok"}
 
 
 @router.get("/ready", responses=problems(503))
@@ -33,7 +34,7 @@ async def ready(state: StateOf) -> Readiness:
     counts = await alibrary_counts(state.session)
     await state.session.journal.spending([])
     await state.jobs.known()
-    return Readiness(status="ready", papers=counts["papers"])
+    return {"status": "ready", "papers": counts["papers"]}
 
 
 @router.get("/metrics", response_class=Response, responses={200: METRICS, **problems()})
@@ -48,27 +49,26 @@ async def usage(state: StateOf) -> UsageRecords:
     """What runs cost, by run and by day."""
     journal, prices = state.session.journal, state.session.settings.prices
     rows, days = await journal.spending(), await journal.spending_by_day()
-    return UsageRecords(
-        runs=[spending_record(row, prices) for row in rows],
-        days=usage_by_day(days, prices),
-        total=usage_total(rows, prices),
-    )
+    return {
+        "runs": [spending_record(row, prices) for row in rows],
+        "days": usage_by_day(days, prices),
+        "total": usage_total(rows, prices),
+    }
 
 
 @router.get("/settings", responses=problems())
 async def settings(state: StateOf) -> dict[str, SettingRecord]:
     """Every setting in force with its origin; keys are shown as set or not."""
     shown = settings_in_force(state.session.settings)
-    return {name: SettingRecord(value=value, origin=origin) for name, (value, origin) in shown.items()}
+    return {name: {"value": value, "origin": origin} for name, (value, origin) in shown.items()}
 
 
 @router.get("/doctor", responses=problems())
 async def doctor(state: StateOf) -> DoctorRecord:
     """Check the library; changes nothing."""
     session = state.session
-    return DoctorRecord(
-        home=str(session.home.name), library=await alibrary_counts(session), findings=await acheck_library(session)
-    )
+    findings = await acheck_library(session)
+    return {"home": str(session.home.name), "library": await alibrary_counts(session), "findings": findings}
 
 
 def _metrics_text(state: ServerState) -> bytes:

@@ -18,6 +18,7 @@ from ...api.writing import (
     PLOT_SET,
     Experiment,
     ExperimentError,
+    ExperimentReport,
     check_experiment,
     parse_experiment,
     required_kinds,
@@ -26,7 +27,7 @@ from ...api.writing import (
 from ...documents.sandbox import in_thread
 from ..job_requests import JobCall
 from ..request_models import ExperimentBody, ResearchBody, WritingBody
-from ..response_models import ExperimentReport, PlotUpload, job_answers, problems
+from ..response_models import PlotUpload, job_answers, problems
 from ..server_state import StateOf
 from ..uploaded_files import store_plots, with_uploaded_plots
 
@@ -67,7 +68,9 @@ router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 @questions.post("/research", responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
-    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(body.request(), body.limits()))
+    return await call.answer(
+        asdict(body), lambda: call.state.runs.start_run(body.request(body.question), body.limits())
+    )
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -90,8 +93,7 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
         _require_readable(request)
         return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
 
-    check = await asyncio.to_thread(check_experiment, body.experiment, with_plots)
-    return ExperimentReport.model_validate({**asdict(check), "ready": check.ready})
+    return await asyncio.to_thread(check_experiment, body.experiment, with_plots)
 
 
 @router.post("/plots", responses=problems(404, 507))
@@ -104,7 +106,7 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
         upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
-    return PlotUpload.model_validate({"id": upload_id, "files": names, "refused": refused})
+    return {"id": upload_id, "files": names, "refused": refused}
 
 
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
@@ -112,7 +114,7 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     parsed = await asyncio.to_thread(parse_experiment, body.experiment, *required_kinds(kind))
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
-    return await call.answer(body.model_dump(), lambda: call.state.runs.start_run(asked, body.limits()))
+    return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
 
 
 def _require_readable(request: Request) -> None:

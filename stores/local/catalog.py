@@ -34,11 +34,8 @@ from ..paper_change import (
     section_rows,
     serialize_change,
 )
-from .catalog_contents import SCHEMA as CONTENTS_SCHEMA
-from .catalog_contents import TABLES as CONTENTS
-from .catalog_contents import CatalogContents, insert_contents
-from .catalog_figures import SCHEMA as FIGURES_SCHEMA
-from .catalog_figures import CatalogFigures, FigureFiles, delete_figures, insert_figures
+from .catalog_contents import SCHEMA as CONTENTS_SCHEMA, TABLES as CONTENTS, CatalogContents, insert_contents
+from .catalog_figures import SCHEMA as FIGURES_SCHEMA, CatalogFigures, FigureFiles, delete_figures, insert_figures
 
 SCHEMA_VERSION: Final = 3  # lower ones were never released
 

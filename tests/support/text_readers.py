@@ -14,8 +14,8 @@ from typing import Any, Final
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
-from citeloom.citations import citation_patterns as author_year_patterns
 from citeloom.citations import (
+    citation_patterns as author_year_patterns,
     citation_styles,
     cited_works,
     edited_citations,
@@ -28,22 +28,25 @@ from citeloom.citations import (
 from citeloom.citations.checks import (
     citation_coverage,
     draft_checks,
+    fabricated_citations as foreign_citations,
+    injection as injection_flags,
+    injection as injection_patterns,
     number_parsing,
+    number_parsing as number_words,
     number_tracing,
+    repetition as copied_text,
+    repetition as repeated_sentences,
     support_findings,
+    support_findings as absence,
     unicode_folding,
 )
-from citeloom.citations.checks import fabricated_citations as foreign_citations
-from citeloom.citations.checks import injection as injection_flags
-from citeloom.citations.checks import injection as injection_patterns
-from citeloom.citations.checks import number_parsing as number_words
-from citeloom.citations.checks import repetition as copied_text
-from citeloom.citations.checks import repetition as repeated_sentences
-from citeloom.citations.checks import support_findings as absence
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.export import latex_output as latex_characters
-from citeloom.citations.export import pandoc_formats, report_html
-from citeloom.citations.export import section_files as files
+from citeloom.citations.export import (
+    latex_output as latex_characters,
+    pandoc_formats,
+    report_html,
+    section_files as files,
+)
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import searching, terminal_text
 from citeloom.commands.shell import parser
@@ -62,24 +65,29 @@ from citeloom.documents import (
     paper_names,
     plain_text,
 )
-from citeloom.documents.pdf import dehyphenation as pdf_mending
-from citeloom.documents.pdf import headings as pdf_headings
-from citeloom.documents.pdf import lines as pdf_lines
+from citeloom.documents.pdf import dehyphenation as pdf_mending, headings as pdf_headings, lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import search_requests as repeated_queries
-from citeloom.graph import section_queries as default_queries
+from citeloom.graph import search_requests as repeated_queries, section_queries as default_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
-from citeloom.roles.chat import clean_output, prompt_format, structured_output
-from citeloom.roles.chat import clean_output as stream_answer_filter
-from citeloom.roles.chat import clean_output as stream_section_filter
+from citeloom.roles.chat import (
+    clean_output,
+    clean_output as stream_answer_filter,
+    clean_output as stream_section_filter,
+    prompt_format,
+    structured_output,
+)
 from citeloom.roles.chat.prompt_format import present_experiment
-from citeloom.roles.extractive import follow_ups as rewriter
-from citeloom.roles.extractive import passage_details, quotable_sentences, section_outlines
-from citeloom.roles.extractive import passage_lists as writer
-from citeloom.roles.extractive import section_outlines as metrics_table
-from citeloom.roles.extractive import statement_needs as needs
+from citeloom.roles.extractive import (
+    follow_ups as rewriter,
+    passage_details,
+    passage_lists as writer,
+    quotable_sentences,
+    section_outlines,
+    section_outlines as metrics_table,
+    statement_needs as needs,
+)
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
 from citeloom.text import question_subject, sentences, words

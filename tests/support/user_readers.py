@@ -11,8 +11,7 @@ from citeloom.citations import user_citations, verification
 from citeloom.citations.checks import citation_coverage as claimless
 from citeloom.citations.export import plot_figures as figures
 from citeloom.documents import blocks, marker_escaping, paper_names
-from citeloom.graph import conversation_state
-from citeloom.graph import section_queries as needs_filter
+from citeloom.graph import conversation_state, section_queries as needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need

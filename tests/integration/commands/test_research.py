@@ -12,8 +12,7 @@ import pytest
 
 from citeloom.documents.plain_text import format_quote
 from tests.integration.commands.conftest import Citeloom
-from tests.integration.commands.test_other_languages import QUESTION as CHINESE
-from tests.integration.commands.test_other_languages import multilingual
+from tests.integration.commands.test_other_languages import QUESTION as CHINESE, multilingual
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import SAMPLES, THREE
 

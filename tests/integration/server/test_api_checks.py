@@ -47,5 +47,5 @@ async def test_agents_check_a_claim_and_a_text(home: Path, model: FakeOpenAI) ->
             claim = {"claim": "Scaling never helps.", "papers": ["varga2021calibration"]}
             checked = (await client.call_tool("check_claim", claim)).structured_content
             text = (await client.call_tool("check_text", {"text": TEXT})).structured_content
-    assert checked is not None and checked["label"] == "contradicted" and checked["passages"][0]["quote"]
+    assert checked is not None and checked["label"] == "contradicted" and checked["sources"][0]["passages"][0]["quote"]
     assert text is not None and [item["label"] for item in text["sentences"]] == ["contradicted"]

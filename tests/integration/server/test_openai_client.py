@@ -127,7 +127,7 @@ def test_a_title_costs_nothing(library: Served) -> None:
         ({"messages": [{"role": "assistant", "content": "Hi."}]}, 400, "messages", "must be the user's"),
         ({"messages": [{"role": "parrot", "content": "Hi."}]}, 400, "messages.0.role", "'user'"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "messages", "send text"),
-        ({"temperature": "hot"}, 400, "temperature", "valid number"),
+        ({"temperature": "hot"}, 400, "temperature", "must be a number"),
         ({"n": 2}, 400, "n", "1"),
         ({"response_format": {"type": "json_object"}}, 400, "response_format.type", "'text'"),
     ],

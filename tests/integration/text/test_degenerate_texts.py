@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from citeloom.citations.checks import draft_checks
-from citeloom.citations.checks import fabricated_citations as foreign_citations
+from citeloom.citations.checks import draft_checks, fabricated_citations as foreign_citations
 from citeloom.documents import categories, chunking, markdown
 from citeloom.experiment import Experiment
 from citeloom.roles.extractive import statement_needs as needs

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.api.library_search import passage_records
 from citeloom.citations.checks.injection import flag_sources
 from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
@@ -17,7 +18,7 @@ from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
-from citeloom.tools.retrieval import Retrieval, hit_records, retrieve
+from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 from tests.integration.stores.conformance.test_library_stores import LOOM, SEED, paper, put
@@ -59,7 +60,7 @@ async def test_what_only_the_description_says_is_found(library: Library, mode: R
     (hit,) = await retrieve(library, QUERY, 1, options=Retrieval(mode))
     assert hit.candidate.chunk.id == CAPTION_CHUNK
     assert hit.candidate.chunk.text == CAPTION
-    (record,) = hit_records(library, QUERY, [hit])
+    (record,) = passage_records(library, QUERY, [hit])
     assert record["sentence"] == record["text"] == CAPTION
     assert record["described_figures"] == [{"figure": "Figure 1", "description": SAID, "described_by": "see-1"}]
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citeloom.citations.citation_styles import render
 from citeloom.roles.protocols import Verdict

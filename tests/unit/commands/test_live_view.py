@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from citeloom.commands.run_display import LiveRunView, RunView
+from citeloom.commands.run_display import LiveProgress, RunView
 from citeloom.graph.run_events import progress
 from citeloom.models.journal.records import Usage
 
@@ -15,9 +15,10 @@ def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
     used = Usage()
     view = RunView(lambda: used)
     out = Console(file=io.StringIO(), width=140)
-    live = LiveRunView(view, out)
-    live.show(progress("queries", "3 default queries", total=3), "3 default queries")
-    live.show(progress("searched", "5 passages for: x", done=1, total=3, passages=5), "5 passages for: [x]")
+    live = LiveProgress(view, out)
+    live.draw(progress("queries", "3 default queries", total=3))
+    live.draw(progress("searched", "5 passages for: [x]", done=1, total=3, passages=5))
+    live.hide()
     used = Usage(12, 3, 40_000, 2_000, cost=0.25)
     out.print(live)
     drawn = out.file.getvalue()  # type: ignore[attr-defined]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
 
 from citeloom.documents.bibliography import readable

@@ -6,8 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import parse_markdown

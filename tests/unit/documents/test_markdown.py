@@ -6,8 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citeloom.documents.markdown import parse_markdown, plain_heading
 from citeloom.documents.types import Category

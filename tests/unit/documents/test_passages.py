@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citeloom.documents.passages import ReadableUnit, readable_units
 from citeloom.documents.plain_text import plain_text

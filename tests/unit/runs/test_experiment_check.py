@@ -11,9 +11,9 @@ from citeloom.runs.experiment_check import check_experiment
 
 def test_each_section_names_the_fields_it_lacks() -> None:
     check = check_experiment({"summary": "All went well.", "paper_concept": {"description": "Degrees."}})
-    assert check.problems == () and set(check.ready) == {"discussion", "conclusion", "abstract"}
-    assert check.missing["methods"] == (("experimental_plan", "hypothesis.method_combination"),)
-    assert check.missing["introduction"] == (("hypothesis.description", "paper_concept.open_questions"),)
+    assert not check["problems"] and set(check["ready"]) == {"discussion", "conclusion", "abstract"}
+    assert check["missing"]["methods"] == [("experimental_plan", "hypothesis.method_combination")]
+    assert check["missing"]["introduction"] == [("hypothesis.description", "paper_concept.open_questions")]
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_each_section_names_the_fields_it_lacks() -> None:
 )
 def test_every_wrong_field_is_named_at_once_and_nothing_is_ready(data: Any, fields: set[str]) -> None:
     check = check_experiment(data)
-    assert {issue.field for issue in check.problems} == fields
-    assert check.ready == () and all(issue.message for issue in check.problems)
+    assert {problem["field"] for problem in check["problems"]} == fields
+    assert not check["ready"] and all(problem["message"] for problem in check["problems"])
 
 
 def test_misspelt_fields_and_failed_runs_are_warnings() -> None:
     check = check_experiment({"hypotesis": {"description": "x"}, "execution_result": {"returncode": 1}})
-    assert any("did you mean hypothesis" in line for line in check.warnings)
-    assert any("returncode 1" in line for line in check.warnings)
+    assert any("did you mean hypothesis" in line for line in check["warnings"])
+    assert any("returncode 1" in line for line in check["warnings"])

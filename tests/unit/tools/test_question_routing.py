@@ -12,8 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.bibliography import read_bibliography

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from citeloom.errors import ConfigurationError
 from citeloom.models.embeddings import bundled_models as bundled_weights

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.base import empty_checkpoint, id as ids
 
 from citeloom.stores.local.checkpoints import open_checkpoints
 from citeloom.stores.local.file_tables import run_tables

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.markers import marker_ids

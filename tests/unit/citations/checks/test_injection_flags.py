@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bench.checks import source_of
 from citeloom.citations.checks.injection import flag_findings, flag_sources, suspicious

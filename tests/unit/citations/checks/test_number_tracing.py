@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from citeloom.citations.checks.citation_coverage import balance_findings, uncited_sentences
 from citeloom.citations.checks.draft_checks import check_draft

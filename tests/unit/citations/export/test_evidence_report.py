@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citeloom.citations.export.evidence_report import VERDICTS, ReportFigure, ReportImages, evidence_report
 from citeloom.settings.config import CitationStyle

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citeloom.documents import Paper
 from citeloom.prompts import PromptLibrary

@@ -1,8 +1,7 @@
 """Which sentences may be quoted: every row was taken wrongly, or missed, by an earlier rule."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citeloom.roles.extractive.quotable_sentences import MAX_WORDS, Genre, genre_of, is_quotable, quotable_passages
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from citeloom.api.library_papers import figure_record
 from citeloom.documents.figures import PaperFigure
-from citeloom.tools.paper_records import figure_record
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,385 @@
+"""The records that calls return: the JSON of the command line, of the HTTP API and of MCP tools.
+
+Each is declared once, as a plain dictionary with known keys. OpenAPI and MCP schemas are made of these classes, with
+their docstrings and meanings; nothing here imports pydantic, so that a short command starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
+from ..documents.figures import FigureKind
+from ..runs.result_record import UsageRecord
+from ..tools.paper_records import FigureOfPassage
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a key holds, as its description in JSON schemas."""
+
+    text: str
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """Called by pydantic when it makes a schema."""
+        return {**handler(core_schema), "description": self.text}
+
+
+Status = Annotated[str, Meaning("retracted, expression of concern, reinstated or corrected; else empty.")]
+Notices = Annotated[list[str], Meaning("What says so, and other versions of the paper.")]
+Key = Annotated[str, Meaning("Citation key of the paper.")]
+ByOcr = Annotated[bool, Meaning("True if that page is a scan whose text was read by OCR.")]
+
+
+class PaperSummary(TypedDict):
+    """A paper in a list, with its number of chunks."""
+
+    key: Key
+    authors: list[str]
+    year: int | None
+    title: str
+    venue: str
+    chunks: int
+    source: str
+    status: Status
+    notices: Notices
+
+
+class PaperList(TypedDict):
+    """A page of papers."""
+
+    papers: list[PaperSummary]
+    total: int
+    in_text: Annotated[bool, Meaning("True if the words are only in the full text of these papers.")]
+
+
+class FigureRecord(TypedDict):
+    """A figure or table of a paper."""
+
+    number: Annotated[int, Meaning("Its place in the paper, from 0; part of the address of its image.")]
+    kind: FigureKind
+    label: Annotated[str, Meaning("As printed, such as Figure 2; empty without one.")]
+    name: str
+    caption: Annotated[str, Meaning("The paper's words, which can be quoted.")]
+    page: int | None
+    start: Annotated[int | None, Meaning("The span of the caption in the paper's text; null if it is not there.")]
+    end: int | None
+    body: Annotated[tuple[int, int] | None, Meaning("The span of a table's rows in that text.")]
+    image_hash: str | None
+    media_type: Annotated[str, Meaning("That of its image; empty without one.")]
+    no_image: Annotated[str, Meaning("Why it has no image, if that is known.")]
+    width: int
+    height: int
+    description: Annotated[
+        str, Meaning("What a vision model says about it: not the paper's words, not to be quoted or cited.")
+    ]
+    described_by: Annotated[str, Meaning("The model of the description; empty without one.")]
+
+
+class FigureWithImage(FigureRecord):
+    """A figure or table with its image as PNG or JPEG, if that was asked for; None if it is missing."""
+
+    image: NotRequired[bytes | None]
+
+
+class PaperFigures(TypedDict):
+    """The figures and tables of a paper, in reading order."""
+
+    key: Key
+    figures: Sequence[FigureRecord]
+
+
+class SectionRecord(TypedDict):
+    """A section of a paper's tree; the ranges are null if it has no chunks or pages of its own."""
+
+    title: str
+    level: int
+    category: str
+    searchable: bool
+    chunks: int
+    chunk_range: list[int] | None
+    page_range: list[int] | None
+
+
+class TextRecord(TypedDict):
+    """Neighbouring chunks of one section as one text."""
+
+    section: str
+    page: int | None
+    chunk_ids: list[str]
+    text: str
+
+
+class PaperText(TypedDict):
+    """The searchable text of a paper, in reading order."""
+
+    key: Key
+    text: list[TextRecord]
+
+
+class PaperDetails(TypedDict):
+    """A paper with its metadata, summary, note and section tree."""
+
+    key: Key
+    title: str
+    authors: list[str]
+    family_names: list[str]
+    year: int | None
+    venue: str
+    doi: str
+    url: str
+    abstract: str
+    bibtex: Annotated[str, Meaning("Its entry, as given or made from the file.")]
+    source: str
+    content_hash: str
+    pages: int | None
+    ocr_pages: list[int]
+    zotero: str
+    zotero_pdf: str
+    summary: str
+    note: str
+    chunks: int
+    sections: list[SectionRecord]
+    figures: list[FigureRecord]
+    metadata: Annotated[dict[str, Any], Meaning("What services know: DOI, notices, missing fields, differences.")]
+    text: NotRequired[list[TextRecord]]
+
+
+class DescribedFigure(TypedDict):
+    """What a vision model says about a figure: helps to understand its caption, and cannot be quoted or cited."""
+
+    figure: str
+    description: Annotated[str, Meaning("The model's words, not the paper's.")]
+    described_by: str
+
+
+class FoundPassage(TypedDict):
+    """A passage of a paper, word for word."""
+
+    chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
+    key: Key
+    title: str
+    year: int | None
+    page: Annotated[int | None, Meaning("Page on which it begins; null for a source without pages.")]
+    ocr: ByOcr
+    section: str
+    category: str
+    score: Annotated[float, Meaning("Orders the passages of one search; not comparable between searches.")]
+    vector_score: float
+    figure: FigureOfPassage | None
+    sentence: Annotated[str, Meaning("The sentence that fits the query best.")]
+    text: str
+    status: Status
+    notices: Notices
+    described_figures: Annotated[list[DescribedFigure], Meaning("Figures whose captions are in the passage.")]
+
+
+class FoundPassages(TypedDict):
+    """Passages, best first."""
+
+    passages: list[FoundPassage]
+
+
+class FoundPaper(TypedDict):
+    """A paper with the sentence that fits the query best."""
+
+    key: Annotated[str, Meaning("Citation key; its text is the resource citeloom://papers/{key}.")]
+    year: int | None
+    title: str
+    score: float
+    matched: NotRequired[Annotated[str, Meaning("note or summary, in a search of these.")]]
+    chunk_id: NotRequired[
+        Annotated[str | None, Meaning("The passage with the sentence, in a search of the full text.")]
+    ]
+    page: NotRequired[int | None]
+    section: NotRequired[str | None]
+    sentence: str
+    status: Status
+    notices: Notices
+
+
+class FoundPapers(TypedDict):
+    """A page of papers, best first."""
+
+    papers: list[FoundPaper]
+    total: int
+    next_page: Annotated[int | None, Meaning("Null on the last page.")]
+
+
+class NeighbourPassage(TypedDict):
+    """A passage in reading order."""
+
+    chunk_id: str
+    section: str
+    page: int | None
+    text: str
+
+
+class PassageWindow(TypedDict):
+    """A passage with its neighbours; neighbours share some words."""
+
+    key: Key
+    title: str
+    passages: list[NeighbourPassage]
+
+
+class CitedSource(TypedDict):
+    """A paper that an answer cites."""
+
+    label: Annotated[str, Meaning("Its number in the answer, or its key in a citation style without numbers.")]
+    key: Key
+    title: str
+    authors: list[str]
+    year: int | None
+    doi: str
+    url: str
+    places: Annotated[list[dict[str, Any]], Meaning("The cited pages and sections.")]
+
+
+class CheckedCitation(TypedDict):
+    """A citation of an answer, the words that it rests on, and the verdict of the check on its sentence."""
+
+    number: int | None
+    key: Key
+    page: int | None
+    ocr: ByOcr
+    section: str
+    chunk_id: str
+    sentence: Annotated[str, Meaning("The sentence of the answer.")]
+    quote: Annotated[str, Meaning("The words of the paper.")]
+    verdict: str
+
+
+class AnswerRecord(TypedDict):
+    """An answer from the library, as agents and chat programs get it."""
+
+    run_id: str
+    question: str
+    answered: Annotated[bool | None, Meaning("False when nothing was found; null when passages were, but not judged.")]
+    outcome: Annotated[str, Meaning("answered, passages (near to the question, not judged) or nothing.")]
+    text: str
+    sources: list[CitedSource]
+    citations: list[CheckedCitation]
+    warnings: list[str]
+    cost: Annotated[UsageRecord, Meaning("What the run has cost; asking again costs nothing.")]
+
+
+class LibraryCounts(TypedDict):
+    """The size of a library."""
+
+    papers: int
+    chunks: int
+    embedding: str
+    version: Annotated[str, Meaning("Changes whenever papers do.")]
+
+
+class LibraryStatus(TypedDict):
+    """What the library holds and what is wrong with it."""
+
+    home: str
+    papers: int
+    passages: int
+    first_year: int | None
+    last_year: int | None
+    embedding: str
+    version: Annotated[str, Meaning("Changes whenever papers do.")]
+    chat_models: Annotated[bool, Meaning("False when answers are quoted passages, since no chat model is configured.")]
+    problems: list[str]
+
+
+class FindingOfDoctor(TypedDict):
+    """What is fine with a library, or not, and what to do."""
+
+    level: str
+    topic: str
+    message: str
+    remedy: str
+
+
+class DoctorRecord(TypedDict):
+    """The state of the library."""
+
+    home: str
+    library: LibraryCounts
+    findings: list[FindingOfDoctor]
+
+
+class SpendingRecord(TypedDict):
+    """What one run spent on one model; `cost` is null where a price is not known."""
+
+    run: str
+    model: str
+    endpoint: str
+    llm_calls: int
+    journal_hits: int
+    embedded_texts: int
+    input_tokens: int
+    output_tokens: int
+    lost_calls: int
+    cost: float | None
+
+
+class UsageOfDay(UsageRecord):
+    """What all runs spent on one day."""
+
+    day: str
+
+
+class UsageRecords(TypedDict):
+    """What runs cost: by run and model, by day, and in all. A cost is null where a price is not known."""
+
+    runs: list[SpendingRecord]
+    days: list[UsageOfDay]
+    total: UsageRecord
+
+
+class RunSummary(TypedDict):
+    """A run as `runs list` shows it."""
+
+    thread_id: str
+    section: str
+    title: str
+    status: str
+    detail: str
+    library_version: str
+    fresh: bool
+    started_at: float
+    updated_at: float
+
+
+class RunQuery(TypedDict):
+    """A search of a run, with the evidence that it gave."""
+
+    query: str
+    origin: str
+    evidence_ids: list[str]
+
+
+class RunDetails(RunSummary):
+    """A run with its searches, and its result once it is finished."""
+
+    queries: list[RunQuery]
+    result: dict[str, Any] | None
+
+
+class ConversationSummary(TypedDict):
+    """A conversation as `conversations list` shows it."""
+
+    thread_id: str
+    title: str
+    turns: int
+    begun_at: float
+    updated_at: float
+
+
+class ConversationDetails(TypedDict):
+    """A conversation with its finished turns."""
+
+    thread_id: str
+    title: str
+    turns: list[dict[str, Any]]
+    begun_at: float
+    updated_at: float
