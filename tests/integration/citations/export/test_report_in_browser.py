@@ -150,7 +150,7 @@ def test_on_a_phone_the_citation_that_was_clicked_stands_above_the_sheet(
     page: Page, tmp_path: Path, width: int, height: int
 ) -> None:
     page.show(width=width, height=height)
-    page.open(_report(tmp_path, draft="Degree matters [E1]. " * 60))
+    page.open(_report(tmp_path, draft="Degree matters [E1]. So be it. " * 60))
     for number in (1, 11, 30, 60):
         page.click(f"#r{number}")
         assert page.visible(f"#c{number} mark")
