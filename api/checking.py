@@ -176,7 +176,7 @@ class _CheckRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class _CheckedText:
     """The result of a check, and the text as it was read."""
 
     result: CheckResult
@@ -188,7 +188,7 @@ async def _check(
     request: _CheckRequest,
     max_calls: int | None,
     on_notice: Callable[[str], None] = lambda _: None,
-) -> _Checked:
+) -> _CheckedText:
     require_writable(session)
     if max_calls is not None:
         at_least_one("max_calls", max_calls)
@@ -223,7 +223,7 @@ async def _check(
     with session.run(run, fresh=request.fresh):
         result = await fitted(session, run, work)
     result["usage"] = await session.usage(run)
-    return _Checked(result, manuscript)
+    return _CheckedText(result, manuscript)
 
 
 @requires_open
