@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.files import aexport, averify, export, verify
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.contradiction_search": "acontradictions contradictions",
     "api.conversation": "Conversation",
     "api.files": "aexport averify export verify",
@@ -47,6 +49,8 @@ __all__ = [
     "Conversation",
     "Settings",
     "aadd",
+    "acheck_claims",
+    "acheck_text",
     "acontradictions",
     "add",
     "adescribe_figures",
@@ -67,6 +71,8 @@ __all__ = [
     "build_paper_graph",
     "build_research_graph",
     "build_section_graph",
+    "check_claims",
+    "check_text",
     "contradictions",
     "describe_figures",
     "enrich",

@@ -63,7 +63,7 @@ def spread_options(
     call: Callable[..., Any],
     groups: Mapping[str, type],
     parameters_of: Callable[[type], Iterable[inspect.Parameter]],
-    convert: Callable[[Field[Any], Any], Any] = lambda _, value: value,
+    convert: Callable[[type, Field[Any], Any], Any] = lambda _, __, value: value,
 ) -> Callable[..., Any]:
     """Return `call` with the fields of its dataclass arguments as parameters of their own, for Typer and MCP.
 
@@ -78,7 +78,7 @@ def spread_options(
 
     def made(given: dict[str, Any]) -> dict[str, Any]:
         options = {
-            name: group(**{item.name: convert(item, given.pop(item.name)) for item in fields(group)})
+            name: group(**{item.name: convert(group, item, given.pop(item.name)) for item in fields(group)})
             for name, group in groups.items()
         }
         return {**given, **options}

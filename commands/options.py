@@ -139,13 +139,14 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _split(item: Field[Any], given: Any) -> Any:
+def _split(group: type, item: Field[Any], given: Any) -> Any:
     """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
     if item.default != ():
         return given
     names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
     if given and not names:
-        raise InputError(f"--{item.name} is empty.", help="Leave it out to search everywhere.")
+        flag = shown_options(group)[item.name].flag or f"--{item.name}"
+        raise InputError(f"{flag} is empty.", help="Leave it out to search everywhere.")
     return tuple(dict.fromkeys(names))
 
 

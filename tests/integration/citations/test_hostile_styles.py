@@ -95,7 +95,7 @@ ROWS = [
     Row(
         "an attribute of another namespace",
         style(f'<macro xmlns:x="urn:x" x:name="m">{macro("m", "m")}</macro>'),
-        "no CSL",
+        "not a CSL style",
     ),
     Row("macros in a row of 5,000", style("".join(macro(f"m{n}", f"m{n + 1}") for n in range(5_000))), "levels"),
     Row(

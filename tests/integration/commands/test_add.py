@@ -160,7 +160,7 @@ BAD_FILES = {
         "redirects to 127.0.0.2",
     ),
     "a page instead of a PDF": (Fault(200, b"<html>Please log in</html>"), "is not a PDF"),
-    "a refusal": (Fault(403), "gave no file"),
+    "a refusal": (Fault(403), "sent no file"),
     "a length beyond the limit": (Fault(200, b"%PDF-1.4", {"Content-Length": "900000000000"}), "more than 100 MB"),
 }
 

@@ -29,7 +29,7 @@ def test_an_edited_section_is_exported_as_it_was_edited(
     text = file.read_text("utf-8")
     sentence = record["text"].split(". ")[1] + "."
     shown = next(item["sentence"] for item in record["citations"] if item["key"] == first["key"])
-    cited = shown[shown.rindex("”") + 1 :].strip().rstrip(".")
+    cited = re.split(r", in “|, [“']", shown[shown.index("” ") + 1 :])[0].strip().rstrip(".")
     mine = f"In my own words, with nested lists kept {cited}."
     edited = text.replace(sentence, "I rewrote this <b>sentence</b> & left it uncited.", 1)
     edited = edited.replace("\n\n## References", f"\n\n## Aside\n\n- one\n    - two: {mine}\n\n## References", 1)

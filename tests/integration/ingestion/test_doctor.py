@@ -118,7 +118,10 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
         lambda library: [file.unlink() for file in library.home.fulltext.glob("*.store")],
         "full text: ",
     ),
-    "vectors gone": (lambda library: shutil.rmtree(library.home.chroma), "vectors: chunks, summaries or notes without"),
+    "vectors gone": (
+        lambda library: shutil.rmtree(library.home.chroma),
+        "vectors: chunks, summaries or notes have no vector",
+    ),
     "vectors no database": (
         lambda library: (library.home.chroma / "chroma.sqlite3").write_bytes(b"garbage " * 999),
         "vectors: ",
