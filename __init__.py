@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.contradiction_search": "acontradictions contradictions",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
@@ -49,6 +51,8 @@ __all__ = [
     "Conversation",
     "Settings",
     "aadd",
+    "acheck_claims",
+    "acheck_text",
     "acontradictions",
     "add",
     "adescribe_figures",
@@ -71,6 +75,8 @@ __all__ = [
     "build_paper_graph",
     "build_research_graph",
     "build_section_graph",
+    "check_claims",
+    "check_text",
     "contradictions",
     "describe_figures",
     "enrich",

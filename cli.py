@@ -32,6 +32,7 @@ try:
         sections,
         serve,
         setup,
+        text_checks,
         upkeep,
         usage,
         zotero_command,
@@ -61,7 +62,8 @@ app = typer.Typer(
     "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
     "  citeloom discussion exp.json\n\n"
     "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
-    "to resume; 4 done, but an input was refused, a part could not be written or judged, or verify found a mismatch.",
+    "to resume; 4 done, but an input was refused, a part could not be written or judged, or verify or check found "
+    "something wrong.",
 )
 adding_papers.register(app)
 papers.register(app)
@@ -72,6 +74,7 @@ contradictions.register(app)
 
 sections.register(app)
 exported_files.register(app)
+text_checks.register(app)
 research.register(app)
 evidence_table.register(app)
 chat.register(app)

@@ -5,18 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
 
-from ..claims.check_files import CheckFormat, check_formats, write_check
+from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, write_check
+from ..claims.check_report import (
+    check_report,
+    needs_attention,
+    problem_lines,
+    remarks_of,
+    shown_place,
+    summary_lines,
+)
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
-from ..claims.claim_records import CheckResult, ClaimInput, ClaimLabel, ClaimRecord, ClaimsResult, SourceRecord
+from ..claims.claim_records import (
+    CheckResult,
+    ClaimInput,
+    ClaimLabel,
+    ClaimRecord,
+    ClaimsResult,
+    RemarkedText,
+    SourceRecord,
+)
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
+from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import load_references
 from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
 from ..documents.sandbox import in_thread
-from ..experiment import load_experiment
+from ..experiment import Experiment, load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.concurrency import gather_all
@@ -26,7 +45,28 @@ from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
 
-__all__ = ["CHECK_PARTS", "acheck_claims", "acheck_text", "check_claims", "check_text"]
+__all__ = [
+    "CHECK_FORMATS",
+    "CHECK_PARTS",
+    "CheckFormat",
+    "CheckPart",
+    "CheckResult",
+    "ClaimInput",
+    "ClaimRecord",
+    "ClaimsResult",
+    "RemarkedText",
+    "acheck_claims",
+    "acheck_prose",
+    "acheck_text",
+    "check_claims",
+    "check_report",
+    "check_text",
+    "needs_attention",
+    "problem_lines",
+    "remarks_of",
+    "shown_place",
+    "summary_lines",
+]
 
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
@@ -65,7 +105,7 @@ async def acheck_claims(
     progress = Progress()
 
     async def work() -> list[ClaimRecord]:
-        checker = await _checker(session, run, progress, most, fresh=fresh, judge=judge)
+        checker = await _checker(session, run, progress, most, judge=judge)
         prepared = await gather_all(_prepared(checker, item) for item in asked)
         judged = await checker.judged(prepared)
         return [_claim_record(item, claim) for item, claim in zip(asked, judged, strict=True)]
@@ -113,25 +153,61 @@ async def acheck_text(
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
-    require_writable(session)
     path, wanted = Path(file), check_formats(formats, out, Path(file))
-    parts = _parts(only)
-    if max_calls is not None:
-        session = session.with_settings(max_calls=max_calls)
     given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
-    manuscript = await in_thread(read_manuscript, path)
+    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh)
+    found = await _check(session, request, max_calls, on_notice)
+    if out is not None and wanted:
+        written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
+        found.result["files"] = written
+    return found.result
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckRequest:
+    """A text to check; `name` is shown instead of the path of a temporary file."""
+
+    file: Path
+    bib: Path | None
+    parts: frozenset[CheckPart]
+    experiment: Experiment | None
+    fresh: bool
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedText:
+    """The result of a check, and the text as it was read."""
+
+    result: CheckResult
+    manuscript: Manuscript
+
+
+async def _check(
+    session: Session,
+    request: _CheckRequest,
+    max_calls: int | None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> _CheckedText:
+    require_writable(session)
+    if max_calls is not None:
+        at_least_one("max_calls", max_calls)
+        session = session.with_settings(max_calls=max_calls)
+    manuscript = await in_thread(read_manuscript, request.file)
     library = await asyncio.to_thread(session.library.papers)
-    references = await in_thread(load_references, manuscript, path, None if bib is None else Path(bib), library)
-    run = f"check-{hash_key([str(path), manuscript.text, sorted(parts)])[:12]}"
+    references = await in_thread(load_references, manuscript, request.file, request.bib, library)
+    shown = request.name or str(request.file)
+    run = f"check-{hash_key([shown, manuscript.text, sorted(request.parts)])[:12]}"
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:
-        checker = await _checker(session, run, progress, MOST_PASSAGES, fresh=fresh)
-        check = ManuscriptCheck(manuscript, references, checker, parts, given, session.metadata)
+        checker = await _checker(session, run, progress, MOST_PASSAGES)
+        experiment, parts = request.experiment, request.parts
+        check = ManuscriptCheck(manuscript, references, checker, parts, experiment, session.metadata)
         sentences, entries = await check.run()
         model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
         return {
-            "file": str(path),
+            "file": shown,
             "format": manuscript.format,
             "words": len(manuscript.text.split()),
             "model": model,
@@ -144,21 +220,47 @@ async def acheck_text(
             "warnings": [*manuscript.notices, *references.notices, *_budget_warning(progress)],
         }
 
-    with session.run(run, fresh=fresh):
+    with session.run(run, fresh=request.fresh):
         result = await fitted(session, run, work)
     result["usage"] = await session.usage(run)
-    if out is not None and wanted:
-        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
-    return result
+    return _CheckedText(result, manuscript)
+
+
+@requires_open
+async def acheck_prose(
+    session: Session,
+    text: str,
+    *,
+    format: Literal["md", "tex", "typ"] = "md",
+    bib: str = "",
+    experiment: Experiment | None = None,
+    only: Sequence[CheckPart] | CheckPart = (),
+    max_calls: int | None = None,
+    fresh: bool = False,
+) -> CheckResult:
+    """Check a text that is given as such; see `acheck_text`. `bib` is the content of its bibliography.
+
+    Raises as `acheck_text` does.
+    """
+    with TemporaryDirectory(prefix="citeloom-") as folder:
+        file = Path(folder) / f"text.{format}"
+        await asyncio.to_thread(file.write_text, text, encoding="utf-8", errors="replace")
+        entries = Path(folder) / "references.bib"
+        if bib.strip():
+            await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
+        found = await _check(
+            session,
+            _CheckRequest(file, entries if bib.strip() else None, _parts(only), experiment, fresh, name=file.name),
+            max_calls,
+        )
+        return found.result
 
 
 check_claims = requires_open(blocking(acheck_claims))
 check_text = requires_open(blocking(acheck_text))
 
 
-async def _checker(
-    session: Session, run: str, progress: Progress, most: int, *, fresh: bool, judge: bool = True
-) -> ClaimChecker:
+async def _checker(session: Session, run: str, progress: Progress, most: int, *, judge: bool = True) -> ClaimChecker:
     """A checker with the judge of a run, unless there is no chat model or none is wanted."""
     role = (await session.roles_of(run)).claims if judge and "judge" not in session.extractive else None
     settings = session.settings

@@ -1,6 +1,6 @@
 """Scores tables against tests/acceptance/labels/inventory_questions.json: `python -m bench.table_scores FOLDER`.
 
-FOLDER holds the output of `citeloom table QUESTION --columns ... --json` for questions of the labels, a file each. Values
+FOLDER holds the output of `citeloom table QUESTION --columns ... --json` for labelled questions, a file each. Values
 are compared by their numbers, else by their words; `--doubtful` prints each cell that is not right by this, to be read.
 """
 
@@ -48,7 +48,7 @@ _FIGURES = {
 
 
 def score_table(table: Mapping[str, Any], label: Mapping[str, Any]) -> TableScore:
-    """Compare the JSON of a table with the label of its question; a paper of several studies has the best of its rows."""
+    """Compare the JSON of a table with the label of its question; the rows of one paper count together."""
     score = TableScore()
     relevant, included = set(label["relevant"]), {row["key"] for row in table["rows"]}
     score.counts.update(relevant=len(relevant), included=len(included), found=len(relevant & included))

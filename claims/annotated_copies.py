@@ -118,6 +118,9 @@ def _comments_part(comments: bytes, made: Sequence[str]) -> bytes:
 def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
     """The part with something added before its closing tag."""
     place = content.rfind(closing)
+    bare = content.rstrip()
+    if place < 0 and bare.endswith(b"/>"):
+        return bare[:-2] + b">" + added + closing
     if place < 0:
         raise FileRefusedError("is not a whole .docx (a part of it is broken)")
     return content[:place] + added + content[place:]

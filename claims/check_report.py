@@ -10,7 +10,15 @@ from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
 from ..plurals import counted
-from .claim_records import CheckResult, ClaimLabel, FaultSeverity, PlaceRecord, SentenceKind, SentenceRecord
+from .claim_records import (
+    CheckResult,
+    ClaimLabel,
+    FaultSeverity,
+    PlaceRecord,
+    RemarkedText,
+    SentenceKind,
+    SentenceRecord,
+)
 
 LABELS: Final[Mapping[ClaimLabel, str]] = {
     "supported": "Supported",
@@ -158,3 +166,25 @@ def summary_lines(result: CheckResult) -> Sequence[str]:
             f"{counted(entries, 'entry', 'entries')} of the reference list {'is' if entries == 1 else 'are'} at fault."
         )
     return lines
+
+
+def remarks_of(result: CheckResult) -> RemarkedText:
+    """What needs attention in a text, without the rest."""
+    remarked = [(sentence, problem_lines(sentence)) for sentence in result["sentences"]]
+    return {
+        "summary": list(summary_lines(result)),
+        "sentences": [
+            {"sentence": one["claim"], "line": one["place"]["line"], "label": one["label"], "remarks": lines}
+            for one, lines in remarked
+            if lines
+        ],
+        "references": [
+            f"{entry['key']}: {found['message']}"
+            for entry in result["references"]
+            for found in entry["faults"]
+            if entry["cited"]
+        ],
+        "warnings": result["warnings"],
+        "complete": result["complete"],
+        "usage": result["usage"],
+    }

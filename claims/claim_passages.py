@@ -79,7 +79,12 @@ class ClaimPassage:
 
 def claim_query(text: str, before: str) -> str:
     """What is searched for a claim: with the sentence before it, if it depends on that."""
-    return f"{before} {text}".strip() if before and is_context_dependent(text) else text
+    return f"{needed_context(text, before)} {text}".strip()
+
+
+def needed_context(text: str, before: str) -> str:
+    """The sentence before a claim, if the claim depends on it."""
+    return before if is_context_dependent(text) else ""
 
 
 async def passages_of(

@@ -169,3 +169,23 @@ class CheckResult(TypedDict):
     usage: dict[str, Any]
     warnings: list[str]
     files: NotRequired[dict[str, str]]
+
+
+class RemarkedSentence(TypedDict):
+    """A sentence that needs attention: what is wrong, and the words that decide."""
+
+    sentence: str
+    line: int | None
+    label: ClaimLabel
+    remarks: list[str]
+
+
+class RemarkedText(TypedDict):
+    """What needs attention in a text; `references` are faults of its list, `complete` is as in `CheckResult`."""
+
+    summary: list[str]
+    sentences: list[RemarkedSentence]
+    references: list[str]
+    warnings: list[str]
+    complete: bool
+    usage: dict[str, Any]

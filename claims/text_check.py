@@ -24,6 +24,7 @@ from .claim_passages import (
     ClaimPassage,
     choose_sentences,
     claim_query,
+    needed_context,
     paper_text,
     passages_elsewhere,
     passages_of,
@@ -76,7 +77,7 @@ class ClaimChecker:
         sources = tuple(passage.source(f"E{next(self.ids)}") for passage in passages)
         markers = "".join(f"[{source.evidence.id}]" for source in sources)
         sentence = marked.replace(_HERE, markers) if _HERE in marked else f"{marked} {markers}"
-        return JudgedClaim(CitedClaim(sentence, sources, before), tuple(passages))
+        return JudgedClaim(CitedClaim(sentence, sources, needed_context(marked, before)), tuple(passages))
 
     async def judged(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
         """The claims with verdicts, as far as there is a judge and a budget."""
@@ -196,7 +197,8 @@ class ManuscriptCheck:
         chosen = choose_sentences(text, [item for found in check.passages.values() for item in found[:most]])
         sources = [passage.source(f"E{next(self.checker.ids)}") for passage in chosen]
         marked = self.manuscript.marked(check.sentence, self._markers(check, sources))
-        return JudgedClaim(CitedClaim(marked, tuple(sources), check.sentence.before), tuple(chosen))
+        before = needed_context(text, check.sentence.before)
+        return JudgedClaim(CitedClaim(marked, tuple(sources), before), tuple(chosen))
 
     def _markers(self, check: _SentenceCheck, sources: Sequence[Source]) -> list[str]:
         """For each citation of a sentence, the markers of the passages of its papers, behind the names it shows."""

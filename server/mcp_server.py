@@ -26,6 +26,7 @@ from mcp_types import (
 )
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
+from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
 from ..api.library_papers import afigures, alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
@@ -138,6 +139,35 @@ class LibraryTools:
         answer = dict(short_answer(record))
         return CallToolResult(content=[TextContent(text=answer_with_sources(record))], structured_content=answer)
 
+    async def check_claim(
+        self,
+        claim: Annotated[str, Field(min_length=1, max_length=4000, description="One sentence, without citations.")],
+        papers: Annotated[Keys, Field(description="Keys of the papers it cites; empty: which papers say it.")] = [],  # noqa: B006
+        context: Annotated[str, Field(max_length=4000, description="The sentence before it, if it needs that.")] = "",
+    ) -> ClaimRecord:
+        """Check one sentence against papers of the user's library: supported, overstated, contradicted, not_found,
+        indirect, or unjudged without a chat model, with the words that decide.
+
+        May cost the user a model call; the same claim again is free.
+        """
+        found = await acheck_claims(self._session, [{"claim": claim, "papers": papers, "context": context}])
+        return found["claims"][0]
+
+    async def check_text(
+        self,
+        text: Annotated[str, Field(min_length=1, max_length=400_000, description="The user's own text.")],
+        format: Annotated[Literal["md", "tex", "typ"], Field(description="Markdown, LaTeX or Typst.")] = "md",
+        bib: Annotated[str, Field(max_length=2_000_000, description="Its .bib; else its keys are the library's.")] = "",
+        max_calls: Annotated[int | None, Field(ge=1, description="Limit on model requests.")] = None,
+    ) -> RemarkedText:
+        """Check the user's text: citations, numbers, references, and sentences that need a citation. Gives only what
+        needs attention. The text is not changed.
+
+        May take minutes and cost the user money; a second check costs only what changed.
+        """
+        found = await acheck_prose(self._session, text, format=format, bib=bib, max_calls=max_calls)
+        return remarks_of(found)
+
     async def library_status(self) -> LibraryStatus:
         """How many papers and passages the library holds, from which years, and what is wrong with it."""
         return await alibrary_status(self._session)
@@ -163,6 +193,8 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             _strict_tool(tools.search_papers, "Search papers"),
             _strict_tool(tools.list_figures, "Figures of a paper"),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
+            _strict_tool(tools.check_text, "Check a text", read_only=False),
             _strict_tool(tools.library_status, "Library status"),
             *(_strict_tool(shared.tool(session), shared.title) for shared in SHARED_CALLS),
         ],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..api.checking import CheckPart
 from ..api.run_options import QuestionOptions, RunLimits, TextOptions, option, part_of, required
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -85,6 +86,18 @@ class SentenceBody(LimitedBody):
     )
     check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
     keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
+
+
+class CheckBody(_Body):
+    """A text of the user's own to check against the library."""
+
+    text: str = Field(min_length=1, max_length=2_000_000, description="The text.")
+    format: Literal["md", "tex", "typ"] = Field("md", description="Markdown, LaTeX or Typst.")
+    bib: str = Field("", max_length=5_000_000, description="The content of its .bib; else its keys are the library's.")
+    experiment: dict[str, Any] | None = Field(None, description="The exp.json whose numbers it may state.")
+    only: list[CheckPart] = Field(default_factory=list, max_length=4, description="Parts to check; all if empty.")
+    max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
+    fresh: bool = Field(False, description="Judge again, without reusing answers.")
 
 
 class IdentifierBody(_Body):

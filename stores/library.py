@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 from ..documents.figures import PaperFigure
-from ..documents.passages import TableHead, continues_table, open_table_head
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
@@ -27,6 +26,7 @@ from .store_protocols import LibraryStores, VectorSearch
 from .text_analysis import FULLTEXT_VERSION, analyze
 
 if TYPE_CHECKING:
+    from ..documents.passages import TableHead
     from .described_figures import DescribedFigures, TableChunks
 
 _LONGEST_TABLE = 12  # chunks before one inside a table that are looked through for its column names
@@ -219,6 +219,8 @@ class Library:
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
         """The column names of the table in whose middle a chunk begins; None if it does not, or none is near."""
+        from ..documents.passages import continues_table, open_table_head  # loads a markdown parser: lists need none
+
         if not continues_table(chunk.text):
             return None
         before = range(chunk.index - 1, max(-1, chunk.index - 1 - _LONGEST_TABLE), -1)

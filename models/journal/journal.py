@@ -137,8 +137,8 @@ class Journal:
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
         """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
         insert = (
-            "INSERT INTO answers (key, kind, endpoint, model, made_at, input_tokens, output_tokens, payload)"
-            " VALUES (?, 'verdict', '', ?, ?, 0, 0, ?)"
+            "INSERT INTO answers (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
+            " VALUES (?, 'verdict', '', ?, ?, 0, 0, 0, ?)"
         )
 
         def keep(db: JournalConnection) -> None:

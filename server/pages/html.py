@@ -39,6 +39,7 @@ NAVIGATION: Final = (
     ("/", "Ask"),
     ("/library", "Library"),
     ("/write", "Write"),
+    ("/check", "Check"),
     ("/runs", "Runs"),
     ("/settings", "Settings"),
 )

@@ -49,7 +49,7 @@ def _inline(html: str) -> list[str]:
 def test_pages_are_small_and_have_nothing_inline(served: Served, experiment: dict[str, Any]) -> None:
     concept = {**experiment["paper_concept"], "title": HOSTILE}
     run = served.post("/sections/discussion", {"experiment": {**experiment, "paper_concept": concept}}).json()
-    for path in ("/write", "/runs", f"/runs/{run['thread_id']}", "/settings"):
+    for path in ("/write", "/check", "/runs", f"/runs/{run['thread_id']}", "/settings"):
         shown = page(served, path)
         assert shown.status_code == 200, path
         assert _inline(shown.text) == [], path

@@ -1,0 +1,58 @@
+// Check: a text is sent to the API, and its sentences are shown beside the passages of the papers.
+
+import { problemCard, send } from "./api.js";
+import { element } from "./text.js";
+
+const LABELS = {
+  supported: "Supported", overstated: "Overstated", contradicted: "Contradicted", not_found: "Not in the cited paper",
+  indirect: "Indirect", not_in_library: "Not in the library", unread: "Could not be read", unjudged: "Not judged",
+};
+const byId = (id) => document.getElementById(id);
+const form = byId("check");
+const result = byId("result");
+
+byId("file").addEventListener("change", async ({ target }) => {
+  const [file] = target.files;
+  if (!file) return;
+  byId("text").value = await file.text();
+  const ending = file.name.split(".").pop().toLowerCase();
+  byId("format").value = ["tex", "typ"].includes(ending) ? ending : "md";
+});
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const button = form.querySelector("[type=submit]");
+  button.disabled = true;
+  result.replaceChildren(element("p", { class: "quiet" }, "Checking …"));
+  try {
+    const body = { text: byId("text").value, format: byId("format").value, bib: byId("bib").value };
+    show(await send("POST", "/api/v1/checks", body));
+  } catch (problem) {
+    result.replaceChildren(problemCard(problem));
+  } finally {
+    button.disabled = false;
+  }
+});
+
+function show(record) {
+  const remarked = record.sentences.filter((one) => one.faults.length || (one.kind === "cited" && one.label !== "supported"));
+  const summary = `${record.sentences.length} sentences, ${remarked.length} with remarks.`;
+  const warnings = record.warnings.map((line) => element("p", { class: "notice", dir: "auto" }, line));
+  const entries = record.references.flatMap((entry) =>
+    entry.cited ? entry.faults.map((fault) => element("p", { dir: "auto" }, `${entry.key}: ${fault.message}`)) : []);
+  result.replaceChildren(element("h2", {}, summary), ...warnings, ...remarked.map(sentence), ...entries);
+}
+
+function sentence(one) {
+  const card = element("article", { class: "field" });
+  const line = one.place.line === null ? "" : `Line ${one.place.line}`;
+  card.append(element("p", { class: "quiet" }, line), element("p", { dir: "auto" }, one.claim));
+  if (one.kind === "cited") card.append(element("p", {}, element("b", {}, LABELS[one.label]), one.reason ? `: ${one.reason}` : ""));
+  for (const fault of one.faults) card.append(element("p", { class: "field-error", dir: "auto" }, fault.message));
+  const passages = one.sources.flatMap((source) => source.passages.slice(0, 1));
+  for (const passage of [...passages, ...one.elsewhere.slice(0, 2)]) {
+    const page = passage.page === null ? "" : `, page ${passage.page}`;
+    card.append(element("blockquote", { dir: "auto" }, passage.quote), element("p", { class: "quiet" }, `${passage.key}${page}`));
+  }
+  return card;
+}

@@ -1,0 +1,246 @@
+"""check: from the text to verdicts with words, with a judge on a real socket and without one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom import Settings, check_claims, check_text, open_library
+from citeloom.api.checking import needs_attention
+from citeloom.errors import InputError
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from tests.support.checking_model import CheckingModel
+from tests.support.openai_server import FakeOpenAI
+from tests.support.protocol_answers import envelope
+from tests.support.sample_library import index_samples
+from tests.support.word_files import paragraph, run, write_word
+
+TEXT = """\
+# Introduction
+
+Temperature scaling improves calibration [@varga2021calibration]. It always works for every network
+[@varga2021calibration; @okafor2022ensembles]. Ensembles of seeds never help [@okafor2022ensembles]. On tuesday the
+networks were trained by hand [@obrien2019seeds]. A third of all networks worldwide are overconfident.
+Nobody knows the paper [@nobody2020paper].
+
+# Methods
+
+We trained five networks.
+"""
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return index_samples(tmp_path_factory.mktemp("checks") / "home", LocalEmbedding()).root
+
+
+@pytest.fixture
+def home(samples: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(samples, tmp_path / "home"))
+
+
+@pytest.fixture
+def model() -> CheckingModel:
+    return CheckingModel()
+
+
+@pytest.fixture
+def server(model: CheckingModel) -> Iterator[FakeOpenAI]:
+    with FakeOpenAI(behaviour=model) as running:
+        yield running
+
+
+@pytest.fixture
+def library(home: Path, server: FakeOpenAI) -> Any:
+    with open_library(home, settings=settings(server)) as opened:
+        yield opened
+
+
+def settings(server: FakeOpenAI, **more: Any) -> Settings:
+    return Settings(_env_file=None, chat_model="fake", chat_base_url=server.base_url, **more)  # type: ignore[call-arg]
+
+
+def written(folder: Path, text: str = TEXT) -> Path:
+    file = folder / "draft.md"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def labels(record: Any) -> list[str]:
+    return [item["label"] for item in record["sentences"] if item["kind"] == "cited"]
+
+
+def test_each_sentence_gets_its_verdict_with_words_of_the_cited_paper(library: Any, tmp_path: Path) -> None:
+    file = written(tmp_path)
+    record = check_text(library, file)
+    assert labels(record) == ["supported", "overstated", "contradicted", "not_found", "not_in_library"]
+    first = record["sentences"][0]["sources"][0]
+    assert first["paper"] == "varga2021calibration" and first["label"] == "supported"
+    (passage,) = [item for item in first["passages"] if item["does"] == "supports"][:1]
+    (chunk,) = library.library.chunks([passage["chunk_id"]])
+    assert passage["quote"] == chunk.text[passage["start"] : passage["end"]] != ""
+    both = record["sentences"][1]["sources"]
+    assert [source["key"] for source in both] == ["varga2021calibration", "okafor2022ensembles"]
+    assert {item["rule"] for item in record["sentences"][4]["faults"]} == {"needs-citation"}
+    assert needs_attention(record) and record["complete"] and file.read_text("utf-8") == TEXT
+
+
+def test_what_is_not_in_the_cited_paper_is_looked_for_in_the_others(library: Any, tmp_path: Path) -> None:
+    text = "Temperature scaling on tuesday improves calibration [@obrien2019seeds]."
+    record = check_text(library, written(tmp_path, text), only="claims")
+    assert labels(record) == ["not_found"]
+    assert record["sentences"][0]["elsewhere"] == []  # the judge did not find it there either
+
+
+def test_a_second_check_costs_nothing_and_after_an_edit_only_what_changed(
+    library: Any, server: FakeOpenAI, model: CheckingModel, tmp_path: Path
+) -> None:
+    file = written(tmp_path)
+    before = labels(check_text(library, file))
+    calls = server.calls()
+    assert labels(check_text(library, file)) == before and server.calls() == calls
+    model.judged.clear()
+    file.write_text(TEXT.replace("never help", "help"), encoding="utf-8")
+    again = check_text(library, file)
+    assert labels(again)[2] == "supported"
+    assert len(model.judged) == 1 and "help" in model.judged[0]
+
+
+def test_a_limit_leaves_the_rest_unjudged_and_the_same_check_goes_on(
+    home: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    sentences = [f"Networks of kind {number} are calibrated [@varga2021calibration]." for number in range(40)]
+    file = written(tmp_path, "\n\n".join(sentences))
+    with open_library(home, settings=settings(server)) as library:
+        part = check_text(library, file, only="claims", max_calls=2)
+        assert not part["complete"] and 0 < labels(part).count("unjudged") < 40
+        assert part["usage"]["llm_calls"] == 2 == server.calls()
+        whole = check_text(library, file, only="claims", max_calls=50)
+    assert whole["complete"] and set(labels(whole)) == {"supported"}
+    assert server.calls() == whole["usage"]["llm_calls"]
+
+
+def test_sixty_citations_in_six_thousand_words_stay_within_calls_and_tokens(
+    library: Any, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    filler = "The networks of group {0} were trained on the same split and their scores were kept for later comparison."
+    topics = ("calibration errors of temperature scaling", "ensembles of seeds", "seeds and the spread of accuracy")
+    keys = ("varga2021calibration", "okafor2022ensembles", "obrien2019seeds")
+    parts = []
+    for number in range(60):
+        claim = f"In case {number}, {topics[number % 3]} were measured on held-out data [@{keys[number % 3]}]."
+        parts.append(f"{claim} {' '.join(filler.format(f'{number}.{step}') for step in range(5))}")
+    record = check_text(library, written(tmp_path, "# Results\n\n" + "\n\n".join(parts)))
+    assert record["words"] >= 6_000 and len(labels(record)) == 60
+    usage = record["usage"]
+    tokens = sum(len(str(request)) for request in server.requests) / 4
+    assert usage["llm_calls"] <= 25 and tokens <= 120_000, (usage, tokens)
+
+
+def test_without_a_model_passages_are_candidates_and_nothing_is_judged(home: Path, tmp_path: Path) -> None:
+    with open_library(home) as library:
+        record = check_text(library, written(tmp_path))
+    assert record["model"] == "" and set(labels(record)) == {"unjudged", "not_in_library"}
+    assert record["sentences"][0]["sources"][0]["passages"][0]["does"] == ""
+    assert record["usage"]["llm_calls"] == 0
+
+
+def test_claims_are_checked_against_papers_given_passages_and_the_library(library: Any) -> None:
+    given = {"claim": "Looms never scale.", "passages": [{"text": "Looms scale. They are slow."}]}
+    named = {"claim": "Scaling improves calibration.", "papers": ["varga2021calibration"]}
+    record = check_claims(library, [given, named, "Ensembles of seeds help."])
+    assert [item["label"] for item in record["claims"]] == ["contradicted", "supported", "supported"]
+    assert record["claims"][0]["sources"][0]["passages"][0]["quote"] == "Looms scale."
+    assert record["claims"][2]["elsewhere"] and record["judged"] == 3
+    found = check_claims(library, [named], judge=False, most=5)["claims"][0]
+    assert found["label"] == "unjudged" and len(found["sources"][0]["passages"]) == 5
+    with pytest.raises(InputError, match="nobody"):
+        check_claims(library, [{"claim": "Looms scale.", "papers": ["nobody"]}])
+    with pytest.raises(InputError, match=r"claims\[0\]"):
+        check_claims(library, [" "])
+
+
+def test_a_small_checker_answers_yes_or_no_to_a_document_and_a_claim(home: Path, tmp_path: Path) -> None:
+    def answer(body: Any) -> Any:
+        (message,) = body["messages"]
+        assert message["content"].startswith("Document: ") and "\nClaim: " in message["content"]
+        claim = message["content"].partition("\nClaim: ")[2]
+        return envelope(body, content="No." if "never" in claim else "Yes")
+
+    with (
+        FakeOpenAI(behaviour=answer) as server,
+        open_library(home, settings=settings(server, judge_protocol="minicheck")) as library,
+    ):
+        record = check_text(library, written(tmp_path), only="claims")
+    assert labels(record) == ["supported", "supported", "not_found", "supported", "not_in_library"]
+
+
+def test_an_indirect_source_is_named_with_the_work_it_cites(library: Any, server: FakeOpenAI) -> None:
+    def answer(body: Any) -> Any:
+        share = {"does": "supports", "sentences": [1]}
+        return envelope(body, content=json.dumps({"P1": {"reason": "r", "A": share, "verdict": "indirect"}}))
+
+    server.behaviour = answer
+    cited, own = "Looms scale [@smith2020looms].", "Looms scale, as our trials show."
+    for text, label in ((cited, "indirect"), (own, "supported")):
+        claim = {"claim": f"Looms scale well in {label} words.", "passages": [{"text": text}]}
+        record = check_claims(library, [claim])["claims"][0]
+        assert record["label"] == label
+        assert record["sources"][0]["cites"] == (["smith2020looms"] if label == "indirect" else [])
+
+
+def test_the_files_show_each_problem_and_the_text_is_never_written_to(library: Any, tmp_path: Path) -> None:
+    word = write_word(
+        tmp_path / "draft.docx",
+        paragraph(run("Ensembles of seeds never help (Okafor et al., 2022). They are fine.")),
+        paragraph(run("References")),
+        paragraph(run("Okafor, N., Lindqvist, A., & Roe, B. (2022). Averaging over seeds. Journal of Looms.")),
+    )
+    before = word.read_bytes()
+    record = check_text(library, word, out=tmp_path / "out", formats=("html", "docx", "json", "sarif"))
+    files = {name: Path(path) for name, path in record["files"].items()}
+    assert word.read_bytes() == before and set(files) == {"html", "docx", "json", "sarif"}
+    with zipfile.ZipFile(files["docx"]) as copy:
+        document, names = copy.read("word/document.xml").decode(), copy.namelist()
+        comments = copy.read("word/comments.xml").decode() if "word/comments.xml" in names else ""
+    assert ("Okafor" in comments) == ("commentRangeStart" in document)
+    report = files["html"].read_text("utf-8")
+    assert "Ensembles of seeds never help" in report and "<script>" in report and "http://" not in report
+    sarif = json.loads(files["sarif"].read_text("utf-8"))
+    assert sarif["version"] == "2.1.0" and sarif["runs"][0]["tool"]["driver"]["rules"]
+    again = check_text(library, word, out=tmp_path / "out", formats="docx")
+    assert Path(again["files"]["docx"]).name == "draft.checked.2.docx"
+
+
+def test_notes_in_the_margin_stand_where_latex_takes_them(library: Any, tmp_path: Path) -> None:
+    text = (
+        "\\documentclass{article}\n\\begin{document}\n"
+        "Ensembles never help \\cite{okafor2022ensembles}."
+        "\\footnote{They never helped \\cite{okafor2022ensembles}.} So.\n"
+        "\\begin{figure}\\caption{They never help \\cite{okafor2022ensembles}.}\\end{figure}\n\\end{document}\n"
+    )
+    file = tmp_path / "draft.tex"
+    file.write_text(text, encoding="utf-8")
+    record = check_text(library, file, out=tmp_path / "out", formats="tex")
+    copy = Path(record["files"]["tex"]).read_text("utf-8")
+    plain = copy.replace("\\citeloomnote", "\x00")
+    assert file.read_text("utf-8") == text and plain.count("\x00") == 4  # the definition and three notes
+    assert "helped \\cite{okafor2022ensembles}.}\x00" in plain and "\\end{figure}\x00" in plain
+
+
+def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: Path) -> None:
+    file = written(tmp_path)
+    with pytest.raises(InputError, match="sums"):
+        check_text(library, file, only="sums")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"no \.docx"):
+        check_text(library, file, out=tmp_path, formats="docx")
+    with pytest.raises(InputError, match="without out"):
+        check_text(library, file, formats="html")
+    with pytest.raises(InputError, match=r"gone\.md"):
+        check_text(library, tmp_path / "gone.md")

@@ -1,0 +1,50 @@
+"""check on the command line: what is wrong with exit code 4, and a limit with 3."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.integration.commands.conftest import Citeloom
+from tests.support.checking_model import CheckingModel
+from tests.support.openai_server import FakeOpenAI
+
+GOOD = "Temperature scaling improves calibration [@varga2021calibration].\n"
+WRONG = "Ensembles of seeds never help [@okafor2022ensembles].\n"
+
+
+def chat(server: FakeOpenAI) -> dict[str, str]:
+    server.behaviour = CheckingModel()
+    return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url}
+
+
+def test_what_is_wrong_is_named_with_its_line_and_ends_with_4(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    file = tmp_path / "draft.md"
+    file.write_text(f"{GOOD}\n{WRONG}", encoding="utf-8")
+    done = citeloom("check", file, "--home", home, "--out", tmp_path / "out", "--format", "html,sarif", **chat(server))
+    assert done.code == 4 and "draft.md, line 3" in done.out and "Contradicted" in done.out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"draft.check.html", "draft.check.sarif"}
+    found = json.loads((tmp_path / "out" / "draft.check.sarif").read_text("utf-8"))["runs"][0]["results"]
+    assert [(item["ruleId"], item["level"]) for item in found] == [("claim-contradicted", "error")]
+
+
+def test_a_text_without_faults_ends_with_0_and_json_has_every_sentence(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    file = tmp_path / "draft.md"
+    file.write_text(GOOD, encoding="utf-8")
+    done = citeloom("check", file, "--home", home, "--json", **chat(server))
+    assert done.code == 0 and [item["label"] for item in done.json["sentences"]] == ["supported"]
+
+
+def test_a_limit_ends_with_3_and_wrong_use_with_2(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI, tmp_path: Path
+) -> None:
+    file = tmp_path / "draft.md"
+    file.write_text("\n\n".join(f"Nets of kind {n} work [@varga2021calibration]." for n in range(40)), encoding="utf-8")
+    given = chat(server)
+    assert citeloom("check", file, "--home", home, "--max-calls", "1", "--only", "claims", **given).code == 3
+    assert citeloom("check", file, "--home", home, "--only", "sums", **given).code == 2
+    assert citeloom("check", tmp_path / "gone.tex", "--home", home, **given).code == 2
