@@ -15,7 +15,7 @@ from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import Cell
+from ..evidence_tables.cells import TableCell
 from ..evidence_tables.column_specs import describe_column, parse_columns
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
 from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
@@ -233,7 +233,7 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
 
 
 def _cell(stored: StoredCell | None) -> dict[str, Any]:
-    cell = Cell(status="unread").as_dict() if stored is None else stored.cell
+    cell = TableCell(status="unread").as_dict() if stored is None else stored.cell
     return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
 
 
@@ -260,7 +260,7 @@ async def aedit_cell(
         if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
             raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
         kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
-        shown = kept.get((key, study, column), StoredCell(key, study, column, "", Cell().as_dict()))
+        shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
         cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
         at = shown.revision if revision is None else revision
         return _cell(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))

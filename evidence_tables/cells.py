@@ -39,7 +39,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A value with the words it rests on.
 
     `value` is as printed, `converted` the same in the column's unit, empty if it could not be converted or needs no
@@ -54,7 +54,7 @@ class Cell:
     converted: str = ""
     status: CellStatus = "not_reported"
     spans: tuple[EvidenceSpan, ...] = ()
-    alternatives: tuple[Cell, ...] = ()
+    alternatives: tuple[TableCell, ...] = ()
     searched: tuple[str, ...] = ()
 
     @property
@@ -83,7 +83,7 @@ class Cell:
         }
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Cell:
+    def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
         """The cell of a stored record."""
         return cls(
             **{name: record[name] for name in ("value", "unit", "condition", "formula", "converted", "status")},
@@ -93,7 +93,7 @@ class Cell:
         )
 
 
-def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> Cell | None:
+def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> TableCell | None:
     """The cell of one column of a study; None if no reading is borne out by its words."""
     cells = [cell for reading in readings if (cell := _accept(reading, column)) is not None]
     distinct = list({(cell.value.casefold(), cell.unit.casefold(), cell.condition): cell for cell in cells}.values())
@@ -103,12 +103,12 @@ def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> Cell |
     return replace(first, status="conflicting", alternatives=tuple(others)) if others else first
 
 
-def _accept(reading: CellReading, column: TableColumn) -> Cell | None:
+def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
     spans = tuple(EvidenceSpan.of(*part) for span in reading.spans for part in _narrowed(*span, reading.value))
     printed = {number.value for span in spans for number in given_numbers(span.quote)}
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
-    cell = Cell(reading.value, unit, reading.condition, "", converted, "reported", spans)
+    cell = TableCell(reading.value, unit, reading.condition, "", converted, "reported", spans)
     if column.kind in ("choice", "yes/no") or _stand_in(reading.value, printed):
         return cell
     wanted = _outermost(given_numbers(reading.value))

@@ -27,7 +27,7 @@ from ..stores.library import Library
 from ..tools.paper_cards import keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
-from .cells import Cell, accept_cells
+from .cells import TableCell, accept_cells
 
 OnProgress = Callable[[str], None]
 
@@ -172,7 +172,7 @@ class TableFiller:
 
     async def _read_row(
         self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
-    ) -> tuple[Decision, dict[tuple[str, str], Cell]]:
+    ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
         windows = await self._windows(paper, columns, _FIRST, self._opening(paper))
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
         if reading is None:  # its cells stay unread, and are read when the table is completed again
@@ -192,7 +192,7 @@ class TableFiller:
                 found = {**_accept(second, names, lacking), **found}
         for name in names:
             for column in lacking:
-                found.setdefault((name, column.name), Cell(status="not_reported", searched=_need(column).queries))
+                found.setdefault((name, column.name), TableCell(status="not_reported", searched=_need(column).queries))
         return Decision("included", reading.reason, names), found
 
     async def _windows(
@@ -214,7 +214,7 @@ class TableFiller:
         """The beginning of a paper, which tells best whether it belongs."""
         return self.library.chunks([f"{paper.key}:{0:05d}"])
 
-    async def _nearest_cell(self, paper: Paper, column: TableColumn) -> Cell:
+    async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
         """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
         need = _need(column)
         windows = await propose_windows(self.library, [need], Scope((paper.key,)), _NEAREST)
@@ -223,8 +223,8 @@ class TableFiller:
         for finding in found:
             spans = tuple(EvidenceSpan.of(*span) for span in finding.spans)
             if not numeric or given_numbers(spans[0].quote):
-                return Cell(value=" ".join(spans[0].quote.split()), status="not_judged", spans=spans)
-        return Cell(status="not_judged", searched=need.queries)
+                return TableCell(value=" ".join(spans[0].quote.split()), status="not_judged", spans=spans)
+        return TableCell(status="not_judged", searched=need.queries)
 
 
 def paper_version(paper: Paper) -> str:
@@ -250,9 +250,11 @@ def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
     return {chunk.id for cell in cells for chunk, _, _ in cell.spans}
 
 
-def _accept(reading: RowReading, names: Sequence[str], columns: Sequence[TableColumn]) -> dict[tuple[str, str], Cell]:
+def _accept(
+    reading: RowReading, names: Sequence[str], columns: Sequence[TableColumn]
+) -> dict[tuple[str, str], TableCell]:
     """The cells that their words bear out, by study and column."""
-    found: dict[tuple[str, str], Cell] = {}
+    found: dict[tuple[str, str], TableCell] = {}
     for study in reading.studies:
         name = study.study if study.study in names else names[0] if len(names) == 1 else None
         if name is None:
@@ -268,7 +270,7 @@ def _of_column(study: StudyReading, column: str) -> list[Any]:
     return [cell for cell in study.cells if cell.column == column]
 
 
-def _outcome(decision: Decision, cells: Mapping[tuple[str, str], Cell]) -> str:
+def _outcome(decision: Decision, cells: Mapping[tuple[str, str], TableCell]) -> str:
     if decision.status != "included":
         return f"left out: {decision.reason}"
     filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())

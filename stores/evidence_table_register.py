@@ -47,7 +47,7 @@ class _Span(TypedDict):
     chunk_hash: str
 
 
-class _Cell(TypedDict):
+class _CellRecord(TypedDict):
     value: str
     unit: str
     condition: str
@@ -55,7 +55,7 @@ class _Cell(TypedDict):
     converted: str
     status: str
     spans: list[_Span]
-    alternatives: list[_Cell]
+    alternatives: list[_CellRecord]
     searched: list[str]
 
 
@@ -92,7 +92,7 @@ TABLE_CELLS: Final = TypedTable(
         "column_version": TEXT,
         "edited": FLAG,
         "revision": integer(),
-        "cell": shaped("a cell", _Cell, as_record=False),
+        "cell": shaped("a cell", _CellRecord, as_record=False),
     },
 )
 

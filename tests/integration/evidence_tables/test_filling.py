@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from citeloom.documents.chunking import Window
-from citeloom.evidence_tables.cells import Cell
+from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision, TableFiller, column_version
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.cell_protocols import CellReading, RowReading, StudyReading, TableColumn
@@ -86,8 +86,8 @@ def filler(library: Library, reader: Reader, screener: Screener, *columns: Table
     )
 
 
-def cells(fill: TableFiller) -> dict[tuple[str, str], Cell]:
-    return {(item.key, item.column_name): Cell.from_dict(item.cell) for item in fill.register.cells("table-1")}
+def cells(fill: TableFiller) -> dict[tuple[str, str], TableCell]:
+    return {(item.key, item.column_name): TableCell.from_dict(item.cell) for item in fill.register.cells("table-1")}
 
 
 async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(library: Library) -> None:
@@ -154,7 +154,7 @@ async def test_a_cell_that_a_person_edited_stays(library: Library) -> None:
     reader = Reader()
     fill = filler(library, reader, Screener())
     await fill.fill(Scope())
-    mine = Cell("about five", status="edited").as_dict()
+    mine = TableCell("about five", status="edited").as_dict()
     edited = StoredCell("ada2020", "", "growth", column_version(GROWTH), mine, True, 0)
     assert fill.register.edit_cell("table-1", edited).revision == 1
     asked_anew = replace(GROWTH, asks="the growth in the last year")

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from citeloom.documents import Category, Chunk
-from citeloom.evidence_tables.cells import Cell, accept_cells, convert_value, evaluate_formula
+from citeloom.evidence_tables.cells import TableCell, accept_cells, convert_value, evaluate_formula
 from citeloom.roles.cell_protocols import CellReading, TableColumn
 
 WORDS = "Of 48 weavers, 12 (25%) tired within 1.5 hours; 36 did not."
@@ -19,7 +19,7 @@ def reading(value: str, *, unit: str = "", formula: str = "", condition: str = "
     return CellReading("n", value, unit, condition, formula, ((CHUNK, 0, len(WORDS)),))
 
 
-def accepted(*readings: CellReading, column: TableColumn = NUMBER) -> Cell | None:
+def accepted(*readings: CellReading, column: TableColumn = NUMBER) -> TableCell | None:
     return accept_cells(readings, column)
 
 
@@ -59,7 +59,7 @@ def test_two_values_for_one_thing_are_both_kept() -> None:
     cell = accepted(reading("12"), reading("36"), reading("12"))
     assert cell is not None and cell.status == "conflicting"
     assert [cell.value, *(other.value for other in cell.alternatives)] == ["12", "36"]
-    assert Cell.from_dict(cell.as_dict()) == cell
+    assert TableCell.from_dict(cell.as_dict()) == cell
 
 
 @pytest.mark.parametrize(

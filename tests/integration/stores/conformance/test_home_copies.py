@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice
-from citeloom.evidence_tables.cells import Cell
+from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion import home_copy
 from citeloom.ingestion.home_copy import CopyError, copy_home
@@ -75,9 +75,9 @@ async def fill(home: Home, library: Library) -> None:
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
-    cell = StoredCell("ada2020", "", "threads\x00", "v", Cell("50").as_dict())
+    cell = StoredCell("ada2020", "", "threads\x00", "v", TableCell("50").as_dict())
     tables.save_row("table-1", StoredPaper("ada2020", "v", Decision("included").as_dict()), [cell])
-    tables.edit_cell("table-1", replace(cell, cell=Cell("60", status="edited").as_dict()))
+    tables.edit_cell("table-1", replace(cell, cell=TableCell("60", status="edited").as_dict()))
     backend.written_files().note([b"ours"])
     with backend.open_journal() as journal:
         for number in range(5):
@@ -141,7 +141,7 @@ async def same_as_filled(library: Library) -> None:
     (edit,) = backend.edited_sentences().of("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
     (cell,) = backend.evidence_tables().cells("table-1")
-    assert (cell.edited, cell.revision, Cell.from_dict(cell.cell).value) == (True, 1, "60")
+    assert (cell.edited, cell.revision, TableCell.from_dict(cell.cell).value) == (True, 1, "60")
     (turn,) = backend.conversations().turns("chat-1")
     assert (turn.asked, turn.answered) == ("Why?", False)
     with backend.open_journal() as journal:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from citeloom.evidence_tables.cells import Cell
+from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
@@ -55,7 +55,7 @@ def test_what_is_looked_up_by_an_odd_text_is_found(backend: Backend, odd: str) -
 def test_the_texts_of_evidence_tables(backend: Backend) -> None:
     tables = backend.evidence_tables()
     tables.save("table-1", ODD, {"columns": [], "papers": [ODD]})
-    cell = StoredCell(ODD, ODD, ODD, "v", Cell(ODD).as_dict())
+    cell = StoredCell(ODD, ODD, ODD, "v", TableCell(ODD).as_dict())
     tables.save_row("table-1", StoredPaper(ODD, "v", Decision("near", ODD).as_dict()), [cell])
     assert tables.edit_cell("table-1", cell).revision == 1
     assert (tables.get("table-1").question, tables.get("table-1").plan) == (STORED, {"columns": [], "papers": [STORED]})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.evidence_tables.cells import Cell
+from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.runs.execution import delete_run
 from citeloom.stores.backends import Backend
@@ -183,7 +183,7 @@ def test_the_uploaded_plots_that_runs_name_are_found(backend: Backend) -> None:
 
 
 def cell(key: str, value: str = "5") -> StoredCell:
-    return StoredCell(key, "", "n", "v", Cell(value, status="reported").as_dict())
+    return StoredCell(key, "", "n", "v", TableCell(value, status="reported").as_dict())
 
 
 def begun_table(backend: Backend) -> EvidenceTableRegister:

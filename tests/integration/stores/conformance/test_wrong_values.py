@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from citeloom.errors import WRONG_INPUT, CiteloomError
-from citeloom.evidence_tables.cells import Cell
+from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
@@ -72,7 +72,7 @@ def read_tables(home: Home) -> None:
         for paper in register.papers(table.table_id).values():
             Decision.from_dict(paper.decision)
         for cell in register.cells(table.table_id):
-            Cell.from_dict(cell.cell)
+            TableCell.from_dict(cell.cell)
 
 
 async def read_journal(home: Home) -> None:
