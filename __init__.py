@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
+    from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
     from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
@@ -28,6 +29,7 @@ _NAMES = {
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.contradiction_search": "acontradictions contradictions",
     "api.conversation": "Conversation",
+    "api.evidence_tables": "amake_table asave_table make_table save_table",
     "api.files": "aexport averify export verify",
     "api.homes": "aopen_library open_library",
     "api.ingesting": "adescribe_figures aingest describe_figures ingest",
@@ -58,8 +60,10 @@ __all__ = [
     "aexport",
     "afigures",
     "aingest",
+    "amake_table",
     "aopen_library",
     "aresearch",
+    "asave_table",
     "asearch",
     "astream_paper",
     "astream_research",
@@ -80,8 +84,10 @@ __all__ = [
     "figures",
     "ingest",
     "load_experiment",
+    "make_table",
     "open_library",
     "research",
+    "save_table",
     "search",
     "sync_zotero",
     "verify",

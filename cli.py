@@ -23,6 +23,7 @@ try:
         adding_papers,
         chat,
         contradictions,
+        evidence_table,
         exported_files,
         papers,
         research,
@@ -75,6 +76,7 @@ sections.register(app)
 exported_files.register(app)
 text_checks.register(app)
 research.register(app)
+evidence_table.register(app)
 chat.register(app)
 runs.register(app)
 usage.register(app)

@@ -285,6 +285,17 @@ class ContradictionOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The columns of a table, and the papers that it may hold."""
+
+    columns: tuple[str, ...] = option(
+        "What to know of each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
+        value=(),
+    )
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option("Citation keys of the papers.", value=())
+
+
+@dataclass(frozen=True, kw_only=True)
 class IngestOptions:
     """How papers are ingested; `describe` has no effect unless a vision model is configured."""
 

@@ -306,6 +306,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         comparer=judge.comparer,
         claims=judge.claims,
         screener=reader.screener,
+        cells=reader.cells,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+    from .cell_protocols import CellReader
 
 _WORDS: Final = re.compile(r"\w+")
 
@@ -419,12 +420,14 @@ class PaperCard:
 class ScreenedPapers:
     """What a screener made of `cards` cards: the keys of the papers that may bear on each need, the best first.
 
-    `near` are papers that come near but do not meet any need, with one line on why.
+    `near` are papers that come near but do not meet any need, with one line on why; `unread` those whose card got no
+    valid answer.
     """
 
     named: Mapping[str, tuple[str, ...]]
     near: Mapping[str, str] = field(default_factory=dict)
     cards: int = 0
+    unread: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -550,7 +553,7 @@ class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
     `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
-    users' texts; all three are None without a chat model.
+    users' texts and `cells` fills evidence tables; all four are None without a chat model.
     """
 
     needs: NeedsPlanner
@@ -563,6 +566,7 @@ class Roles:
     notice: str = ""
     comparer: ContradictionJudge | None = None
     screener: PaperScreener | None = None
+    cells: CellReader | None = None
     claims: ClaimJudge | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:

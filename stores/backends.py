@@ -12,6 +12,7 @@ from ..models.journal.journal import Journal
 from ..models.journal.journal_database import JournalDatabase
 from ..models.journal.single_flight import CallLocks
 from .conversation_register import ConversationRegister
+from .evidence_table_register import EvidenceTableRegister
 from .home import Home
 from .home_tables import HomeRecords
 from .run_register import EditedSentences, RunRegister, WrittenFiles
@@ -76,6 +77,10 @@ class Backend(Protocol):
     def conversations(self) -> ConversationRegister:
         """The register of conversations."""
         return ConversationRegister(self.run_tables())
+
+    def evidence_tables(self) -> EvidenceTableRegister:
+        """The register of evidence tables."""
+        return EvidenceTableRegister(self.run_tables())
 
     def written_files(self) -> WrittenFiles:
         """The hashes of written files."""

@@ -9,12 +9,14 @@ from typing import Any, Final, Protocol
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..table_columns import TypedTable
 from .conversation_register import CONVERSATIONS, TURNS
+from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
 from .metadata_store import METADATA_TABLES
 from .run_register import CITED_PAPERS, EDITS, RUNS, WRITTEN
 from .server_jobs import EVENTS, JOBS, KEYS
 from .server_sessions import ENDINGS, SESSIONS
 
-RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, CONVERSATIONS, TURNS, WRITTEN)
+GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
+RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, CONVERSATIONS, TURNS, WRITTEN, *GRID_TABLES)
 SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from ..table_columns import TypedTable
 
-TABLES_VERSION: Final = 1  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 2  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 

@@ -75,11 +75,15 @@ async def screen_papers(
 
     Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary.
     """
-    keys = [paper.key for paper in library.papers() if scope.holds(paper)]
-    if len(keys) > most:
-        keys = await _nearest_keys(library, purpose, frozenset(keys), most)
+    keys = await keys_to_screen(library, purpose, scope, most)
     cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
     return await screener.screen(purpose, cards) if cards else ScreenedPapers({})
+
+
+async def keys_to_screen(library: Library, purpose: Purpose, scope: Scope, most: int) -> list[str]:
+    """The keys of the papers in scope, or of the `most` papers nearest to the needs by summary."""
+    keys = [paper.key for paper in library.papers() if scope.holds(paper)]
+    return keys if len(keys) <= most else await _nearest_keys(library, purpose, frozenset(keys), most)
 
 
 async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:

@@ -211,6 +211,17 @@ _SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
 _UNSCORED: Final = 0.5  # score of a finding without a readable score
 
 
+def parse_numbers(value: Any) -> list[int]:
+    """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    found: list[int] = []
+    for part in map(str, parts):
+        quoted = _QUOTED.match(part)
+        for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
+            found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
+    return sorted(set(found))
+
+
 class ReadFinding(StructuredAnswer):
     """One finding as the model returns it."""
 
@@ -237,14 +248,7 @@ class ReadFinding(StructuredAnswer):
     @field_validator("sentences", mode="before")
     @classmethod
     def _as_numbers(cls, value: Any) -> Any:
-        """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
-        parts = value if isinstance(value, list | tuple) else [value]
-        found: list[int] = []
-        for part in map(str, parts):
-            quoted = _QUOTED.match(part)
-            for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
-                found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
-        return sorted(set(found))
+        return parse_numbers(value)
 
     @field_validator("need", mode="before")
     @classmethod

@@ -11,6 +11,7 @@ from ...models.context_size import OF_A_TURN, Room
 from ...prompts import PromptLibrary
 from ...settings.config import RoleName
 from ..protocols import AnswerRoles, NeedsPlanner, Roles
+from .chat_cell_reader import ChatCellReader
 from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, ChatRewriter
 from .chat_reader import ChatReader
 from .chat_writers import ChatAnswerer, ChatWriter
@@ -70,6 +71,7 @@ def chat_roles(
             ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         ),
         comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=judges.output),
+        cells=ChatCellReader(callers["reader"], prompts, max_tokens=reads.output, note=note, room=reads),
         claims=SmallClaimJudge(callers["judge"], prompts, judges)
         if small_judge
         else ChatClaimJudge(callers["judge"], prompts, max_tokens=judges.output, room=judges, note=note),

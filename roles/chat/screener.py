@@ -52,14 +52,14 @@ class ChatScreener(ChatRole):
         batches = list(self._batches(purpose, cards))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
-        screened = sum(len(batch) for batch, _ in read)
-        if unread := len(cards) - screened:
-            self.note(f"{unread} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
+        screened = {card.key for batch, _ in read for card in batch}
+        if unread := tuple(card.key for card in cards if card.key not in screened):
+            self.note(f"{len(unread)} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
         rankings = [_named(answer, batch) for batch, answer in read]
         named = {need.id: _merge([ranking.get(need.id, []) for ranking in rankings]) for need in purpose.needs}
         kept = {key for keys in named.values() for key in keys}
         near = {key: why for batch, answer in read for key, why in _near(answer, batch) if key not in kept}
-        return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), screened)
+        return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), len(screened), unread)
 
     def _batches(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Iterator[list[PaperCard]]:
         most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)

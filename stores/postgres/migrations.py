@@ -17,13 +17,14 @@ from ...errors import OtherFormatError
 from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
-from ..home_tables import RUN_TABLES, SERVER_TABLES
+from ..home_tables import GRID_TABLES, RUN_TABLES, SERVER_TABLES
 from ..metadata_store import METADATA_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table
 
-MIGRATIONS: Final[dict[int, str]] = {}  # statements that migrate the tables to this version
+# Statements that migrate the tables to this version.
+MIGRATIONS: Final[dict[int, str]] = {2: "\n".join(table.create(POSTGRESQL) for table in GRID_TABLES)}
 _LOCK: Final = "schema"
 _LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables
 _VERSIONS: Final = (

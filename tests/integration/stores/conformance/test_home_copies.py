@@ -12,12 +12,15 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from citeloom.documents import Paper
 from citeloom.documents.publication_status import Notice
+from citeloom.evidence_tables.cells import TableCell
+from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion import home_copy
 from citeloom.ingestion.home_copy import CopyError, copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.stores.backends import backend_of
+from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
 from citeloom.stores.home import Home
 from citeloom.stores.home_tables import HOME_TABLES
 from citeloom.stores.library import Library
@@ -70,6 +73,11 @@ async def fill(home: Home, library: Library) -> None:
     backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
     backend.conversations().begin("chat-1")
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
+    tables = backend.evidence_tables()
+    tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
+    cell = StoredCell("ada2020", "", "threads\x00", "v", TableCell("50").as_dict())
+    tables.save_row("table-1", StoredPaper("ada2020", "v", Decision("included").as_dict()), [cell])
+    tables.edit_cell("table-1", replace(cell, cell=TableCell("60", status="edited").as_dict()))
     backend.written_files().note([b"ours"])
     with backend.open_journal() as journal:
         for number in range(5):
@@ -132,6 +140,8 @@ async def same_as_filled(library: Library) -> None:
     assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
     (edit,) = backend.edited_sentences().of("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
+    (cell,) = backend.evidence_tables().cells("table-1")
+    assert (cell.edited, cell.revision, TableCell.from_dict(cell.cell).value) == (True, 1, "60")
     (turn,) = backend.conversations().turns("chat-1")
     assert (turn.asked, turn.answered) == ("Why?", False)
     with backend.open_journal() as journal:

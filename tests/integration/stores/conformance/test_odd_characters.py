@@ -9,10 +9,13 @@ from typing import Final
 
 import pytest
 
+from citeloom.evidence_tables.cells import TableCell
+from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.uploaded_files import safe_name
 from citeloom.stores.backends import Backend
+from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence, NewRun
@@ -47,6 +50,18 @@ def test_what_is_looked_up_by_an_odd_text_is_found(backend: Backend, odd: str) -
     assert runs.get(f"run-{odd}").thread_id.startswith("run-")
     about = runs.latest_about(odd)
     assert about is not None
+
+
+def test_the_texts_of_evidence_tables(backend: Backend) -> None:
+    tables = backend.evidence_tables()
+    tables.save("table-1", ODD, {"columns": [], "papers": [ODD]})
+    cell = StoredCell(ODD, ODD, ODD, "v", TableCell(ODD).as_dict())
+    tables.save_row("table-1", StoredPaper(ODD, "v", Decision("near", ODD).as_dict()), [cell])
+    assert tables.edit_cell("table-1", cell).revision == 1
+    assert (tables.get("table-1").question, tables.get("table-1").plan) == (STORED, {"columns": [], "papers": [STORED]})
+    (stored,) = tables.cells("table-1")
+    assert (stored.key, stored.study, stored.column_name, stored.cell["value"]) == (STORED,) * 4
+    assert tables.papers("table-1")[STORED].decision["reason"] == STORED
 
 
 def test_edits_and_metadata(backend: Backend) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from citeloom.evidence_tables.cells import TableCell
+from citeloom.evidence_tables.extraction import Decision
 from citeloom.runs.execution import delete_run
 from citeloom.stores.backends import Backend
 from citeloom.stores.conversation_register import UnknownConversationError
+from citeloom.stores.evidence_table_register import (
+    CellChangedError,
+    EvidenceTableRegister,
+    StoredCell,
+    StoredPaper,
+    UnknownTableError,
+)
 from citeloom.stores.home import Home
 from citeloom.stores.run_register import EditedSentence, NewRun, RunRegister, UnknownRunError
 from tests.support.stored_results import finished_text
@@ -169,3 +180,49 @@ def test_the_uploaded_plots_that_runs_name_are_found(backend: Backend) -> None:
     assert runs.plot_sets() == set(sets), "another run names it"
     runs.delete("results-2")
     assert runs.plot_sets() == {sets[1]}
+
+
+def cell(key: str, value: str = "5") -> StoredCell:
+    return StoredCell(key, "", "n", "v", TableCell(value, status="reported").as_dict())
+
+
+def begun_table(backend: Backend) -> EvidenceTableRegister:
+    tables = backend.evidence_tables()
+    tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
+    tables.save_row("table-1", StoredPaper("ada2020", "v", Decision("included").as_dict()), [cell("ada2020")])
+    return tables
+
+
+def test_two_people_who_edit_one_cell_lose_no_edit(backend: Backend) -> None:
+    mine, yours = begun_table(backend), backend.evidence_tables()
+    assert mine.edit_cell("table-1", cell("ada2020", "6")).revision == 1
+    with pytest.raises(CellChangedError, match="ada2020, n"):
+        yours.edit_cell("table-1", cell("ada2020", "7"))
+    (stored,) = yours.cells("table-1")
+    assert (stored.cell["value"], stored.edited) == ("6", True)
+    assert yours.edit_cell("table-1", replace(cell("ada2020", "7"), revision=stored.revision)).revision == 2
+
+
+def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Backend) -> None:
+    begun_table(backend)
+
+    def edit(value: int) -> bool:
+        try:
+            backend.evidence_tables().edit_cell("table-1", cell("ada2020", str(value)))
+        except CellChangedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(edit, range(4))) == 1, "of four edits of one revision, one is stored"
+
+
+def test_a_reading_replaces_no_edit_and_a_deleted_table_leaves_nothing(backend: Backend) -> None:
+    tables = begun_table(backend)
+    tables.edit_cell("table-1", cell("ada2020", "6"))
+    tables.save_row("table-1", StoredPaper("ada2020", "v2", Decision("included").as_dict()), [cell("ada2020", "9")])
+    assert [item.cell["value"] for item in tables.cells("table-1")] == ["6"]
+    with pytest.raises(UnknownTableError):
+        tables.get("table-2")
+    tables.delete("table-1")
+    assert (tables.all(), tables.cells("table-1"), tables.papers("table-1")) == ([], [], {})

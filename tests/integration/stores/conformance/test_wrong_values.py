@@ -14,14 +14,18 @@ from typing import Any, Final
 import pytest
 
 from citeloom.errors import WRONG_INPUT, CiteloomError
+from citeloom.evidence_tables.cells import TableCell
+from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
 from citeloom.models.journal.records import RunScope
+from citeloom.roles.cell_protocols import TableColumn
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.backends import ServerRegistry, backend_of
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.server_jobs import EventBatch, JobOrder
+from citeloom.tools.scope import Scope
 from tests.integration.stores.conformance.test_home_copies import PAPER, fill, pay, record
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
@@ -58,6 +62,17 @@ async def read_registers(home: Home) -> None:
         conversations.turns(entry.thread_id), conversations.last_turn(entry.thread_id, answered=True)
     conversations.citing("ada2020")
     backend.edited_sentences().of("research-2")
+    read_tables(home)
+
+
+def read_tables(home: Home) -> None:
+    register = backend_of(home).evidence_tables()
+    for table in register.all():
+        [TableColumn.from_dict(column) for column in table.plan["columns"]], Scope(tuple(table.plan["papers"]))
+        for paper in register.papers(table.table_id).values():
+            Decision.from_dict(paper.decision)
+        for cell in register.cells(table.table_id):
+            TableCell.from_dict(cell.cell)
 
 
 async def read_journal(home: Home) -> None:

@@ -1,0 +1,288 @@
+"""Evidence tables: `table`, which screens all papers of a scope and fills a row for each that belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from ..citations.export.section_files import slug, write_texts
+from ..citations.html_escaping import inert
+from ..documents.sandbox import in_thread
+from ..errors import InputError
+from ..evidence_tables.cells import TableCell
+from ..evidence_tables.column_specs import describe_column, parse_columns
+from ..evidence_tables.extraction import Decision, TableFiller, paper_version
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
+from ..graph.prompt_fitting import fitted
+from ..graph.session import Session
+from ..roles.cell_protocols import TableColumn
+from ..runs.output_files import free_file_name
+from ..stores.backends import backend_of, written_files
+from ..stores.evidence_table_register import (
+    CellChangedError,
+    EvidenceTableRegister,
+    StoredCell,
+    StoredTable,
+    UnknownTableError,
+)
+from ..tools.scope import Scope, plain_question
+from .arguments import one_or_more, require_choice, require_writable, requires_open
+from .blocking import blocking
+
+__all__ = [
+    "TABLE_FORMATS",
+    "CellChangedError",
+    "StoredTable",
+    "TableFormat",
+    "UnknownTableError",
+    "adelete_table",
+    "aedit_cell",
+    "alist_tables",
+    "aload_table",
+    "amake_table",
+    "asave_table",
+    "cell_text",
+    "count_line",
+    "edit_cell",
+    "list_tables",
+    "load_table",
+    "make_table",
+    "save_table",
+    "study_name",
+]
+
+_NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
+_COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
+
+
+@requires_open
+async def amake_table(
+    session: Session,
+    question: str,
+    *,
+    columns: Sequence[str] | str = (),
+    papers: Sequence[str] | str = (),
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Make or complete the table that answers a question; returns the JSON of `table --json`.
+
+    Every paper in scope is screened by its card; those that may belong are read, and every cell holds the words it
+    rests on. The same question continues its table: only rows of new or changed papers, and cells of new or changed
+    columns, are read.
+
+    Args:
+        session: an open library.
+        question: what the rows are ("trials of aspirin for migraine") or a question over papers.
+        columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
+            them if omitted.
+        papers: keys of the papers in scope, all if omitted.
+        on_progress: called with one line about each step.
+
+    Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
+    """
+    require_writable(session)
+    asked = plain_question(question)
+    keys: tuple[str, ...] = one_or_more(papers)
+    scope = await asyncio.to_thread(Scope.within, session.library, keys)
+    await session.require_papers()
+    register = await asyncio.to_thread(_register, session)
+    table_id = f"table-{hashlib.sha256(json.dumps([asked, sorted(keys)]).encode()).hexdigest()[:12]}"
+    wanted = parse_columns(one_or_more(columns))
+    with session.run(table_id):
+        described = await fitted(session, table_id, lambda: _describe(session, register, table_id, asked, wanted))
+        plan = {"columns": [item.as_dict() for item in described], "papers": list(keys)}
+        await asyncio.to_thread(register.save, table_id, asked, plan)
+
+        async def fill() -> None:  # again, with new roles, once the context size is known
+            roles = await session.roles_of(table_id)
+            most = session.settings.screened_papers
+            own = (table_id, asked, described, roles.answering.reader, roles.cells, roles.screener, most, on_progress)
+            await TableFiller(session.library, register, *own).fill(scope)
+
+        await fitted(session, table_id, fill)
+    return {**await aload_table(session, table_id), "usage": await session.usage(table_id)}
+
+
+make_table = requires_open(blocking(amake_table))
+
+
+async def _describe(
+    session: Session, register: EvidenceTableRegister, table_id: str, question: str, wanted: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
+    """The wanted columns with what they ask for; those of the stored table if none is wanted."""
+    known: dict[str, TableColumn] = {}
+    for table in await asyncio.to_thread(register.all):
+        if table.table_id == table_id:
+            known = {item["name"].casefold(): TableColumn.from_dict(item) for item in table.plan["columns"]}
+    if not wanted and known:
+        return tuple(known.values())
+    new = [column for column in wanted if column.name.casefold() not in known]
+    if not wanted or new:
+        roles = await session.roles_of(table_id)
+        names = [column.name for column in new]
+        if roles.cells is None:
+            planned = tuple(describe_column(TableColumn(name)) for name in names or _COLUMNS_WITHOUT_MODEL)
+        else:
+            titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
+            planned = await roles.cells.propose_columns(question, names, titles)
+        known |= {column.name.casefold(): column for column in planned}
+        if not wanted:
+            return planned
+    return tuple(_merge(column, known[column.name.casefold()]) for column in wanted)
+
+
+def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
+    """The planned column with what the user fixed: kind, unit and options win."""
+    return replace(
+        planned,
+        name=wanted.name,
+        kind=planned.kind if wanted.kind == "text" else wanted.kind,
+        unit=wanted.unit or planned.unit,
+        options=wanted.options or planned.options,
+    )
+
+
+@requires_open
+async def asave_table(
+    session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
+) -> dict[str, Any]:
+    """Write a stored table as `.md`, `.json` and the given formats into a folder; returns its JSON with `files`.
+
+    A file that a person edited is kept, unless `force`. Raises `InputError`, and `ExportError` if pandoc fails.
+    """
+    for name in one_or_more(formats):
+        require_choice("format", name, TableFormat)
+    table = await aload_table(session, table_id)
+    wanted: list[Any] = list(dict.fromkeys(["md", *one_or_more(formats)]))
+
+    def save() -> dict[str, Any]:
+        written = written_files(session.home)
+        contents = {target: render_table(table, target) for target in wanted}
+        free = free_file_name(Path(out), slug(table["question"]), (*wanted, "json"), written, force=force)
+        files = write_texts(
+            Path(out),
+            free.stem,
+            contents,
+            lambda paths: json.dumps({**table, "files": dict(paths)}, ensure_ascii=False, indent=2),
+            written.note,
+        )
+        return {**table, "files": files, "warnings": free.notices()}
+
+    return await in_thread(save)
+
+
+@requires_open
+async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
+    """The JSON of a stored table; raises `UnknownTableError`."""
+    return await asyncio.to_thread(_load, session, table_id)
+
+
+def _register(session: Session) -> EvidenceTableRegister:
+    return backend_of(session.home).evidence_tables()
+
+
+def _load(session: Session, table_id: str) -> dict[str, Any]:
+    register = _register(session)
+    table = register.get(table_id)
+    columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
+    library = {paper.key: paper for paper in session.library.papers()}
+    by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
+    for cell in register.cells(table.table_id):
+        by_row[cell.key, cell.study][cell.column_name] = cell
+    rows, left_out, removed, counts = [], [], list[str](), Counter[str]()
+    for key, stored in register.papers(table.table_id).items():
+        if key not in library:
+            removed.append(key)
+            continue
+        decision, paper = Decision.from_dict(stored.decision), library[key]
+        counts[decision.status] += 1
+        named = {"key": key, "title": inert(paper.title), "year": paper.year}
+        if decision.status == "near":
+            left_out.append({**named, "reason": inert(decision.reason)})
+        if decision.status == "included":
+            changed = not stored.version.startswith(paper_version(paper))
+            rows += [
+                {
+                    **named,
+                    "study": inert(study),
+                    "reason": inert(decision.reason),
+                    "changed": changed,
+                    "cells": {column.name: _cell(by_row[key, study].get(column.name)) for column in columns},
+                }
+                for study in decision.studies
+            ]
+    scope = Scope(tuple(table.plan["papers"]))
+    return {
+        "table_id": table.table_id,
+        "question": inert(table.question),
+        "papers": sum(scope.holds(paper) for paper in library.values()),
+        "columns": [item.as_dict() for item in columns],
+        "screened": sum(counts.values()),
+        "included": counts["included"],
+        "rows": rows,
+        "left_out": left_out,
+        "removed": removed,
+        "notice": _NOT_JUDGED if any(_is_unjudged(row) for row in rows) else "",
+    }
+
+
+def _cell(stored: StoredCell | None) -> dict[str, Any]:
+    cell = TableCell(status="unread").as_dict() if stored is None else stored.cell
+    return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
+
+
+def _is_unjudged(row: dict[str, Any]) -> bool:
+    return any(cell["status"] == "not_judged" for cell in row["cells"].values())
+
+
+@requires_open
+async def aedit_cell(
+    session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
+) -> dict[str, Any]:
+    """Replace the value of a cell by a person's own; returns the cell.
+
+    `revision` is the one shown: with it, raises `CellChangedError` if somebody else changed the cell since. Raises
+    `InputError` for a cell that the table does not have.
+    """
+    require_writable(session)
+
+    def edit() -> dict[str, Any]:
+        register = _register(session)
+        table = register.get(table_id)
+        paper = register.papers(table.table_id).get(key)
+        studies = Decision.from_dict(paper.decision).studies if paper else ()
+        if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
+            raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
+        kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
+        shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
+        cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
+        at = shown.revision if revision is None else revision
+        return _cell(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
+
+    return await asyncio.to_thread(edit)
+
+
+@requires_open
+async def alist_tables(session: Session) -> list[StoredTable]:
+    """All stored tables, the latest first."""
+    return await asyncio.to_thread(lambda: _register(session).all())
+
+
+edit_cell = requires_open(blocking(aedit_cell))
+list_tables = requires_open(blocking(alist_tables))
+load_table = requires_open(blocking(aload_table))
+save_table = requires_open(blocking(asave_table))
+
+
+@requires_open
+async def adelete_table(session: Session, table_id: str) -> None:
+    """Delete a table; raises `UnknownTableError`."""
+    require_writable(session)
+    register = _register(session)
+    await asyncio.to_thread(lambda: register.delete(register.get(table_id).table_id))

@@ -1,0 +1,200 @@
+"""table and tables: one row for each study of a kind, every cell with the words it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..api.blocking import run_async
+from ..api.messages import counted
+from ..api.run_options import ModelSettings, TableOptions
+from .options import HomeOption, JsonOption, command_session, complete_keys, home_session, resolve, takes_options
+from .output import notice, result_json
+from .runs import when
+from .searching import plain_sentence
+from .sections import ForceOption
+from .terminal_text import one_line, table
+
+if TYPE_CHECKING:
+    from ..api.homes import Session
+
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for the table's files; none are written without it.", show_default=False),
+]
+
+
+class TableFileFormat(StrEnum):
+    """Formats of a table, as command-line values."""
+
+    MD = "md"
+    CSV = "csv"
+    XLSX = "xlsx"
+    TEX = "tex"
+    DOCX = "docx"
+    HTML = "html"
+
+
+TableFormatOption = Annotated[
+    list[TableFileFormat] | None,
+    typer.Option(
+        "--format",
+        help="Also write CSV, Excel (with a sheet of the words), LaTeX, Word, or HTML whose cells open to their words; "
+        "can be repeated.",
+        show_default="md",
+    ),
+]
+
+
+tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
+
+IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("table", rich_help_panel="Ask")(make_table)
+    app.add_typer(tables_app, name="tables", rich_help_panel="Ask")
+
+
+@takes_options(options=TableOptions, settings=ModelSettings)
+def make_table(
+    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
+    formats: TableFormatOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+    *,
+    options: TableOptions,
+    settings: ModelSettings,
+) -> None:
+    """Make a table of the papers that answer a question, a row for each study.
+
+    Every paper is screened by a card of it; those that may belong are read, and each cell holds a value with the words
+    it rests on. "not reported" is said only after a search in that paper. Run the same command again to resume, or
+    after adding papers or columns: only what is missing is read.
+
+    Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
+    """
+    record = run_async(_make(question, options, formats, out, force, home, settings))
+    result_json(record) if as_json else show(record)
+
+
+async def _make(
+    question: str,
+    options: TableOptions,
+    formats: list[TableFileFormat] | None,
+    out: Path | None,
+    force: bool,
+    home: str | None,
+    given: ModelSettings,
+) -> dict[str, Any]:
+    from ..api.evidence_tables import amake_table
+
+    settings, found = resolve(home, **given.changes())
+    with command_session(settings, found, create=False) as session:
+        made = await amake_table(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
+        return made if out is None else {**made, **await _save(session, made["table_id"], out, formats, force)}
+
+
+async def _save(
+    session: Session, table_id: str, out: Path, formats: list[TableFileFormat] | None, force: bool
+) -> dict[str, Any]:
+    from ..api.evidence_tables import asave_table
+
+    wanted: Any = [item.value for item in formats or ()]
+    return await asave_table(session, table_id, out, wanted, force=force)
+
+
+@tables_app.command("list")
+def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List all tables, the latest first."""
+    from ..api.evidence_tables import list_tables as list_stored
+
+    with home_session(home, reading=True) as session:
+        found = list_stored(session)
+    if as_json:
+        result_json([asdict(item) for item in found])
+        return
+    rows = [[item.table_id, when(item.updated_at), one_line(item.question)] for item in found]
+    table(counted(len(rows), "table"), ["table", "last", "question"], rows, prose=["question"])
+
+
+@tables_app.command("show")
+def show_table(
+    table_id: IdArgument,
+    formats: TableFormatOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
+    from ..api.evidence_tables import aload_table
+
+    with home_session(home, reading=out is None) as session:
+        work = aload_table(session, table_id) if out is None else _save(session, table_id, out, formats, force)
+        record = run_async(work)
+    result_json(record) if as_json else show(record)
+
+
+@tables_app.command("edit")
+def edit_table(
+    table_id: IdArgument,
+    key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
+    column: Annotated[str, typer.Argument(help="Name of the column.")],
+    value: Annotated[str, typer.Argument(help="Your value.")],
+    study: Annotated[str, typer.Option("--study", help="Name of the study, if the paper reports several.")] = "",
+    home: HomeOption = None,
+) -> None:
+    """Write a value of your own into a cell; no reading replaces it."""
+    from ..api.evidence_tables import edit_cell
+
+    with home_session(home) as session:
+        edit_cell(session, table_id, key, column, value, study=study)
+    notice(f"{key}, {column}: {value}")
+
+
+@tables_app.command("delete")
+def delete_tables(
+    table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")], home: HomeOption = None
+) -> None:
+    """Delete tables with your edits; cached model answers stay in the journal."""
+    from ..api.evidence_tables import adelete_table
+
+    with home_session(home) as session:
+        for table_id in table_ids:
+            run_async(adelete_table(session, table_id))
+            notice(f"Deleted {table_id}.")
+
+
+def show(record: dict[str, Any]) -> None:
+    """Print a table, its counts, and why near cases were left out."""
+    from ..api.evidence_tables import cell_text, count_line, study_name
+
+    names = [column["name"] for column in record["columns"]]
+    rows = [
+        [
+            one_line(study_name(row)) + ("*" if row["changed"] else ""),
+            str(row["year"] or ""),
+            *(one_line(plain_sentence(cell_text(row["cells"][name]))) for name in names),
+        ]
+        for row in record["rows"]
+    ]
+    table(one_line(record["question"]), ["study", "year", *names], rows, prose=names)
+    for item in record["left_out"]:
+        notice(f"Left out: {item['key']}: {item['reason']}")
+    notice(count_line(record))
+    if any(row["changed"] for row in record["rows"]):
+        notice("* The paper was changed since it was read; the same command reads it again.")
+    for line in filter(None, (record["notice"], *record.get("warnings", ()))):
+        notice(line)
+    for file in record.get("files", {}).values():
+        notice(f"Wrote {file}")
+    if not record.get("files"):
+        notice("The words behind the cells: the same command with --out FOLDER, or --format html for one page.")

@@ -1,0 +1,277 @@
+"""Fills an evidence table: screens every paper by its card, then reads the cells of those that may belong.
+
+Everything is stored as soon as it is known, so that repeating a call asks only for what is missing: rows of papers that
+were added or changed, cells of columns that were added or described anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..citations.checks.number_parsing import given_numbers
+from ..documents import Chunk, Paper
+from ..documents.chunking import Window
+from ..documents.evidence import EvidenceSpan
+from ..models.concurrency import gather_all
+from ..plurals import counted
+from ..roles.cell_protocols import CellReader, RowReading, StudyReading, TableColumn
+from ..roles.protocols import EvidenceReader, Need, PaperScreener, Purpose
+from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
+from ..stores.library import Library
+from ..tools.paper_cards import keys_to_screen, screen_papers
+from ..tools.scope import Scope
+from ..tools.window_search import WindowLimits, propose_windows
+from .cells import TableCell, accept_cells
+
+OnProgress = Callable[[str], None]
+
+_UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a chat model
+_FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
+_AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
+_NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
+_NEAR: Final = 0.5  # score above which a passage is taken to be near the question if no chat model decides
+_AT_ONCE: Final = 16  # papers that are read concurrently
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a paper belongs into a table: "included", "near" (left out for a reason), or "screened out"."""
+
+    status: str
+    reason: str = ""
+    studies: tuple[str, ...] = ("",)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain form in the register."""
+        return {"status": self.status, "reason": self.reason, "studies": list(self.studies)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Decision:
+        """The decision of a stored record."""
+        return cls(record["status"], record["reason"], tuple(record["studies"]))
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiller:
+    """What filling one table needs. `cells` and `screener` are None without a chat model: then `reader` finds passages.
+
+    Of more than `most` papers in scope, the cards of those nearest to the question are read.
+    """
+
+    library: Library
+    register: EvidenceTableRegister
+    table_id: str
+    question: str
+    columns: tuple[TableColumn, ...]
+    reader: EvidenceReader
+    cells: CellReader | None
+    screener: PaperScreener | None
+    most: int
+    on_progress: OnProgress
+
+    async def fill(self, scope: Scope) -> None:
+        """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
+        papers = {paper.key: paper for paper in await asyncio.to_thread(self.library.papers) if scope.holds(paper)}
+        known = await asyncio.to_thread(self.register.papers, self.table_id)
+        undecided = [key for key, paper in papers.items() if not self._is_current(known.get(key), paper)]
+        candidates = await self._candidates(papers, undecided)
+        self.on_progress(f"{counted(len(papers), 'paper')} in scope, {len(candidates)} of them to be read")
+        stored: dict[str, list[StoredCell]] = defaultdict(list)
+        for cell in await asyncio.to_thread(self.register.cells, self.table_id):
+            stored[cell.key].append(cell)
+        limit = asyncio.Semaphore(_AT_ONCE)
+        await gather_all(self._fill_row(papers[key], None, stored[key], limit) for key in candidates)
+        decided = [key for key in papers if key not in undecided]
+        await gather_all(self._fill_row(papers[key], known[key], stored[key], limit) for key in decided)
+
+    def _is_current(self, stored: StoredPaper | None, paper: Paper) -> bool:
+        return stored is not None and self._holds(stored.version, paper_version(paper))
+
+    def _holds(self, stored: str, version: str) -> bool:
+        """Whether what is stored is of this version, and judged if there is a chat model."""
+        return stored in ((version,) if self.cells else (version, version + _UNJUDGED))
+
+    def _marked(self, version: str) -> str:
+        return version if self.cells else version + _UNJUDGED
+
+    async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
+        """The undecided papers that may belong, by their cards, else by a passage near to the question.
+
+        Stores the decision on the others. Of more than `most` papers, those nearest to the question are decided on.
+        """
+        if not undecided:
+            return []
+        purpose = Purpose(self.question, (Need("N1", self.question, (self.question,)),))
+        near = await keys_to_screen(self.library, purpose, Scope(tuple(papers)), self.most or len(papers))
+        undecided = [key for key in near if key in set(undecided)]
+        if not undecided or not self.most:
+            return undecided
+        if self.screener is None:
+            scores = await gather_all(self._nearest(purpose, key) for key in undecided)
+            out = {key: "" for key, score in zip(undecided, scores, strict=True) if score < _NEAR}
+        else:
+            screened = await screen_papers(self.library, self.screener, purpose, Scope(tuple(undecided)), self.most)
+            kept = {*screened.keys, *screened.unread}  # what could not be screened is read
+            out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
+        decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
+        await asyncio.to_thread(self._save_decisions, [(papers[key], made) for key, made in decisions.items()])
+        return [key for key in undecided if key not in out]
+
+    async def _nearest(self, purpose: Purpose, key: str) -> float:
+        windows = await propose_windows(self.library, purpose.needs, Scope((key,)), _NEAREST)
+        return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
+
+    def _save_decisions(self, decided: Sequence[tuple[Paper, Decision]]) -> None:
+        for paper, decision in decided:
+            self._save(paper, decision, ())
+
+    def _save(self, paper: Paper, decision: Decision, cells: Sequence[StoredCell]) -> None:
+        row = StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
+        self.register.save_row(self.table_id, row, cells)
+
+    async def _fill_row(
+        self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
+    ) -> None:
+        """Read the columns that a paper lacks, and store them; a paper read before keeps its place and its studies."""
+        before = Decision.from_dict(known.decision) if known else None
+        if before is not None and before.status != "included":
+            return
+        # The names of studies last: a person's cells hang on them.
+        studies = before.studies if before else tuple(dict.fromkeys(cell.study for cell in stored if cell.edited))
+        missing = tuple(column for column in self.columns if before is None or self._lacks(column, studies, stored))
+        if not missing and before is not None:
+            return
+        async with limit:
+            if self.cells is None:
+                decision = Decision("included", "a passage of it is near to the question", studies or ("",))
+                nearest = {column.name: await self._nearest_cell(paper, column) for column in missing}
+                cells = {(study, name): cell for study in decision.studies for name, cell in nearest.items()}
+            else:
+                decision, cells = await self._read_row(self.cells, paper, missing, studies)
+        rows = [
+            StoredCell(paper.key, study, column.name, self._marked(column_version(column)), cell.as_dict())
+            for column in missing
+            for (study, name), cell in cells.items()
+            if name == column.name
+        ]
+        await asyncio.to_thread(self._save, paper, before or decision, rows)
+        self.on_progress(f"{paper.key}: {_outcome(before or decision, cells)}")
+
+    def _lacks(self, column: TableColumn, studies: Sequence[str], stored: Sequence[StoredCell]) -> bool:
+        """Whether the cell of any study is neither read for this description of the column nor written by a person."""
+        version = column_version(column)
+        of_column = [cell for cell in stored if cell.column_name == column.name]
+        held = {cell.study for cell in of_column if cell.edited or self._holds(cell.column_version, version)}
+        return not held.issuperset(studies)
+
+    async def _read_row(
+        self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
+    ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
+        windows = await self._windows(paper, columns, _FIRST, self._opening(paper))
+        reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
+        if reading is None:  # its cells stay unread, and are read when the table is completed again
+            return Decision("included", "its passages could not be read", tuple(studies) or ("",)), {}
+        if not reading.belongs:
+            return Decision("near", reading.reason), {}
+        names = tuple(studies) or tuple(dict.fromkeys(study.study for study in reading.studies)) or ("",)
+        found = _accept(reading, names, columns)
+        lacking = [column for column in columns if any((name, column.name) not in found for name in names)]
+        # What held a refused value may be read again: only the words of accepted values are known.
+        read = {span.chunk_id for cell in found.values() for span in cell.spans} if lacking else set()
+        read |= {chunk.id for window in windows for chunk in window.chunks} - _named(reading, lacking)
+        again = await self._windows(paper, lacking, _AGAIN, (), read) if lacking else []
+        if again:
+            second = await cells.read_row(self.question, lacking, again, [name for name in names if name])
+            if second is not None:
+                found = {**_accept(second, names, lacking), **found}
+        for name in names:
+            for column in lacking:
+                found.setdefault((name, column.name), TableCell(status="not_reported", searched=_need(column).queries))
+        return Decision("included", reading.reason, names), found
+
+    async def _windows(
+        self,
+        paper: Paper,
+        columns: Sequence[TableColumn],
+        limits: WindowLimits,
+        opening: Sequence[Chunk],
+        known: set[str] | None = None,
+    ) -> list[Window]:
+        """The windows of a paper for these columns, in the order of the paper, beginning with its `opening`."""
+        needs = [replace(_need(column), id=f"N{place}") for place, column in enumerate(columns, 1)]
+        seen = {*(known or ()), *(chunk.id for chunk in opening)}
+        found = await propose_windows(self.library, needs, Scope((paper.key,)), limits, known=seen)
+        first = [Window(paper, tuple(opening), (opening[0].id,), (0.0,))] if opening else []
+        return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
+
+    def _opening(self, paper: Paper) -> Sequence[Chunk]:
+        """The beginning of a paper, which tells best whether it belongs."""
+        return self.library.chunks([f"{paper.key}:{0:05d}"])
+
+    async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
+        """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
+        need = _need(column)
+        windows = await propose_windows(self.library, [need], Scope((paper.key,)), _NEAREST)
+        found = await self.reader.read(Purpose(need.text, (need,)), windows)
+        numeric = column.kind in ("number", "p-value", "interval")
+        for finding in found:
+            spans = tuple(EvidenceSpan.of(*span) for span in finding.spans)
+            if not numeric or given_numbers(spans[0].quote):
+                return TableCell(value=" ".join(spans[0].quote.split()), status="not_judged", spans=spans)
+        return TableCell(status="not_judged", searched=need.queries)
+
+
+def paper_version(paper: Paper) -> str:
+    """Identifies the text of a paper that was read."""
+    return paper.content_hash[:16]
+
+
+def column_version(column: TableColumn) -> str:
+    """Identifies what a column asks for; a change makes its cells be read again."""
+    plain = json.dumps([column.asks, column.kind, column.unit, column.options], ensure_ascii=False)
+    return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def _need(column: TableColumn) -> Need:
+    asked = column.asks or column.name
+    return Need("N1", asked, column.queries or (asked,), "number")
+
+
+def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
+    """The ids of the chunks on which a reading rests cells of these columns."""
+    wanted = {column.name for column in columns}
+    cells = [cell for study in reading.studies for cell in study.cells if cell.column in wanted]
+    return {chunk.id for cell in cells for chunk, _, _ in cell.spans}
+
+
+def _accept(
+    reading: RowReading, names: Sequence[str], columns: Sequence[TableColumn]
+) -> dict[tuple[str, str], TableCell]:
+    """The cells that their words bear out, by study and column."""
+    found: dict[tuple[str, str], TableCell] = {}
+    for study in reading.studies:
+        name = study.study if study.study in names else names[0] if len(names) == 1 else None
+        if name is None:
+            continue
+        for column in columns:
+            cell = accept_cells(_of_column(study, column.name), column)
+            if cell is not None:
+                found[name, column.name] = cell
+    return found
+
+
+def _of_column(study: StudyReading, column: str) -> list[Any]:
+    return [cell for cell in study.cells if cell.column == column]
+
+
+def _outcome(decision: Decision, cells: Mapping[tuple[str, str], TableCell]) -> str:
+    if decision.status != "included":
+        return f"left out: {decision.reason}"
+    filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
+    return f"{filled} of {counted(len(cells), 'cell')}"

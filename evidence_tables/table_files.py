@@ -1,0 +1,168 @@
+"""Writes an evidence table as markdown, CSV, Excel, LaTeX, Word or HTML, each with the words behind its cells.
+
+All functions take the JSON of a table and block.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from ..citations.export.section_files import ExportError
+from ..documents.pandoc import PandocError, pandoc
+from ..documents.plain_text import plain_text
+from ..plurals import counted
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html"]
+TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
+STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
+
+_MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
+_SECONDS: Final = 120.0
+_MEGABYTES: Final = 1500
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
+
+
+def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
+    """The table in a format; raises `ExportError` if pandoc fails."""
+    if target == "csv":
+        return _csv(table)
+    if target == "xlsx":
+        return _xlsx(table)
+    if target == "html":
+        return _html(table, styled=True).encode()
+    return _by_pandoc(_html(table, styled=False), target)
+
+
+def cell_text(cell: Mapping[str, Any]) -> str:
+    """The text of a cell: its value in the column's unit where it was converted, the condition, how it was
+    got if it is not simply reported, and further values."""
+    if cell["status"] in STATUS_LABELS and not cell["value"]:
+        return STATUS_LABELS[cell["status"]]
+    value = cell["converted"] or cell["value"]
+    printed = f"{cell['value']} {cell['unit']}".strip()
+    parts = [f"{value} [{printed}]" if cell["converted"] else printed]
+    parts += [f"({cell['condition']})"] * bool(cell["condition"])
+    mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
+    parts += [mark] if mark else []
+    return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
+
+
+def study_name(row: Mapping[str, Any]) -> str:
+    """The paper's key, with the name of the study if the paper has several."""
+    return f"{row['key']}: {row['study']}" if row["study"] else str(row["key"])
+
+
+def count_line(table: Mapping[str, Any]) -> str:
+    """How many papers were screened, included and left out, and how many were not screened or are gone."""
+    screened, included, near = table["screened"], table["included"], len(table["left_out"])
+    line = f"{counted(screened, 'paper')} screened, {included} included, {near} near and left out, "
+    line += f"{screened - included - near} others left out."
+    if unscreened := table["papers"] - screened:
+        line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
+    if table["removed"]:
+        line += f" No longer in the library: {', '.join(table['removed'])}."
+    return line
+
+
+def _word_rows(table: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Study, column, value, words, page and status of each cell."""
+    for row in table["rows"]:
+        for name, cell in row["cells"].items():
+            page = "" if cell["page"] is None else str(cell["page"])
+            yield [study_name(row), name, cell_text(cell), _plain_quote(cell["quote"]), page, cell["status"]]
+
+
+def _grid(table: Mapping[str, Any]) -> Iterator[list[str]]:
+    columns = [column["name"] for column in table["columns"]]
+    units = [f" ({column['unit']})" if column["unit"] else "" for column in table["columns"]]
+    yield ["Study", "Year", *(name + unit for name, unit in zip(columns, units, strict=True))]
+    for row in table["rows"]:
+        yield [study_name(row), str(row["year"] or "n.d."), *(cell_text(row["cells"][name]) for name in columns)]
+
+
+def _csv(table: Mapping[str, Any]) -> bytes:
+    written = io.StringIO()
+    writer = csv.writer(written)
+    for row in _grid(table):
+        writer.writerow([f"'{text}" if text.startswith(_FORMULA_SIGNS) else text for text in row])
+    return written.getvalue().encode("utf-8-sig")  # with the mark by which Excel knows UTF-8
+
+
+def _xlsx(table: Mapping[str, Any]) -> bytes:
+    import xlsxwriter
+
+    made = io.BytesIO()
+    # All cells are text: nothing in a paper becomes a formula or a link.
+    with xlsxwriter.Workbook(made, {"in_memory": True}) as book:
+        head, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True, "valign": "top"})
+        words = [["Study", "Column", "Value", "Words", "Page", "Status"], *_word_rows(table)]
+        foot = [
+            [table["question"]],
+            [count_line(table)],
+            *[[item["key"], item["reason"]] for item in table["left_out"]],
+        ]
+        for name, rows in (("Table", list(_grid(table))), ("Words", words), ("Papers", foot)):
+            sheet = book.add_worksheet(name)
+            sheet.set_column(0, 20, 28, wrapped)
+            sheet.freeze_panes(1, 0)
+            for line, row in enumerate(rows):
+                for place, text in enumerate(row):
+                    sheet.write_string(line, place, text[:32_000], head if line == 0 else wrapped)
+    return made.getvalue()
+
+
+def _html(table: Mapping[str, Any], *, styled: bool) -> str:
+    style = _packaged("table.css") if styled else ""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    from markupsafe import Markup
+
+    return _template().render(
+        table=table, style=Markup(style), style_hash=f"sha256-{digest}", labels=STATUS_LABELS, foot=count_line(table)
+    )
+
+
+def _by_pandoc(html: str, target: Literal["md", "tex", "docx"]) -> bytes:
+    to = {"md": "gfm", "tex": "latex", "docx": "docx"}[target]
+    options = ["--from", "html", "--to", to, "--wrap=none", *(["--standalone"] if target == "docx" else [])]
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        source = Path(folder) / "table.html"
+        source.write_text(html, encoding="utf-8", errors="replace")
+        try:
+            return pandoc([*options, "--output=-", "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES)
+        except (PandocError, OSError) as error:
+            raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+
+
+def _plain_quote(quote: str) -> str:
+    return " ".join(plain_text(quote).split())
+
+
+def _packaged(name: str) -> str:
+    return files("citeloom.evidence_tables").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only files need it
+
+    environment = Environment(
+        loader=FunctionLoader(_packaged),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(value=cell_text, study=study_name, quote=_plain_quote)
+    return environment.get_template("table.html")

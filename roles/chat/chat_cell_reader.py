@@ -1,0 +1,184 @@
+"""Fills the cells of evidence tables with a chat model: one call reads all columns of one paper.
+
+As with findings, the model names sentences by number and the words of a cell are sliced from the paper: they cannot be
+invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from langchain_core.messages import HumanMessage, SystemMessage
+from pydantic import Field, field_validator
+
+from ...documents.chunking import Window, WindowSentence
+from ...models.context_size import WHOLE
+from ..cell_protocols import COLUMN_KINDS, CellReading, ColumnKind, RowReading, StudyReading, TableColumn
+from .chat_reader import merge_sentences, parse_numbers
+from .prompt_format import fence, one_line, present_lines, present_windows, window_sentences
+from .structured_output import ChatRole, StructuredAnswer, lowercase
+
+_MOST_COLUMNS: Final = 8  # proposed when the user names none
+_MOST_SENTENCES: Final = 6  # per cell
+_VALUE: Final = 300  # characters
+
+
+class PlannedColumn(StructuredAnswer):
+    """A column as the model describes it."""
+
+    name: str = Field(min_length=1, description="One to three words.")
+    asks: str = Field("", description="What stands in a cell.")
+    kind: ColumnKind = Field("text", description="The kind of its values.")
+    unit: str = Field("", description="The unit of its numbers, or empty.")
+    options: list[str] = Field([], description="The allowed values of a choice.")
+    queries: list[str] = Field([], description="Searches worded as a paper would.")
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known_kind(cls, value: object) -> object:
+        plain = lowercase(value)
+        return plain if plain in COLUMN_KINDS else "text"
+
+
+class ColumnPlan(StructuredAnswer):
+    """The planned columns."""
+
+    columns: list[PlannedColumn] = Field(min_length=1, description="The columns in their order.")
+
+
+class ReadCell(StructuredAnswer):
+    """A cell as the model returns it."""
+
+    column: str = Field(description="The column's name.")
+    value: str = Field(description="The value as printed.")
+    unit: str = Field("", description="Its unit, or empty.")
+    condition: str = Field("", description="What it holds for, or empty.")
+    formula: str = Field("", description="Arithmetic on printed numbers, or empty.")
+    sentences: list[int] = Field(description="Numbers of the sentences that state it.")
+
+    @field_validator("value", "unit", "condition", "formula", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return "" if value is None else str(value) if isinstance(value, int | float) else value
+
+    @field_validator("sentences", mode="before")
+    @classmethod
+    def _as_numbers(cls, value: Any) -> Any:
+        return parse_numbers(value)
+
+
+class ReadStudy(StructuredAnswer):
+    """One study as the model returns it."""
+
+    study: str = Field("", description="Its name; empty if it is the only one.")
+    cells: list[ReadCell] = Field(description="The cells that the passages state.")
+
+    @field_validator("study", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        return "" if value is None else value
+
+
+class ReadRow(StructuredAnswer):
+    """The model's answer for one paper."""
+
+    belongs: bool = Field(description="Whether the paper belongs into the table.")
+    reason: str = Field(description="Why, in at most 25 words.")
+    studies: list[ReadStudy] = Field(description="One object for each study.")
+
+
+class ChatCellReader(ChatRole):
+    """Implements `CellReader`."""
+
+    async def propose_columns(
+        self, question: str, names: Sequence[str], titles: Sequence[str]
+    ) -> tuple[TableColumn, ...]:
+        """The named columns described, or if none is named, those that answer the question."""
+        system = self.prompts["columns_system"].render(most=_MOST_COLUMNS)
+        task = self.prompts["columns_task"].render(
+            question=fence(question, "question"),
+            columns=present_lines(names, "columns"),
+            titles=present_lines(titles, "titles"),
+        )
+        plan = await self.ask([SystemMessage(system), HumanMessage(task)], ColumnPlan)
+        if plan is None:
+            self.note("The columns were not described: the model gave no valid answer, twice.")
+        planned = [_column(item) for item in plan.columns] if plan else []
+        if not names:
+            return tuple({column.name.casefold(): column for column in planned}.values())[:_MOST_COLUMNS]
+        by_name = {column.name.casefold(): column for column in planned}
+        return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
+
+    async def read_row(
+        self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
+    ) -> RowReading | None:
+        """Read the windows of one paper; windows beyond the context size are left out, the last first."""
+        system = self.prompts["cells_system"].render()
+
+        def task(passages: str) -> str:
+            return self.prompts["cells_task"].render(
+                question=fence(question, "question"),
+                columns=present_lines([_described(column) for column in columns], "columns"),
+                studies=present_lines(studies, "studies"),
+                passages=passages,
+            )
+
+        shown = list(windows)
+        room = self.room.left(WHOLE, system, task(""))
+        while len(shown) > 1 and sum(window.tokens for window in shown) > room:
+            shown.pop()
+        sentences = [sentence for _, own in window_sentences(shown) for sentence in own]
+        if not sentences:
+            return None
+        messages = [SystemMessage(system), HumanMessage(task(present_windows(shown)))]
+        answer = await self.ask(messages, ReadRow)
+        if answer is None:
+            self.note(f"{shown[0].paper.key}: not read, since the model gave no valid answer in two attempts.")
+            return None
+        known = {column.name.casefold(): column for column in columns}
+        read = [
+            StudyReading(
+                _study_name(item.study, studies),
+                tuple(cell for one in item.cells if (cell := _cell(one, known, sentences)) is not None),
+            )
+            for item in answer.studies
+        ]
+        return RowReading(answer.belongs, one_line(answer.reason), tuple(read) if answer.belongs else ())
+
+
+def _column(item: PlannedColumn) -> TableColumn:
+    return TableColumn(
+        one_line(item.name), one_line(item.asks), item.kind, item.unit, tuple(item.options), tuple(item.queries)
+    )
+
+
+def _described(column: TableColumn) -> str:
+    parts = [column.kind if column.kind != "choice" else f"one of: {'; '.join(column.options)}"]
+    parts += [f"in {column.unit}"] * bool(column.unit)
+    return f"{column.name} ({', '.join(parts)}): {column.asks or column.name}"
+
+
+def _study_name(name: str, known: Sequence[str]) -> str:
+    plain = one_line(name).strip(" .")
+    return next((study for study in known if study.casefold() == plain.casefold()), plain)
+
+
+def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]) -> CellReading | None:
+    """The cell with its words; None for an unknown column, without value or words, and for a value not allowed."""
+    column = columns.get(one_line(item.column).casefold())
+    value = one_line(item.value)[:_VALUE]
+    named = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)][:_MOST_SENTENCES]
+    if column is None or not value or not named:
+        return None
+    if column.kind == "choice":
+        value = next((option for option in column.options if option.casefold() == value.casefold()), "")
+    if column.kind == "yes/no":
+        value = value.casefold() if value.casefold() in ("yes", "no") else ""
+    if not value:
+        return None
+    spans = merge_sentences(named)
+    unit, condition, formula = map(one_line, (item.unit, item.condition, item.formula))
+    return CellReading(column.name, value, unit, condition, formula, spans)

@@ -1,0 +1,247 @@
+"""The register of evidence tables: their question and columns, each paper's place in them, and the cells.
+
+Every cell is a row of its own with a revision: people who edit different cells do not meet, and an edit of a cell that
+somebody changed in the meantime is refused. What a person wrote is never replaced by a reading.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
+
+from ..errors import InputError
+from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
+from .tables import TableConnection, Tables, read_rows
+
+
+class _Column(TypedDict):
+    name: str
+    asks: str
+    kind: str
+    unit: str
+    options: list[str]
+    queries: list[str]
+
+
+class _Plan(TypedDict):
+    columns: list[_Column]
+    papers: list[str]
+
+
+class _Decision(TypedDict):
+    status: str
+    reason: str
+    studies: list[str]
+
+
+class _Span(TypedDict):
+    chunk_id: str
+    start: int
+    end: int
+    quote: str
+    page: int | None
+    chunk_hash: str
+
+
+class _CellRecord(TypedDict):
+    value: str
+    unit: str
+    condition: str
+    formula: str
+    converted: str
+    status: str
+    spans: list[_Span]
+    alternatives: list[_CellRecord]
+    searched: list[str]
+
+
+EVIDENCE_TABLES: Final = TypedTable(
+    "evidence_tables",
+    ("table_id",),
+    {
+        "table_id": NAME,
+        "question": NAME,
+        "plan": shaped("columns and papers", _Plan, as_record=False),
+        "begun_at": MOMENT,
+        "updated_at": MOMENT,
+    },
+)
+# Whether a paper belongs into a table, for one version of its text.
+TABLE_PAPERS: Final = TypedTable(
+    "evidence_table_papers",
+    ("table_id", "key"),
+    {
+        "table_id": NAME,
+        "key": NAME,
+        "version": TEXT,
+        "decision": shaped("a decision on a paper", _Decision, as_record=False),
+    },
+)
+TABLE_CELLS: Final = TypedTable(
+    "evidence_table_cells",
+    ("table_id", "key", "study", "column_name"),
+    {
+        "table_id": NAME,
+        "key": NAME,
+        "study": TEXT,
+        "column_name": NAME,
+        "column_version": TEXT,
+        "edited": FLAG,
+        "revision": integer(),
+        "cell": shaped("a cell", _CellRecord, as_record=False),
+    },
+)
+
+
+class UnknownTableError(InputError):
+    """No evidence table has the requested id."""
+
+    default_help = "See '{citeloom} tables list' for the ids."
+
+
+class CellChangedError(InputError):
+    """Somebody changed the cell since it was shown."""
+
+    default_help = "Load the table again; it shows the present value. Then edit it once more."
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A table as listed; `plan` holds its columns and scope."""
+
+    table_id: str
+    question: str
+    plan: dict[str, Any]
+    begun_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPaper:
+    """What was decided on a paper; `version` identifies the text that was read."""
+
+    key: str
+    version: str
+    decision: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCell:
+    """A cell; `column_version` identifies the column's description that it was read for."""
+
+    key: str
+    study: str
+    column_name: str
+    column_version: str
+    cell: dict[str, Any]
+    edited: bool = False
+    revision: int = 0
+
+
+class EvidenceTableRegister:
+    """The evidence tables of a home; blocking and thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def save(self, table_id: str, question: str, plan: Mapping[str, Any]) -> None:
+        """Store a table, or its new plan."""
+        now = time.time()
+        with self._tables.transaction() as connection:
+            began = connection.execute(
+                "SELECT begun_at FROM evidence_tables WHERE table_id = ?", (table_id,)
+            ).fetchone()
+            row = (table_id, question, dump_json(dict(plan)), began[0] if began else now, now)
+            connection.execute(EVIDENCE_TABLES.insert("update"), row)
+
+    def all(self) -> list[StoredTable]:
+        """All tables, the latest first."""
+        return self._read("ORDER BY updated_at DESC")
+
+    def get(self, table_id: str) -> StoredTable:
+        """The table with this id or unique beginning of it; raises `UnknownTableError`."""
+        found = self._read("WHERE substr(table_id, 1, ?) = ? LIMIT 2", (len(table_id), table_id))
+        if not table_id or len(found) != 1:
+            raise UnknownTableError(
+                f"{'More than one table begins' if found else 'No table begins'} with {table_id!r}."
+            )
+        return found[0]
+
+    def delete(self, table_id: str) -> None:
+        """Delete a table with its cells."""
+        with self._tables.transaction() as connection:
+            for table in (TABLE_CELLS, TABLE_PAPERS, EVIDENCE_TABLES):
+                connection.execute(f"DELETE FROM {table.name} WHERE table_id = ?", (table_id,))
+
+    def papers(self, table_id: str) -> dict[str, StoredPaper]:
+        """The papers decided on, by key."""
+        query = "SELECT * FROM evidence_table_papers WHERE table_id = ? ORDER BY key"
+        rows = read_rows(self._tables, TABLE_PAPERS, query, (table_id,))
+        return {row["key"]: StoredPaper(row["key"], row["version"], row["decision"]) for row in rows}
+
+    def cells(self, table_id: str) -> list[StoredCell]:
+        """All cells, by paper, study and column."""
+        query = "SELECT * FROM evidence_table_cells WHERE table_id = ? ORDER BY key, study, column_name"
+        rows = read_rows(self._tables, TABLE_CELLS, query, (table_id,))
+        return [_stored_cell(row) for row in rows]
+
+    def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
+        """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""
+        with self._tables.transaction() as connection:
+            connection.execute(
+                TABLE_PAPERS.insert("update"), (table_id, paper.key, paper.version, dump_json(paper.decision))
+            )
+            for cell in cells:
+                stored = self._stored(connection, table_id, cell)
+                if stored is None or not stored.edited:
+                    _write(connection, table_id, replace(cell, revision=0 if stored is None else stored.revision + 1))
+
+    def edit_cell(self, table_id: str, cell: StoredCell) -> StoredCell:
+        """Store a person's value in place of the revision that was shown; raises `CellChangedError`."""
+        with self._tables.transaction() as connection:
+            stored = self._stored(connection, table_id, cell)
+            if (0 if stored is None else stored.revision) != cell.revision:
+                raise CellChangedError(f"{cell.key}, {cell.column_name}: somebody else changed this cell.")
+            changed = replace(cell, edited=True, revision=cell.revision + 1)
+            _write(connection, table_id, changed)
+            connection.execute("UPDATE evidence_tables SET updated_at = ? WHERE table_id = ?", (time.time(), table_id))
+        return changed
+
+    def _stored(self, connection: TableConnection, table_id: str, cell: StoredCell) -> StoredCell | None:
+        """The stored cell at this place, its row locked against other edits."""
+        place = (table_id, cell.key, cell.study, cell.column_name)
+        # Writing first locks the row on PostgreSQL and the file on SQLite.
+        connection.execute(
+            "UPDATE evidence_table_cells SET revision = revision"
+            " WHERE table_id = ? AND key = ? AND study = ? AND column_name = ?",
+            place,
+        )
+        rows = TABLE_CELLS.records(
+            connection.execute(
+                "SELECT * FROM evidence_table_cells WHERE table_id = ? AND key = ? AND study = ? AND column_name = ?",
+                place,
+            )
+        )
+        return _stored_cell(rows[0]) if rows else None
+
+    def _read(self, condition: str, values: Sequence[Any] = ()) -> list[StoredTable]:
+        query = f"SELECT table_id, question, plan, begun_at, updated_at FROM evidence_tables {condition}"
+        return [StoredTable(**row) for row in read_rows(self._tables, EVIDENCE_TABLES, query, values)]
+
+
+def _stored_cell(row: Mapping[str, Any]) -> StoredCell:
+    return StoredCell(**{name: value for name, value in row.items() if name != "table_id"})
+
+
+def _write(connection: TableConnection, table_id: str, cell: StoredCell) -> None:
+    connection.execute(
+        TABLE_CELLS.insert("update"),
+        (
+            *(table_id, cell.key, cell.study, cell.column_name, cell.column_version),
+            *(int(cell.edited), cell.revision, dump_json(cell.cell)),
+        ),
+    )

@@ -1,0 +1,128 @@
+"""table and tables: from the library to the printed table, the JSON and the files, with a model on a real socket."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.library import Library
+from citeloom.stores.local.folder_home import FolderHome
+from tests.integration.commands.conftest import Citeloom
+from tests.support.openai_server import FakeOpenAI
+from tests.support.protocol_answers import envelope
+
+SENTENCE = re.compile(r"^(\d+): (.*?(?<![\w.])(\d{2,4})(?![\w.%]).*)$", re.MULTILINE)
+CARD = re.compile(r"^(\d+)\. ", re.MULTILINE)
+ASKED = ("table", "studies that calibrate", "--columns", "count:number,seeds:yes/no")
+
+
+def tabulating(body: Any) -> Any:
+    """A reader that fills the first column of a paper with the first number that it is shown."""
+    form = body["response_format"]["json_schema"]["name"]
+    text = str(body["messages"][-1]["content"])
+    if form == "Screening":
+        numbers = [int(number) for number in CARD.findall(text)]
+        said: dict[str, Any] = {
+            "screened": [{"need": "N1", "papers": numbers[1:]}],
+            "near": [{"paper": numbers[0], "why": "it is a review"}],
+        }
+    elif form == "ColumnPlan":
+        said = {"columns": [{"name": "count", "asks": "how many", "kind": "number", "queries": ["the number of"]}]}
+    else:
+        number, _, value = SENTENCE.findall(text)[0]
+        cell = {"column": "count", "value": value, "sentences": [int(number)]}
+        cells = [cell] if "count (" in text else []
+        said = {"belongs": True, "reason": "it calibrates", "studies": [{"study": "", "cells": cells}]}
+    return envelope(body, content=json.dumps(said))
+
+
+@pytest.fixture
+def chat(server: FakeOpenAI) -> dict[str, str]:
+    server.behaviour = tabulating
+    return {"CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url}
+
+
+def test_every_cell_is_a_slice_of_its_paper_and_every_paper_is_accounted_for(
+    citeloom: Citeloom, home: Path, chat: dict[str, str]
+) -> None:
+    record = citeloom(*ASKED, "--json", "--home", home, **chat).json
+    assert (record["papers"], record["screened"], record["included"], len(record["left_out"])) == (3, 3, 2, 1)
+    assert record["left_out"][0]["reason"] == "it is a review"
+    library = Library.open(FolderHome(home), LocalEmbedding())
+    try:
+        for row in record["rows"]:
+            cell = row["cells"]["count"]
+            (chunk,) = library.chunks([cell["chunk_id"]])
+            assert (chunk.key, cell["status"]) == (row["key"], "reported")
+            assert cell["spans"][0]["quote"] == chunk.text[cell["start"] : cell["end"]]
+            assert cell["value"] in cell["quote"]
+            missing = row["cells"]["seeds"]
+            assert missing["status"] == "not_reported" and missing["searched"]
+    finally:
+        library.close()
+
+
+def test_given_again_it_calls_nothing_and_a_run_that_paused_pays_nothing_twice(
+    citeloom: Citeloom, home: Path, server: FakeOpenAI, chat: dict[str, str]
+) -> None:
+    paused = citeloom(*ASKED, "--max-calls", "3", "--home", home, **chat)
+    assert paused.code == 3 and server.calls() == 3
+    whole = citeloom(*ASKED, "--json", "--home", home, **chat)
+    calls = server.calls()
+    bodies = [json.dumps(body, sort_keys=True) for body in server.requests]
+    assert whole.code == 0 and len(set(bodies)) == len(bodies) == calls > 3
+    again = citeloom(*ASKED, "--json", "--home", home, **chat)
+    assert again.code == 0 and server.calls() == calls
+    assert again.json["rows"] == whole.json["rows"] != []
+
+
+def test_what_a_person_wrote_stays_and_is_marked_in_all_files(
+    citeloom: Citeloom, home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str]
+) -> None:
+    made = citeloom(*ASKED, "--json", "--home", home, **chat).json
+    key = made["rows"][0]["key"]
+    assert citeloom("tables", "edit", made["table_id"], key, "count", "=2+2", "--home", home).code == 0
+    formats = [part for name in ("csv", "xlsx", "html", "docx", "tex") for part in ("--format", name)]
+    done = citeloom("tables", "show", made["table_id"], "--out", tmp_path / "out", *formats, "--home", home)
+    assert done.code == 0 and "edited" in done.out
+    files = {path.suffix[1:]: path for path in (tmp_path / "out").iterdir()}
+    assert set(files) == {"md", "csv", "xlsx", "html", "docx", "tex", "json"}
+    for name in ("md", "html", "tex"):
+        assert "2+2" in files[name].read_text("utf-8"), name
+    rows = list(csv.reader(io.StringIO(files["csv"].read_text("utf-8-sig"))))
+    assert rows[1][2].startswith("'=2+2"), "a spreadsheet must not compute it"
+    assert "=2+2" in zipfile.ZipFile(files["docx"]).read("word/document.xml").decode()
+    assert "<f>" not in "".join(
+        zipfile.ZipFile(files["xlsx"]).read(f"xl/worksheets/sheet{sheet}.xml").decode() for sheet in (1, 2, 3)
+    )
+    calls = server.calls()
+    again = citeloom(*ASKED, "--json", "--home", home, **chat).json
+    assert again["rows"][0]["cells"]["count"]["value"] == "=2+2" and server.calls() == calls
+
+
+def test_without_a_model_nothing_is_said_to_be_judged_or_missing(citeloom: Citeloom, home: Path) -> None:
+    record = citeloom(*ASKED, "--json", "--home", home).json
+    assert record["rows"] and "nothing is judged" in record["notice"]
+    assert {cell["status"] for row in record["rows"] for cell in row["cells"].values()} == {"not_judged"}
+
+
+def test_tables_are_listed_and_deleted(citeloom: Citeloom, home: Path) -> None:
+    made = citeloom(*ASKED, "--papers", "varga2021calibration", "--json", "--home", home).json
+    (listed,) = citeloom("tables", "list", "--json", "--home", home).json
+    assert (listed["table_id"], listed["question"]) == (made["table_id"], made["question"])
+    assert citeloom("tables", "delete", made["table_id"], "--home", home).code == 0
+    assert citeloom("tables", "show", made["table_id"], "--home", home).code == 2
+
+
+@pytest.mark.parametrize("columns", ["n,N", "x:colour", ":number", ",".join(map(str, range(1, 30)))])
+def test_a_column_that_cannot_be_understood_is_named(citeloom: Citeloom, home: Path, columns: str) -> None:
+    done = citeloom("table", "studies", "--columns", columns, "--home", home)
+    assert done.code == 2 and len(done.errors) == 1

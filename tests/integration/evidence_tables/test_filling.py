@@ -1,0 +1,162 @@
+"""Filling an evidence table: every paper is decided on, nothing is read twice, and what a person wrote stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom.documents.chunking import Window
+from citeloom.evidence_tables.cells import TableCell
+from citeloom.evidence_tables.extraction import Decision, TableFiller, column_version
+from citeloom.ingestion.ingest import ingest
+from citeloom.roles.cell_protocols import CellReading, RowReading, StudyReading, TableColumn
+from citeloom.roles.protocols import PaperCard, Purpose, ScreenedPapers
+from citeloom.stores.backends import backend_of
+from citeloom.stores.evidence_table_register import StoredCell
+from citeloom.stores.library import Library
+from citeloom.tools.scope import Scope
+from citeloom.tools.window_search import WindowLimits
+from tests.support.library_fixtures import home, open_library, paper_text, papers
+
+__all__ = ["home", "open_library", "papers"]
+GROWTH, COUNT = TableColumn("growth", kind="number"), TableColumn("count", kind="number")
+GREW = re.compile(r"grew by (\d+) units")
+
+
+@dataclass
+class Screener:
+    """Names all papers but those given, and remembers the cards it was shown."""
+
+    outside: frozenset[str] = frozenset()
+    shown: list[str] = field(default_factory=list)
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
+        self.shown += [card.key for card in cards]
+        return ScreenedPapers({"N1": tuple(card.key for card in cards if card.key not in self.outside)}, {}, len(cards))
+
+
+@dataclass
+class Reader:
+    """Reads the first growth that it is shown, leaves out papers named so, and remembers what it was asked."""
+
+    outside: frozenset[str] = frozenset()
+    value: str = ""
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    async def propose_columns(self, question: str, names: Sequence[str], titles: Sequence[str]) -> Any:
+        raise AssertionError("columns are given")
+
+    async def read_row(
+        self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
+    ) -> RowReading | None:
+        key = windows[0].paper.key
+        self.asked.append((key, tuple(column.name for column in columns)))
+        if key in self.outside:
+            return RowReading(False, "it measures nothing")
+        for sentence in (item for window in windows for item in window.sentences()):
+            if (grew := GREW.search(sentence.text)) is not None:
+                span = (sentence.chunk, sentence.start, sentence.end)
+                cells = tuple(
+                    CellReading(column.name, self.value or grew[1], "", "", "", (span,))
+                    for column in columns
+                    if column.name != COUNT.name
+                )
+                return RowReading(True, "it measures growth", (StudyReading("", cells),))
+        return RowReading(True, "it measures growth")
+
+
+@pytest.fixture
+async def library(papers: Path, open_library: Any) -> Library:
+    made: Library = open_library()
+    await ingest(made, [papers])
+    return made
+
+
+def filler(library: Library, reader: Reader, screener: Screener, *columns: TableColumn) -> TableFiller:
+    register = backend_of(library.home).evidence_tables()
+    register.save("table-1", "growth", {})
+    none: Any = None
+    return TableFiller(
+        library, register, "table-1", "what grows", columns or (GROWTH,), none, reader, screener, 300, lambda _: None
+    )
+
+
+def cells(fill: TableFiller) -> dict[tuple[str, str], TableCell]:
+    return {(item.key, item.column_name): TableCell.from_dict(item.cell) for item in fill.register.cells("table-1")}
+
+
+async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(library: Library) -> None:
+    fill = filler(library, Reader(), Screener(frozenset({"grace2021"})))
+    await fill.fill(Scope())
+    decided = {key: item.decision["status"] for key, item in fill.register.papers("table-1").items()}
+    assert decided == {"ada2020": "included", "grace2021": "screened out"}
+    cell = cells(fill)["ada2020", "growth"]
+    (span,) = cell.spans
+    (chunk,) = library.chunks([span.chunk_id])
+    assert chunk.text[span.start : span.end] == span.quote and f"grew by {cell.value} units" in span.quote
+
+
+async def test_a_near_case_is_left_out_with_its_reason(library: Library) -> None:
+    fill = filler(library, Reader(frozenset({"grace2021"})), Screener())
+    await fill.fill(Scope())
+    decision = Decision.from_dict(fill.register.papers("table-1")["grace2021"].decision)
+    assert (decision.status, decision.reason) == ("near", "it measures nothing")
+    assert {key for key, _ in cells(fill)} == {"ada2020"}
+
+
+async def test_not_reported_only_after_a_second_search_which_is_shown(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = WindowLimits(tokens=600, window_tokens=200, paper_share=1.0)
+    monkeypatch.setattr("citeloom.evidence_tables.extraction._FIRST", first)
+    reader = Reader()
+    fill = filler(library, reader, Screener(frozenset({"grace2021"})), GROWTH, COUNT)
+    await fill.fill(Scope())
+    assert reader.asked == [("ada2020", ("growth", "count")), ("ada2020", ("count",))]
+    missing = cells(fill)["ada2020", "count"]
+    assert missing.status == "not_reported" and missing.searched
+
+
+async def test_an_invented_value_is_not_taken(library: Library) -> None:
+    fill = filler(library, Reader(value="777"), Screener())
+    await fill.fill(Scope())
+    assert {cell.status for cell in cells(fill).values()} == {"not_reported"}
+
+
+async def test_again_nothing_is_asked_and_a_new_column_asks_for_its_cells_alone(library: Library) -> None:
+    reader, screener = Reader(), Screener()
+    await filler(library, reader, screener).fill(Scope())
+    assert sorted(screener.shown) == ["ada2020", "grace2021"]
+    reader.asked.clear(), screener.shown.clear()
+    await filler(library, reader, screener).fill(Scope())
+    assert reader.asked == screener.shown == []
+    wider = replace(GROWTH, name="gain")
+    await filler(library, reader, screener, GROWTH, wider).fill(Scope())
+    assert sorted(reader.asked) == [("ada2020", ("gain",)), ("grace2021", ("gain",))] and screener.shown == []
+
+
+async def test_an_added_paper_asks_for_its_row_alone(library: Library, papers: Path) -> None:
+    reader, screener = Reader(), Screener()
+    await filler(library, reader, screener).fill(Scope())
+    reader.asked.clear(), screener.shown.clear()
+    (papers / "hedy2022.md").write_text(paper_text("Hopping radios", "radio"), encoding="utf-8")
+    await ingest(library, [papers / "hedy2022.md"])
+    await filler(library, reader, screener).fill(Scope())
+    assert screener.shown == ["hedy2022"] and reader.asked == [("hedy2022", ("growth",))]
+
+
+async def test_a_cell_that_a_person_edited_stays(library: Library) -> None:
+    reader = Reader()
+    fill = filler(library, reader, Screener())
+    await fill.fill(Scope())
+    mine = TableCell("about five", status="edited").as_dict()
+    edited = StoredCell("ada2020", "", "growth", column_version(GROWTH), mine, True, 0)
+    assert fill.register.edit_cell("table-1", edited).revision == 1
+    asked_anew = replace(GROWTH, asks="the growth in the last year")
+    await filler(library, reader, Screener(), asked_anew).fill(Scope())
+    assert cells(fill)["ada2020", "growth"].value == "about five"
