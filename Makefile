@@ -11,7 +11,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract structure check bench clean
+.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract structure check bench scores clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ check: lint types contract structure ## Run lint, types, contract and structure
 
 bench: dev ## Measure speed and quality; docs/benchmarks.md explains the figures
 	$(BIN)/python -m bench
+
+scores: dev ## Measure how well claims are checked, on data in a folder (DATA=folder); docs/scores.md explains the figures
+	@test -n '$(DATA)' || { echo 'Give the folder with the data: make scores DATA=folder (bench/scores.py says what it holds)'; exit 1; }
+	$(BIN)/python -m bench.scores '$(DATA)'
 
 clean: ## Remove .venv, caches, builds and demo-out/
 	rm -rf .venv .typecheck build dist *.egg-info $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

@@ -1,0 +1,59 @@
+"""How well claims are checked without a chat model: `make scores DATA=folder`; docs/scores.md keeps the figures.
+
+The folder holds what is to be measured, and whatever is missing is left out with a line:
+
+- `citation-integrity`: a clone of `ScienceNLP-Lab/Citation-Integrity` with its history, for `citation_integrity`;
+- `papers` and `library.bib`: papers in Markdown, named by their keys, for `mutated_papers`.
+
+Libraries are built once in `homes` of that folder, which takes minutes. Nothing of the data is copied elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import citation_integrity, mutated_papers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.scores", description="Measures how well claims are checked.")
+    parser.add_argument("data", type=Path, help="the folder with the data")
+    parser.add_argument("--claims", type=int, default=606, help="most claims of Citation-Integrity")
+    parser.add_argument("--changes", type=int, default=600, help="planted faults")
+    parser.add_argument("--untouched", type=int, default=1_500, help="sentences without a fault")
+    parser.add_argument("--labelled", type=int, default=300, help="sentences that need a citation or do not")
+    parser.add_argument("--seed", type=int, default=26)
+    given = parser.parse_args()
+    if not given.data.is_dir():
+        parser.error(f"{given.data}: no such folder; give the one with the data, as in `make scores DATA=../scores`.")
+    for name in [name for name in os.environ if name.startswith("CITELOOM_")]:
+        del os.environ[name]
+    print(f"{datetime.now(UTC):%Y-%m-%d}, bundled embedding model, no chat model, no prompt\n")
+    homes = given.data / "homes"
+    repository = given.data / "citation-integrity"
+    if repository.exists():
+        citation_integrity.measure(repository, homes / "citation-integrity", given.claims, given.seed)
+    else:
+        print(f"{repository}: missing, so Citation-Integrity is left out.", file=sys.stderr)
+    papers, bib = given.data / "papers", given.data / "library.bib"
+    if papers.is_dir() and bib.is_file():
+        print()
+        mutated_papers.measure(
+            papers,
+            bib,
+            homes / "papers",
+            changes=given.changes,
+            untouched=given.untouched,
+            labelled=given.labelled,
+            seed=given.seed,
+        )
+    else:
+        print(f"{papers}, {bib}: missing, so the mutated papers are left out.", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
