@@ -51,6 +51,7 @@ _UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u
 _FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")
 _NARRATIVE_YEAR: Final = re.compile(r"\d{4}")
 _SPACES: Final = re.compile(r"\s+")
+_LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
 
 def whole_source(paper: Paper, text: str, identifier: str) -> Source:
@@ -198,10 +199,11 @@ def name_faults(
 def _name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
-    words = text[sentence.start : sentence.end]
+    words = text[sentence.start : min(sentence.end, sentence.start + _LONGEST_SENTENCE)]
+    patterns = name_patterns()
     sources = [NamedSource.of(paper) for paper in cited]
     others = [NamedSource.of(paper) for paper in known]
-    for match in name_patterns().narrative.finditer(words):
+    for match in patterns.narrative.finditer(words):
         start, end = sentence.start + match.start(), sentence.start + match.end()
         if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
             continue

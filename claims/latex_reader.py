@@ -29,7 +29,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<text>[^\\%${}\s~`'-]++|.)",
     re.DOTALL,
 )
-_CITES: Final = re.compile(r"[A-Za-z]*cit(?:e|es|et|ep|eauthor|eyear|eyearpar|ealp|ealt)?[A-Za-z]*\*?")
+_CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
 _NO_CITATION: Final = frozenset({"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename"})
 _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
@@ -82,7 +82,7 @@ _UNITS: Final = {
 _BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
-_BIBITEM: Final = re.compile(r"\\bibitem\s*(?:\[[^\[\]]{0,200}\])?\s*\{([^{}]{1,200})\}")
+_BIBITEM: Final = re.compile(r"\\bibitem\s{0,20}(?:\[[^\[\]]{0,200}\])?\s{0,20}\{([^{}]{1,200})\}")
 _LABEL: Final = re.compile(r"\\label\s*\{([^{}]{1,200})\}")
 
 
@@ -422,9 +422,9 @@ class _Scan:
     def _define(self, name: str, stop: int) -> int:
         """Remember a macro."""
         text = self._text
-        head = re.compile(r"\s*\{?\s*\\([A-Za-z@]+)\s*\}?\s*(?:\[(\d)\])?(?:\[[^\[\]]{0,80}\])?(#1)?(#2)?").match(
-            text, stop
-        )
+        head = re.compile(
+            r"\s{0,9}\{?\s{0,9}\\([A-Za-z@]{1,60})\s{0,9}\}?\s{0,9}(?:\[(\d)\])?(?:\[[^\[\]]{0,80}\])?(#1)?(#2)?"
+        ).match(text, stop)
         if head is None:
             return stop
         content, _, behind = self._argument(head.end())

@@ -238,7 +238,7 @@ class Manuscript:
             done = max(done, mark.end)
         plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
         words = _HELD.sub(lambda held: written[int(held[1])], plain)
-        return re.sub(r"\s+([.,;:!?])", r"\1", " ".join(words.split()))
+        return re.sub(r" ([.,;:!?])", r"\1", " ".join(words.split()))
 
     def _spans(self) -> list[tuple[int, int]]:
         return sentence_spans(self.text)

@@ -31,7 +31,7 @@ _HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|
 _LIST_HEADING: Final = re.compile(r"\W*(?:references|bibliography|literature(?: cited)?|works cited)\W*", re.IGNORECASE)
 _REF_FIELD: Final = re.compile(r"\s*REF\s+(\S+)")
 _JSON_FIELD: Final = re.compile(r"(?:CSL_CITATION|ZOTERO_ITEM)\b")
-_ENDNOTE: Final = re.compile(r"<Cite\b.*?</Cite>", re.DOTALL)
+_ENDNOTE: Final = re.compile(r"<Cite\b(?:(?!<Cite\b).)*?</Cite>", re.DOTALL)
 _TAG: Final = re.compile(r"<[^<>]{0,400}>")
 _BROKEN_REFERENCE: Final = re.compile(r"Error! (?:Reference source|Bookmark) not (?:found|defined)\.?")
 _BIBLIOGRAPHY: Final = re.compile(r"ZOTERO_BIBL|CSL_BIBLIOGRAPHY|EN\.REFLIST")
@@ -381,7 +381,7 @@ def _of_endnote(xml: str) -> Iterator[Paper]:
     for cite in _ENDNOTE.findall(xml):
 
         def values(name: str, within: str = cite) -> list[str]:
-            found = re.findall(rf"<{name}>(.{{0,2000}}?)</{name}>", within, re.DOTALL)
+            found = re.findall(rf"<{name}>((?:(?!<{name}>).){{0,2000}}?)</{name}>", within, re.DOTALL)
             return [html.unescape(" ".join(_TAG.sub("", value).split())) for value in found]
 
         authors = tuple(values("author") or values("Author"))

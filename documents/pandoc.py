@@ -86,7 +86,6 @@ _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
 _VERBATIM = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
 _ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
-_FLOATS: Final = re.compile(rb"<floats-group\b[^<>]{0,2000}>((?s:.*?))</floats-group>")
 _SECONDS = 120.0
 _MEGABYTES = 3000
 # pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
@@ -116,14 +115,15 @@ def as_markdown(path: Path) -> str:
 def _readable_copy(path: Path, kind: str) -> Iterator[Path]:
     """The file, or for a JATS article with floats behind its text a copy with them in it: pandoc skips them there."""
     data = read_regular(path, _MOST_TEXT) if kind == "jats" else b""
-    floats, ends = _FLOATS.search(data), data.find(b"</body>")
-    if floats is None or not 0 <= ends < floats.start():
+    text_end, begins, ends = (data.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
+    if not 0 <= text_end < begins < ends:
         yield path
         return
-    section = b"<sec><title>Figures and tables</title>" + floats[1] + b"</sec>"
+    floats = data[data.find(b">", begins) + 1 : ends]
+    section = b"<sec><title>Figures and tables</title>" + floats + b"</sec>"
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         copy = Path(folder) / "article.xml"
-        copy.write_bytes(data[:ends] + section + data[ends : floats.start()] + data[floats.end() :])
+        copy.write_bytes(data[:text_end] + section + data[text_end:begins] + data[ends + len(b"</floats-group>") :])
         yield copy
 
 

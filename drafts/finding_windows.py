@@ -1,7 +1,8 @@
 """Sources of a text: each finding with the sentences that carry it, and the window of its section around them.
 
 A writer is shown the sentences that carry a finding. What they leave to their surroundings (a country, a cell type, a
-condition, what "it" means) stands in the window, which a judge and a repair can be shown.
+condition, what "it" means) stands in the window, which a judge and a repair can be shown. The opening of the paper
+belongs to every window: it says where, on whom and how the study was done.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from ..roles.protocols import PassageSentence, Source
 from ..text.sentences import is_context_dependent
 
 _FIRST_ROWS = 40  # characters before the first rows of a chunk that begins inside a table
+_OPENING = 2  # chunks at the beginning of a paper: its abstract
 _Placed = tuple[int, PassageSentence]  # with where it begins in the paper
 
 
 def near_chunks(name: str) -> tuple[str, ...]:
-    """The id of a chunk, and those of its neighbours in the paper."""
+    """The id of a chunk, those of its neighbours in the paper, and of the paper's opening."""
     try:
         key, index = split_chunk_id(name)
     except ValueError:  # a record from a file that was edited
         return (name,)
-    return (name, *(chunk_id(key, near) for near in (index - 1, index + 1) if near >= 0))
+    near = dict.fromkeys((index - 1, index + 1, *range(_OPENING)))
+    return (name, *(chunk_id(key, place) for place in near if place >= 0 and place != index))
 
 
 def source_of(item: Evidence, paper: Paper, chunk: Chunk, chunks: Mapping[str, Chunk]) -> Source:
@@ -69,12 +72,14 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 def _window_of(
     paper: Paper, chunk: Chunk, passage: Sequence[PassageSentence], chunks: Mapping[str, Chunk]
 ) -> tuple[PassageSentence, ...]:
-    """The passage with the other sentences of its chunks and of their neighbours in the section of `chunk`."""
+    """The passage with the other sentences of its chunks, their neighbours in its section, and the paper's opening."""
     known = {**chunks, chunk.id: chunk}
     holders = dict.fromkeys([chunk.id, *(item.chunk_id for item in passage)])
     near = {name: known[name] for holder in holders for name in near_chunks(holder) if name in known}
     own = [known[name] for name in holders]
-    joined = [item for item in near.values() if item.id in holders or same_section(item, chunk)]
+    joined = [
+        item for item in near.values() if item.id in holders or item.index < _OPENING or same_section(item, chunk)
+    ]
     shown = [(known[item.chunk_id].start + item.start, item) for item in passage]
     for group in (own, joined):
         for placed in _units_of(paper, group):

@@ -83,7 +83,9 @@ def _judged(text: str) -> None:
         for passage in item.passages.values():
             prompt_format.present_numbered(passage.source, passage.sentences, "passage A")
     said = {"does": text, "sentences": text}
-    judges._usable({text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters)
+    judges._usable(
+        {text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters, judges.DRAFTS
+    )
 
 
 def _verdict(text: str) -> None:

@@ -272,7 +272,9 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "parse_markdown": markdown.parse_markdown,
     "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
-    "describe": _of_a_file(lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), None)),
+    "describe": _of_a_file(
+        lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), bibliography.Bibliography())
+    ),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
     "make_entry": lambda text: paper_metadata.make_entry(paper(text)),
     "key_of": _of_a_file(lambda text: paper_metadata.key_of(Path(f"{text}.md".replace("/", "")))),

@@ -94,11 +94,20 @@ def test_missing_words_are_found_farther_away_in_the_window_with_their_span() ->
 
 
 def test_the_window_reaches_into_the_next_chunk_of_the_same_section_only() -> None:
-    first = chunk_of(WORDS)
-    after = chunk_of("They were measured in Ghana.", 1, start=len(WORDS) + 1)
+    first = replace(chunk_of(WORDS, 4), start=900, end=900 + len(WORDS))
+    after = chunk_of("They were measured in Ghana.", 5, start=901 + len(WORDS))
     other = replace(after, section="Discussion")
     paper = Paper("p", "School meals")
-    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], after).window] == ["p:00000", "p:00001"]
-    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], other).window] == ["p:00000"]
+    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], after).window] == ["p:00004", "p:00005"]
+    assert [item.chunk_id for item in source_in(paper, "E1", first, [WORDS], other).window] == ["p:00004"]
     (beyond,) = source_in(paper, "E1", first, [WORDS], after).beyond
     assert "Ghana" in beyond.text
+
+
+def test_a_detail_of_the_study_is_found_in_the_opening_of_its_paper() -> None:
+    opening = replace(chunk_of(FAR + FILLER), section="Abstract")
+    chunk = replace(chunk_of(WORDS, 9), start=5_000, end=5_000 + len(WORDS))
+    source = source_in(Paper("p", "School meals"), "E1", chunk, [WORDS], opening)
+    shown = shown_sentences(source, ["Among pupils in Ghana aged 12 to 15, scores rose by four points."])
+    assert [sentence.text for sentence in shown if sentence.carries] == [WORDS]
+    assert FAR.strip() in [sentence.text for sentence in shown]
