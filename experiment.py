@@ -292,15 +292,18 @@ def _not_json(source: Path, raw: bytes, error: ValueError) -> ExperimentError:
     )
 
 
-def parse_experiment(data: object, *kinds: SectionKind, source: str = "experiment") -> Experiment:
+def parse_experiment(
+    data: object, *kinds: SectionKind, source: str = "experiment", left_out: Sequence[UnusableField] = ()
+) -> Experiment:
     """Validate an experiment from plain data; raises `ExperimentError` naming `source` and all that is wrong.
 
-    With `kinds` this includes the fields that sections of these kinds require.
+    With `kinds` this includes the fields that sections of these kinds require; `left_out` are problems of fields that
+    are no longer in `data`.
     """
     if not isinstance(data, dict):
         raise ExperimentError(f"{source}: must be a JSON object, but is {kind_of_value(data)}.")
     experiment, problems = examine_experiment(data)
-    _raise_problems(experiment, problems, kinds, source)
+    _raise_problems(experiment, [*left_out, *problems], kinds, source)
     return limit_sizes(_without_outcome_of_failed_run(experiment))
 
 

@@ -17,6 +17,7 @@ from ..experiment import (
     Experiment as Experiment,
     ExperimentError as ExperimentError,
     SectionKind,
+    UnusableField as UnusableField,
     load_experiment,
     parse_experiment as parse_experiment,
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from typing_extensions import TypedDict
@@ -15,8 +16,10 @@ from ..experiment import (
     Experiment,
     ExperimentError,
     SectionKind,
+    UnusableField,
     examine_experiment,
     experiment_warnings,
+    limit_sizes,
     missing_fields,
     parse_experiment,
 )
@@ -45,13 +48,19 @@ class ExperimentReport(TypedDict):
 
 
 def check_experiment(
-    data: object, with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment
+    data: object,
+    with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment,
+    left_out: Sequence[UnusableField] = (),
 ) -> ExperimentReport:
-    """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised."""
+    """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised.
+
+    `left_out` are problems of fields that are no longer in `data`.
+    """
     try:
-        experiment = with_plots(parse_experiment(data))
+        experiment = with_plots(parse_experiment(data, left_out=left_out))
     except InputError as error:
-        usable, problems = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
+        usable, found = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
+        problems = [*left_out, *found]
         lacking = {kind: missing_fields(usable, kind, problems) for kind in SECTION_KINDS} if problems else {}
         return {"problems": _problems(error), "missing": lacking, "warnings": [], "ready": []}
     missing = {kind: missing_fields(experiment, kind) for kind in SECTION_KINDS}
@@ -68,10 +77,10 @@ def _problems(error: InputError) -> list[FieldProblem]:
     ]
 
 
-def shorten_body(body: bytes) -> bytes:
+def shorten_body(body: bytes) -> tuple[bytes, list[UnusableField]]:
     """Shorten the `experiment` in a JSON request, in a separate process; blocks.
 
-    Raises `ExperimentError` if the experiment cannot be used.
+    Unusable fields are left out and returned with their problems. Raises `ExperimentError` if it is no experiment.
     """
     try:
         result = sandboxed(shortened_body, _LIMITS, body.decode("utf-8", "surrogateescape"))
@@ -79,16 +88,28 @@ def shorten_body(body: bytes) -> bytes:
         raise ExperimentError(f"experiment: cannot be read: reading it {error}.", help=_HELP) from None
     if "refused" in result:
         raise ExperimentError(**result["refused"])
-    return str(result["body"]).encode("utf-8", "surrogateescape")
+    left_out = [UnusableField(**problem) for problem in result["left_out"]]
+    return str(result["body"]).encode("utf-8", "surrogateescape"), left_out
 
 
 def shortened_body(body: str) -> dict[str, Any]:
     """Shorten the experiment in `body`, or say why it is `refused`; returns anything but JSON unchanged."""
     try:
         content = json.loads(body)
-        content["experiment"] = parse_experiment(content["experiment"]).model_dump(mode="json", exclude_unset=True)
+        experiment, left_out = _usable(content["experiment"])
+        content["experiment"] = experiment.model_dump(mode="json", exclude_unset=True)
     except ExperimentError as error:
         return {"refused": {"message": error.message, "help": error.help, "issues": error.issues}}
     except (ValueError, TypeError, KeyError, RecursionError):
-        return {"body": body}  # FastAPI reports it
-    return {"body": json.dumps(content)}
+        return {"body": body, "left_out": []}  # FastAPI reports it
+    return {"body": json.dumps(content), "left_out": [asdict(problem) for problem in left_out]}
+
+
+def _usable(data: object) -> tuple[Experiment, list[UnusableField]]:
+    try:
+        return parse_experiment(data), []
+    except ExperimentError:
+        if not isinstance(data, dict):
+            raise
+        usable, problems = examine_experiment(data)
+        return limit_sizes(usable), problems

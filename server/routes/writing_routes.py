@@ -19,6 +19,7 @@ from ...api.writing import (
     Experiment,
     ExperimentError,
     ExperimentReport,
+    UnusableField,
     check_experiment,
     parse_experiment,
     required_kinds,
@@ -41,7 +42,7 @@ _LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
 class ExperimentRoute(APIRoute):
     """A route with an `experiment` in its body; large bodies are shortened in a separate process before parsing.
 
-    Invalid large ones arrive empty: routes must call `_require_readable`.
+    Large ones arrive without their unusable fields, or empty: routes must call `_require_readable` and use `_left_out`.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -52,7 +53,8 @@ class ExperimentRoute(APIRoute):
             body = await request.body()
             if len(body) > _LARGE:
                 try:
-                    request._body = await in_thread(shorten_body, body)  # FastAPI parses this instead
+                    shortened, request.state.left_out = await in_thread(shorten_body, body)
+                    request._body = shortened  # FastAPI parses this instead
                 except ExperimentError as error:
                     request.state.refused_experiment = error
                     request._body = b'{"experiment": {}}'
@@ -93,7 +95,7 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
         _require_readable(request)
         return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
 
-    return await asyncio.to_thread(check_experiment, body.experiment, with_plots)
+    return await asyncio.to_thread(check_experiment, body.experiment, with_plots, _left_out(request))
 
 
 @router.post("/plots", responses=problems(404, 507))
@@ -111,7 +113,8 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
 
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
-    parsed = await asyncio.to_thread(parse_experiment, body.experiment, *required_kinds(kind))
+    left_out = _left_out(call.request)
+    parsed = await asyncio.to_thread(parse_experiment, body.experiment, *required_kinds(kind), left_out=left_out)
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
@@ -122,3 +125,9 @@ def _require_readable(request: Request) -> None:
     error: ExperimentError | None = getattr(request.state, "refused_experiment", None)
     if error is not None:
         raise error
+
+
+def _left_out(request: Request) -> list[UnusableField]:
+    """The problems of fields left out of this request's experiment before parsing."""
+    problems: list[UnusableField] = getattr(request.state, "left_out", [])
+    return problems

@@ -78,7 +78,7 @@ def test_what_is_no_usable_image_is_refused_with_the_reason(served: Served, home
     reasons = {item["name"]: item["reason"] for item in answer["refused"]}
     assert reasons["GOOD.PNG"].startswith("has the same name as another image")
     assert reasons["empty.png"] == "is empty" and reasons["huge.png"] == "is larger than 20 MB"
-    assert reasons["page.png"] == "is not what its name says: no png image"
+    assert reasons["page.png"] == "is not the png image that its name says"
     assert reasons["notes.txt"].startswith("is not an image (.png")
     assert [path.name for path in (home / "plots" / answer["id"]).iterdir()] == ["good.png"]
     refused = upload(served, ("empty.png", b""))

@@ -89,8 +89,8 @@ def test_the_page_of_a_paper_shows_its_figures_with_what_is_the_models_marked(se
 
 def test_an_agent_lists_figures(served: Served) -> None:
     found = served.run(LibraryTools(served.state.session, served.state.runs).list_figures(KEY))
-    assert [item.name for item in found.figures] == ["Figure 1", "Figure 2", "Figure 3"]
-    assert found.figures[0].described_by == "see-1"
+    assert [item["name"] for item in found["figures"]] == ["Figure 1", "Figure 2", "Figure 3"]
+    assert found["figures"][0]["described_by"] == "see-1"
 
 
 LOOM = """# Looms
