@@ -88,7 +88,7 @@ async def test_instructions_in_papers_are_reported_and_not_followed(
     assert len(set(model.answers_of_tools)) == 2
     assert all("tool" in answer for answer in model.answers_of_tools)
     report = finished.record["report"]
-    assert {search["origin"] for search in report["searches"]} == {"default", "need"}, "an order became a search"
+    assert {search["origin"] for search in report["searches"]} == {"need"}, "an order became a search"
 
     # The steps are those of any section whose first draft has foreign citations.
     stages = [event["stage"] for event in events if isinstance(event, dict) and event["kind"] == "stage"]
