@@ -55,6 +55,8 @@ def read_manuscript(path: Path) -> Manuscript:
     kind = ".md" if path.suffix.lower() == ".markdown" else path.suffix.lower()
     if kind not in ENDINGS:
         raise InputError(f"{path}: is none of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
+    if not path.exists():
+        raise InputError(f"{path}: no such file.")
     try:
         if kind == ".pdf":
             return read_pdf(path)

@@ -21,7 +21,7 @@ _OWN: Final = re.compile(
     re.IGNORECASE,
 )
 _OPINION: Final = re.compile(
-    r"\?\W*$|\b(?:future\s(?:work|studies|research)|further\s(?:work|studies|research)|remains?\s(?:to\sbe|an?\sopen|open"
+    r"\?[\"'\u201d\u2019\s]{0,3}$|\b(?:future\s(?:work|studies|research)|further\s(?:work|studies|research)|remains?\s(?:to\sbe|an?\sopen|open"
     r"|unclear|unknown)|open\squestions?|should|ought\sto|we\s(?:believe|argue|hope|recommend|suggest|think)|it\swould\sbe"
     r"|one\s(?:may|might|could)|(?:may|might|could)\sbe\s(?:worth|useful|interesting)|much\sremains)\b",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
     """The kind of a sentence without a citation, in the section of this title."""
     words = text[:2_000]
     if len(words.split()) < _FEWEST_WORDS or not _VERB.search(words):
-        return "opinion" if words.rstrip().endswith("?") or _OPINION.search(words) else "other"
+        return "opinion" if _OPINION.search(words) else "other"
     if _OPINION.search(words):
         return "opinion"
     if _OWN.search(words) or _THANKS.search(words):

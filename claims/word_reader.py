@@ -105,7 +105,7 @@ def read_word(path: str) -> dict[str, object]:
     with open_document(file) as archive:
         body = WordText(read_part(archive, "word/document.xml"), _style_names(read_part(archive, "word/styles.xml")))
         notes = [WordText(read_part(archive, name)) for name in ("word/footnotes.xml", "word/endnotes.xml")]
-        commented = "word/comments.xml" in archive.namelist()
+        commented = b"<w:comment " in read_part(archive, "word/comments.xml")
     for note in notes:
         body.append(note)
     notices = []

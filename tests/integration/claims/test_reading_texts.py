@@ -165,3 +165,9 @@ def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
         archive.writestr("word/document.xml", bomb)
     with pytest.raises(InputError, match="entities"):
         read_manuscript(file)
+
+
+@pytest.mark.parametrize("name", ["none.pdf", "none.docx", "none.md", "none.tex"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_manuscript(tmp_path / name)
