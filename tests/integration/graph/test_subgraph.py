@@ -104,7 +104,7 @@ def test_a_parent_streams_the_steps_and_the_progress_of_each_section(whole: Whol
     assert stages[0] == "queries"
     assert stages.count("rendered") == 2
     assert "## Introduction" in told.paper and "## Discussion" in told.paper
-    assert whole.calls > 20
+    assert whole.calls >= 2 * 5, "each section plans, searches, reads, is written and judged"
 
 
 def test_a_finished_paper_is_shown_again_without_a_call(whole: Whole) -> None:

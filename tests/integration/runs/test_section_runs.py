@@ -94,7 +94,7 @@ async def test_without_a_budget_the_planner_is_not_asked(
     assert record["citations"]
 
 
-async def test_default_queries_stay_in_the_record_and_their_numbers_are_not_searched_for(
+async def test_default_queries_are_kept_but_neither_listed_nor_searched_for_with_their_numbers(
     session: Opened, server: FakeOpenAI, experiment: dict[str, Any]
 ) -> None:
     """By rules, since the model garbles its plan: what is searched and read for has no result of the user's own."""
@@ -115,8 +115,11 @@ async def test_default_queries_stay_in_the_record_and_their_numbers_are_not_sear
     opened = session()
     record = await written(opened, own)
     state = await state_of(opened, record)
-    listed = [query["query"] for query in record["report"]["searches"] if query["origin"] == "default"]
-    assert own["results"] in listed and any("refuted" in query for query in listed)
+    defaults = [query["query"] for query in state["queries"] if query["origin"] == "default"]
+    assert own["results"] in defaults and any("refuted" in query for query in defaults)
+    listed = record["report"]["searches"]
+    assert listed and not {query["query"] for query in listed} & set(defaults)
+    assert {"need"} == {query["origin"] for query in listed} and all("proposed" in query for query in listed)
     searched = [query for need in state["needs"] for query in (need["text"], *need["queries"])]
     searched += [query["query"] for query in state["queries"] if query["origin"] == "need"]
     read = [body for body in agent.reading if body["response_format"]["json_schema"]["name"] == "PassageReading"]
@@ -316,7 +319,8 @@ async def test_evidence_is_read_side_by_side_up_to_the_limit(
 
 
 async def test_every_call_and_token_is_counted(session: Opened, server: FakeOpenAI, experiment: dict[str, Any]) -> None:
-    server.behaviour = agent = ScriptedAgent([search("label noise")], [search("sensor position")])
+    needs = ("What label noise does.",)  # met at once, so that no reminder adds a turn
+    server.behaviour = agent = ScriptedAgent([search("label noise")], [search("sensor position")], planned=needs)
     record = await written(session(), experiment)
     assert record["usage"]["llm_calls"] == server.calls()
     assert record["usage"]["journal_hits"] == 0

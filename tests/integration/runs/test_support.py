@@ -84,8 +84,12 @@ async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) 
 async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
     record = (await write(JudgingModel(DRAFT))).record
     first, second = record["text"].split("\n\n")
-    assert re.search(r"^Ensembles .* networks \([\w]+\)\. Every wearer slept well \(\w+\) \[not supported\]\.$", first)
-    assert re.search(r"^Calibration never helps \(\w+\) \[contradicted by its source\]\. It may .*\)\.$", second)
+    # Both sentences of a paragraph rest on one paper, cited after the last; a mark stays in the sentence that fails.
+    assert re.search(r"^Ensembles .* networks\. Every wearer slept well \(\w+\) \[not supported\]\.$", first)
+    assert re.search(r"^Calibration never helps \[contradicted by its source\]\. It may .* \(\w+\)\.$", second)
+    cited = [(citation["sentence"].split()[0], citation["evidence_id"]) for citation in record["citations"]]
+    assert cited == [("Ensembles", "E1"), ("Every", "E2"), ("Calibration", "E3"), ("It", "E1")]
+    assert len({citation["key"] for citation in record["citations"]}) == 1
     rules = [finding["rule"] for finding in record["findings"]]
     assert rules == ["unsupported", "contradicted", "partly-supported"]
     for finding, words in zip(record["findings"], ("Every wearer", "Calibration never", "It may"), strict=True):
@@ -121,7 +125,9 @@ class EachItsOwn(JudgingModel):
 async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
     model = EachItsOwn(DRAFT)
     record = (await write(model)).record
-    assert "Calibration helps (" in record["text"] and "never" not in record["text"]
+    assert "Calibration helps. It may" in record["text"] and "never" not in record["text"]
+    helps = [citation for citation in record["citations"] if citation["sentence"].startswith("Calibration helps")]
+    assert [(citation["evidence_id"], citation["verdict"]) for citation in helps] == [("E3", "supported")]
     assert "Every wearer slept well" in record["text"] and "Every sleeper" not in record["text"]
     assert "The repair of 1 sentence was no improvement and was reverted." in record["warnings"]
     assert [finding["rule"] for finding in record["findings"]] == ["unsupported", "partly-supported"]

@@ -169,7 +169,7 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
 def test_no_mark_is_put_into_the_users_own_words(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     key = sentences(served, run)[0]["keys"][0]
-    check(served, run, f"Every wearer slept 7.77 hours ({key}).", keep=True)
+    check(served, run, f"Every wearer slept 7.77 hours ({key}).", position=1, keep=True)
     edited = served.api.get(f"/runs/{run}/files/discussion.edited.json").json()
     assert f"Every wearer slept 7.77 hours ({key})." in edited["text"]
     assert {"unsupported", "number-not-found"} <= {item["rule"] for item in edited["findings"]}
