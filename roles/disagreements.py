@@ -43,14 +43,14 @@ class Disagreement:
 
 def find_disagreements(sources: Sequence[Source]) -> list[Disagreement]:
     """The pairs whose statements share their subject and differ in direction, the most alike first."""
-    told = [(source, direction(source.evidence.summary)) for source in sources[:_MOST_SOURCES]]
-    found = sorted(_pairs([item for item in told if item[1]]), key=lambda pair: (not pair.inside, -pair.share))
+    directed = [(source, direction(source.evidence.summary)) for source in sources[:_MOST_SOURCES]]
+    found = sorted(_pairs([item for item in directed if item[1]]), key=lambda pair: (not pair.inside, -pair.share))
     return found[:_MOST_PAIRS]
 
 
-def _pairs(told: Sequence[tuple[Source, Direction]]) -> Iterator[Disagreement]:
-    words = {source.evidence.id: _subject(source) for source, _ in told}
-    for (one, first), (other, second) in combinations(told, 2):
+def _pairs(directed: Sequence[tuple[Source, Direction]]) -> Iterator[Disagreement]:
+    words = {source.evidence.id: _subject(source) for source, _ in directed}
+    for (one, first), (other, second) in combinations(directed, 2):
         if first == second:
             continue
         shared = words[one.evidence.id] & words[other.evidence.id]

@@ -157,7 +157,7 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
     """
     best: list[FoundEvidence] = []
     words: list[FindingWords] = []
-    told: list[_Told] = []
+    statements: list[_StatementWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
     for item in sorted(found, key=_order):
@@ -167,10 +167,10 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
             best[place] = best[place].joined(item)
             words[place] = FindingWords.of_finding(best[place].finding)
             continue
-        said = _Told.by(item)
-        if (same := next((place for place, other in enumerate(told) if said.restates(other)), None)) is not None:
+        said = _StatementWords.by(item)
+        if (same := next((place for place, other in enumerate(statements) if said.restates(other)), None)) is not None:
             best[same] = best[same].restated(item)
-            words[same], told[same] = FindingWords.of_finding(best[same].finding), _Told.by(best[same])
+            words[same], statements[same] = FindingWords.of_finding(best[same].finding), _StatementWords.by(best[same])
             continue
         if limits.top_k_final is not None and of_need[need] >= limits.top_k_final:
             continue
@@ -180,7 +180,7 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
         of_paper[need, key] += 1
         best.append(item)
         words.append(own)
-        told.append(said)
+        statements.append(said)
     return best
 
 
@@ -195,7 +195,7 @@ def _words_of(span: tuple[Chunk, int, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _StatementWords:
     """What a finding states: its paper's key, and the numbers and telling words of its statement."""
 
     key: str
@@ -204,14 +204,14 @@ class _Told:
     way: Direction
 
     @classmethod
-    def by(cls, item: FoundEvidence) -> _Told:
-        told = telling_words(item.finding.statement)
-        numbers = frozenset(word for word in told if word[0].isdigit())
-        return cls(item.finding.paper.key, numbers, frozenset(told) - numbers, direction(item.finding.statement))
+    def by(cls, item: FoundEvidence) -> _StatementWords:
+        telling = telling_words(item.finding.statement)
+        numbers = frozenset(word for word in telling if word[0].isdigit())
+        return cls(item.finding.paper.key, numbers, frozenset(telling) - numbers, direction(item.finding.statement))
 
-    def restates(self, other: _Told) -> bool:
+    def restates(self, other: _StatementWords) -> bool:
         """Whether one of both, of the same paper, has nearly all words and all numbers of the other."""
-        less, more = sorted((self, other), key=lambda told: len(told.words))
+        less, more = sorted((self, other), key=lambda item: len(item.words))
         if self.key != other.key or self.way != other.way or len(less.words) < _FEWEST_WORDS:
             return False
         numbers = less.numbers <= more.numbers or more.numbers <= less.numbers

@@ -236,8 +236,8 @@ def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: st
     named = " and ".join(f"[{identifier}]" for identifier in ids)
     words = " ".join(sentence.text.split())
     several = len(sentence.ids) > 1 and rule in _OF_WEIGHING and weighs_sources(sentence.text)
-    told = _OF_WEIGHING[rule] if several else _MESSAGES[rule]
-    message = f'"{words}" {told.format(ids=named, reason=because)}'
+    wording = _OF_WEIGHING[rule] if several else _MESSAGES[rule]
+    message = f'"{words}" {wording.format(ids=named, reason=because)}'
     return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))
 
 
