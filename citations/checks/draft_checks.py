@@ -186,10 +186,12 @@ def _foreign_fault(item: FabricatedCitation) -> _Fault:
 
 
 def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Markers that name no evidence, and brackets that start like a marker."""
+    """Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one."""
     view = fold(text)
-    for match in _MARKER_LIKE.finditer(view.text):
-        start, end = view.span(*match.span())
+    seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
+    covered = SpanSet(seen)
+    hidden = [match.span() for match in MARKER.finditer(text) if not covered.meets(*match.span())]
+    for start, end in (*seen, *hidden):
         marker = MARKER.fullmatch(text[start:end])
         if marker is None or marker[1] not in known:
             yield start, end
