@@ -30,7 +30,7 @@ def _codes(text: str, *, kind: str | None = None, truncated: bool = False, exper
         ("Degree matters [E99].", ["unknown-marker"]),
         ("Degree matters [E3, E99].", ["unknown-marker"]),
         ("Degree matters (E99).", ["unknown-marker"]),
-        ("Degree matters.<!--[E99]-->", ["unknown-marker"]),
+        ("Degree <!--[E99]--> matters.", ["unknown-marker"]),
         ("Degree matters [E3x].", ["unknown-marker"]),
         ("Degree matters [Evidence 3].", ["unknown-marker"]),
         ("Degree matters [Е99].", ["unknown-marker"]),
