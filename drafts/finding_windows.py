@@ -72,20 +72,24 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 def _window_of(
     paper: Paper, chunk: Chunk, passage: Sequence[PassageSentence], chunks: Mapping[str, Chunk]
 ) -> tuple[PassageSentence, ...]:
-    """The passage with the other sentences of its chunks, their neighbours in its section, and the paper's opening."""
+    """The passage with the other sentences of its chunks and of their neighbours in its section, in order.
+
+    The sentences of the paper's opening come last: they are no surroundings of the passage.
+    """
     known = {**chunks, chunk.id: chunk}
     holders = dict.fromkeys([chunk.id, *(item.chunk_id for item in passage)])
     near = {name: known[name] for holder in holders for name in near_chunks(holder) if name in known}
     own = [known[name] for name in holders]
-    joined = [
-        item for item in near.values() if item.id in holders or item.index < _OPENING or same_section(item, chunk)
-    ]
+    joined = [item for item in near.values() if item.id in holders or same_section(item, chunk)]
+    opening = [item for item in near.values() if item.index < _OPENING and item not in joined]
     shown = [(known[item.chunk_id].start + item.start, item) for item in passage]
     for group in (own, joined):
-        for placed in _units_of(paper, group):
-            if not _overlaps(placed, shown):
-                shown.append(placed)
-    return _in_order(shown)
+        shown += _not_shown(paper, group, shown)
+    return (*_in_order(shown), *_in_order(_not_shown(paper, opening, shown)))
+
+
+def _not_shown(paper: Paper, chunks: Sequence[Chunk], shown: Sequence[_Placed]) -> list[_Placed]:
+    return [placed for placed in _units_of(paper, chunks) if not _overlaps(placed, shown)]
 
 
 def _units_of(paper: Paper, chunks: Sequence[Chunk]) -> Iterator[_Placed]:
