@@ -41,14 +41,16 @@ class Orders:
         try:
             return await asyncio.to_thread(find)
         except (*_GONE, NotEditedError) as error:
+            async with self._lock(ending):
+                pass  # an ending that has begun is recorded once it is complete
             if await self.ended_by_another(ending):
                 raise _conflict(ending) from error
             raise
 
     @asynccontextmanager
-    async def on(self, thing: str, ending: str) -> AsyncIterator[None]:
-        """Lock a target while changing it; if it is gone, raises that the `ending` came first."""
-        async with self._here.setdefault(thing, asyncio.Lock()), self._against_others(thing):
+    async def on(self, ending: str) -> AsyncIterator[None]:
+        """Lock the target of an `ending` while changing it; if it is gone, raises that the `ending` came first."""
+        async with self._lock(ending):
             with conflicts(ending):
                 yield
 
@@ -68,11 +70,16 @@ class Orders:
             self._locks.close()
 
     @asynccontextmanager
-    async def _against_others(self, thing: str) -> AsyncIterator[None]:
+    async def _lock(self, ending: str) -> AsyncIterator[None]:
+        async with self._here.setdefault(ending, asyncio.Lock()), self._against_others(ending):
+            yield
+
+    @asynccontextmanager
+    async def _against_others(self, ending: str) -> AsyncIterator[None]:
         if self._locks is None:
             yield
             return
-        key, until = f"order:{thing}", asyncio.get_running_loop().time() + _TIMEOUT
+        key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
         while not await self._take(self._locks, key):
             if asyncio.get_running_loop().time() > until:
                 raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)

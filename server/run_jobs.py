@@ -62,7 +62,7 @@ class RunJobs:
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
         """Lock a run while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
-        async with self.orders.on(run.thread_id, run_deleted(run.thread_id)):
+        async with self.orders.on(run_deleted(run.thread_id)):
             if not await asyncio.to_thread(self._is_registered, run.thread_id):
                 raise _unknown_run(run.thread_id)
             yield
@@ -83,7 +83,7 @@ class RunJobs:
         entry = await self.find_conversation(thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
-        async with self.orders.on(thread_id, conversation_deleted(thread_id)):
+        async with self.orders.on(conversation_deleted(thread_id)):
             await self.jobs.require_idle(thread_id)
             await delete_conversation(self.session.home, thread_id)
             await self.orders.end(conversation_deleted(thread_id))
@@ -98,7 +98,7 @@ class RunJobs:
         while True:
             run = await begin_run(request, session)
             order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
-            async with self.orders.on(run.thread_id, run_deleted(run.thread_id)):
+            async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
                     return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
 
@@ -126,7 +126,7 @@ class RunJobs:
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         await self.session.require_papers()
-        async with self.orders.on(thread_id, conversation_deleted(thread_id)):
+        async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
             return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
 

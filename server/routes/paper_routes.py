@@ -185,6 +185,6 @@ async def delete_paper(key: str, state: StateOf) -> None:
     """Remove a paper from the library, and its file if it was uploaded; any other file stays where it is."""
     removed = paper_removed(key)
     await state.orders.find(lambda: state.session.library.paper(key), removed)
-    async with state.orders.on(removed, removed):
+    async with state.orders.on(removed):
         await aremove_papers(state.session, [key])
         await state.orders.end(removed)

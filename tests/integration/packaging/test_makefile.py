@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,7 +31,10 @@ def test_an_install_prints_progress_and_no_line_for_each_package(tmp_path: Path,
     python.write_text(PYTHON.replace("CODE", str(code)), encoding="utf-8")
     python.chmod(0o755)
     command = ["make", "install", f"PYTHON={python}", "EVERY=0"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as making:
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as making:
         assert making.stdout is not None
         first = making.stdout.readline()
         progress = next(line for line in making.stdout if "2 packages fetched" in line)
