@@ -48,10 +48,6 @@ APART = (
         "GRU-D had a higher AUC than logistic regression for mortality on MIMIC.",
         "Transformers had a lower AUC than logistic regression for mortality on MIMIC.",
     ),
-    (
-        "Degree alone predicts most edges of the drug network, more than embeddings do.",
-        "Edges of the drug network that rest on literature have fewer errors than others.",
-    ),
 )
 ALIKE = (
     (
