@@ -55,9 +55,9 @@ def search_papers(
 ) -> PaperPage:
     """The papers whose text contains words of the query, `PAGE_SIZE` per page: first those with all of them; blocks.
 
-    Both kinds come best first. A paper is scored by its best chunk, and by the query's words in its title; in a large library only papers with one
-    of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises `InputError` for a page
-    below 1 or years in the wrong order, and `FullTextError`.
+    Both kinds come best first. A paper is scored by its best chunk, and by the query's words in its title; in a large
+    library only papers with one of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises
+    `InputError` for a page below 1 or years in the wrong order, and `FullTextError`.
     """
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")

@@ -32,9 +32,9 @@ from .prompt_format import (
 )
 from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
 
-CLAIMS_AT_ONCE: Final = 16
+CLAIMS_AT_ONCE: Final = 24
 # Approximate number of tokens of passages and sentences in one call.
-_TOKENS_AT_ONCE: Final = 7_000
+_TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
 _ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict

@@ -288,15 +288,15 @@ async def test_a_call_holds_no_more_than_its_answer_may(
 
 
 async def test_long_passages_are_judged_in_more_calls(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
-    texts = [f"Source {number} says {'much ' * 60}of it. " * 20 for number in range(10)]
+    texts = [f"Source {number} says {'much ' * 60}of it. " * 20 for number in range(16)]
     others = [
-        [said(**{f"E{number}": does("supports", 1)}) for number in numbers] for numbers in (range(1, 6), range(6, 11))
+        [said(**{f"E{number}": does("supports", 1)}) for number in numbers] for numbers in (range(1, 9), range(9, 17))
     ]
     caller = scripted(*(answer(*of) for of in others))
     pairs = [claim("x", make_source(f"E{number}", text)) for number, text in enumerate(texts, 1)]
     await ChatJudge(caller, prompts, max_tokens=4000).judge(pairs)
-    assert [len(options["schema"]["properties"]) for options in caller.options] == [5, 5]
-    assert "Source 0 says" in caller.text(0) and len(caller.text(0)) < 34_000, "of each no more than bears on it"
+    assert [len(options["schema"]["properties"]) for options in caller.options] == [8, 8]
+    assert "Source 0 says" in caller.text(0) and len(caller.text(0)) < 45_000, "of each no more than bears on it"
 
 
 async def test_no_pairs_take_no_call(scripted: Any, prompts: PromptLibrary) -> None:
