@@ -56,7 +56,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _DirectedResult:
     """What a finding says: which way its outcome went, and the words that tell of what."""
 
     source: Source
@@ -66,7 +66,7 @@ class _Result:
     conditions: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, source: Source) -> _Result:
+    def of(cls, source: Source) -> _DirectedResult:
         said = source.evidence.summary
         words = {word: weight for word, weight in telling_words(said).items() if not _of_measure(word)}
         conditions = {(number, unit.lower()) for number, unit in _CONDITION.findall(said[:_EXAMINED])}
@@ -77,7 +77,7 @@ class _Result:
     def named(self) -> set[str]:
         return {word for word, weight in self.words.items() if weight >= NAMED}
 
-    def compares_as(self, other: _Result) -> bool:
+    def compares_as(self, other: _DirectedResult) -> bool:
         """Whether both may be of one comparison: not each with a name of its own, and with the same times and doses."""
         if self.named - other.words.keys() and other.named - self.words.keys():
             return False
@@ -86,11 +86,11 @@ class _Result:
 
 def find_disagreements(sources: Sequence[Source]) -> list[Disagreement]:
     """The pairs with one outcome of one comparison that differ in its direction, the most alike first."""
-    results = [result for result in map(_Result.of, sources[:_MOST_SOURCES]) if result.way]
+    results = [result for result in map(_DirectedResult.of, sources[:_MOST_SOURCES]) if result.way]
     return sorted(_pairs(results), key=lambda pair: (not pair.inside, -pair.share))[:_MOST_PAIRS]
 
 
-def _pairs(results: Sequence[_Result]) -> Iterator[Disagreement]:
+def _pairs(results: Sequence[_DirectedResult]) -> Iterator[Disagreement]:
     for one, other in combinations(results, 2):
         if one.way == other.way or not one.compares_as(other):
             continue
