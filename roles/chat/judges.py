@@ -30,7 +30,7 @@ from .prompt_format import (
     present_numbered,
     strip_markers,
 )
-from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
+from .structured_output import ChatRole, StructuredAnswer, build_schema, in_batches, json_objects, lowercase
 
 CLAIMS_AT_ONCE: Final = 24
 # Approximate number of tokens of passages and sentences in one call.
@@ -77,6 +77,10 @@ class _PreparedClaim:
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(self.passages)
+
+    @property
+    def costs(self) -> dict[str, int]:
+        return {identifier: passage.tokens for identifier, passage in self.passages.items()}
 
     @property
     def words(self) -> int:
@@ -221,19 +225,8 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
     for item in asked:
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
-    batch: list[_PreparedClaim] = []
-    known: set[str] = set()
-    spent = 0
-    for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):
-        cost = item.words + sum(passage.tokens for name, passage in item.passages.items() if name not in known)
-        if batch and (len(batch) == most or spent + cost > tokens):
-            yield batch
-            batch, known, spent = [], set(), 0
-            cost = item.words + sum(passage.tokens for passage in item.passages.values())
-        batch.append(item)
-        known.update(item.ids)
-        spent += cost
-    yield batch
+    ordered = sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place))
+    yield from in_batches(ordered, lambda item: {**item.costs, str(item.place): item.words}, tokens, most)
 
 
 _LONGEST_REASON: Final = 300  # characters

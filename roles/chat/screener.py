@@ -12,7 +12,7 @@ from pydantic import Field
 from ...models.concurrency import gather_all
 from ..protocols import PaperCard, Purpose, ScreenedPapers
 from .prompt_format import estimate_tokens, fence, one_line, present_lines
-from .structured_output import ChatRole, StructuredAnswer
+from .structured_output import ChatRole, StructuredAnswer, in_batches
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
 _MOST_NEAR: Final = 8  # of all batches
@@ -49,7 +49,8 @@ class ChatScreener(ChatRole):
 
         The cards are read in concurrent batches. A batch without a valid answer names no paper.
         """
-        batches = list(self._batches(purpose, cards))
+        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
+        batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
         screened = {card.key for batch, _ in read for card in batch}
@@ -60,20 +61,6 @@ class ChatScreener(ChatRole):
         kept = {key for keys in named.values() for key in keys}
         near = {key: why for batch, answer in read for key, why in _near(answer, batch) if key not in kept}
         return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), len(screened), unread)
-
-    def _batches(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Iterator[list[PaperCard]]:
-        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
-        batch: list[PaperCard] = []
-        spent = 0
-        for card in cards:
-            tokens = estimate_tokens(card.text)
-            if batch and spent + tokens > most:
-                yield batch
-                batch, spent = [], 0
-            batch.append(card)
-            spent += tokens
-        if batch:
-            yield batch
 
     async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Screening | None:
         task = self.prompts["screener_task"].render(

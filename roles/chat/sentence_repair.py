@@ -28,7 +28,7 @@ from .prompt_format import (
     strip_markers,
     surroundings,
 )
-from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects
+from .structured_output import ChatRole, StructuredAnswer, build_schema, in_batches, json_objects
 
 _SENTENCES_AT_ONCE: Final = 12
 _TOKENS_AT_ONCE: Final = 7_000
@@ -47,7 +47,8 @@ class SentenceRepairer(ChatRole):
         """
         system = self.prompts["repair_system"].render()
         bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
-        batches = _batches(failing, self.max_tokens, self.room.left(_TOKENS_AT_ONCE, system, bare))
+        most = max(1, min(_SENTENCES_AT_ONCE, self.max_tokens // _ANSWER_TOKENS))
+        batches = in_batches(failing, _parts, self.room.left(_TOKENS_AT_ONCE, system, bare), most)
         answers = await gather_all(self._replace_batch(batch, experiment) for batch in batches)
         return [sentence for answer in answers for sentence in answer]
 
@@ -91,20 +92,10 @@ def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
     return [one_line(value) if isinstance(value, str) and len(value) <= _LONGEST else None for value in given]
 
 
-def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
-    """Group the sentences, in order, into calls whose answers and evidence fit the limits."""
-    most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
-    batch: list[FailingSentence] = []
-    for item in failing:
-        tokens = sum(map(estimate_tokens, _source_blocks([*batch, item])))
-        if at_once < _TOKENS_AT_ONCE:
-            tokens += sum(estimate_tokens(line) for line in _lines([*batch, item]))
-        if batch and (len(batch) == most or tokens > at_once):
-            yield batch
-            batch = []
-        batch.append(item)
-    if batch:
-        yield batch
+def _parts(item: FailingSentence) -> dict[str, int]:
+    blocks = (_source_block(source, [strip_markers(item.text)]) for source in item.sources)
+    own = {source.evidence.id: estimate_tokens(block) for source, block in zip(item.sources, blocks, strict=True)}
+    return {**own, item.text: sum(map(estimate_tokens, _lines([item])))}
 
 
 def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -49,6 +49,27 @@ def lowercase(value: object) -> object:
 
 
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
+ItemT = TypeVar("ItemT")
+
+
+def in_batches(
+    items: Iterable[ItemT], parts: Callable[[ItemT], Mapping[str, int]], tokens: int, most: int
+) -> Iterator[list[ItemT]]:
+    """Group items, in order, into calls of at most `most` items and about `tokens`, but at least one item.
+
+    `parts` are what an item shows, by name, with its tokens; what several items of a call show counts once.
+    """
+    batch: list[ItemT] = []
+    shown: dict[str, int] = {}
+    for item in items:
+        own = parts(item)
+        if batch and (len(batch) == most or sum({**shown, **own}.values()) > tokens):
+            yield batch
+            batch, shown = [], {}
+        batch.append(item)
+        shown.update(own)
+    if batch:
+        yield batch
 
 
 def log_note(note: str) -> None:
