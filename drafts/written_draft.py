@@ -39,6 +39,13 @@ class QueryRecord(TypedDict):
     unreadable: NotRequired[int]
 
 
+def new_query(
+    query: str, origin: Literal["default", "need", "custom"], needs: Sequence[str], scope: dict[str, Any]
+) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    return {"query": query, "origin": origin, "needs": list(needs), "scope": scope, "evidence_ids": []}
+
+
 def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The records that were searched; the default queries of a section are only material for planning."""
     return [dict(record) for record in queries if record["origin"] != "default" or "proposed" in record]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment, SectionKind
@@ -96,21 +96,13 @@ class SectionBrief:
     earlier: tuple[EarlierSection, ...] | None = None
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
+    writable: ClassVar[bool] = True  # a writer is called for it
+    word_for_word: ClassVar[bool] = True  # the user's citations may appear only in the user's own sentences
 
     @property
     def citable(self) -> tuple[Source, ...]:
         """The evidence that the section may cite."""
         return self.sources
-
-    @property
-    def writable(self) -> bool:
-        """True if a writer is called for it: always, for a section."""
-        return True
-
-    @property
-    def word_for_word(self) -> bool:
-        """True if the user's citations may appear only in the user's own sentences."""
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +142,14 @@ class AnswerBrief:
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
     feedback: str = ""
+    kind: ClassVar[Literal["answer"]] = "answer"  # as named by the checks
+    earlier: ClassVar[None] = None  # it is not part of a paper
+    word_for_word: ClassVar[bool] = False  # citations in the question may appear in any sentence
 
     @property
     def sought(self) -> str:
         """The text to search for: the question, with the user's feedback on the answer."""
         return f"{self.question} {self.feedback}".strip()
-
-    @property
-    def kind(self) -> Literal["answer"]:
-        """The kind of text, as named by the checks."""
-        return "answer"
 
     @property
     def experiment(self) -> Experiment:
@@ -172,19 +162,9 @@ class AnswerBrief:
         return (*self.sources, *self.recalled)
 
     @property
-    def earlier(self) -> None:
-        """None: an answer is not part of a paper."""
-        return None
-
-    @property
     def writable(self) -> bool:
         """True if a writer is called for it: some source must be relevant to the question."""
         return bool(self.citable) and self.answerable
-
-    @property
-    def word_for_word(self) -> bool:
-        """False: citations in the question may appear in any sentence of the answer."""
-        return False
 
 
 Brief = SectionBrief | AnswerBrief

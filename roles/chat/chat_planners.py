@@ -27,7 +27,6 @@ from .prompt_format import (
     present_evidence,
     present_experiment,
     present_lines,
-    present_queries,
     present_turns,
     shorten,
 )
@@ -255,7 +254,7 @@ class ChatNeedsPlanner(ChatRole):
     def _(self, brief: SectionBrief, near: str, system: str) -> str:
         room = self.room
         prompt, wants = self.prompts["needs_section_task"], self.prompts[f"planner_needs_{brief.kind}"].render()
-        queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
+        queries = present_lines(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)), "queries")
         bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)
         total = room.left(WHOLE, system, bare)
         experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)

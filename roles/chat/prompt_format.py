@@ -30,7 +30,7 @@ from ...text.sentences import sentence_spans
 from ...text.statement_words import measured
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
-from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
+from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
 # sections to sum up that is about 30,000, within the 32k context that local models commonly have.
@@ -103,11 +103,6 @@ def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, token
     )
 
 
-def present_queries(queries: Sequence[str]) -> str:
-    """The queries already answered, one on each line."""
-    return fence("\n".join(one_line(query) for query in queries) or "(none)", "queries")
-
-
 def present_lines(lines: Sequence[str], label: str) -> str:
     """One item on each line."""
     return fence("\n".join(one_line(line) for line in lines) or "(none)", label)
@@ -124,12 +119,7 @@ def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
     return kept
 
 
-def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
-    """The status of each need on one line: met, open or searched for in vain, with the queries tried."""
-    return list(map(_coverage_line, needs))
-
-
-def _coverage_line(item: NeedCoverage) -> str:
+def coverage_line(item: NeedCoverage) -> str:
     found = (
         f"{counted(len(item.evidence), 'finding')}, {counted(item.papers, 'paper')} with strong ones"
         if item.evidence
@@ -151,7 +141,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
         evidence, year = source.evidence, source.paper.year
         place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
         by_id[evidence.id] = f"- {evidence.id}, chunk {place}: {first_words(evidence.summary)}"
-    _leave_out_weakest(by_id, sources, needs, total - sum(map(estimate_tokens, coverage_lines(needs))))
+    _leave_out_weakest(by_id, sources, needs, total - sum(estimate_tokens(coverage_line(item)) for item in needs))
 
     def best(names: Sequence[str]) -> list[str]:
         shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
@@ -159,7 +149,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
 
     lines: list[str] = []
     for item in needs:
-        lines += [_coverage_line(item), *best([name for name in item.evidence if name in found])]
+        lines += [coverage_line(item), *best([name for name in item.evidence if name in found])]
     of_needs = {name for item in needs for name in item.evidence}
     besides = [name for name in found if name not in of_needs]
     lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
@@ -353,11 +343,6 @@ def _field_text(experiment: Experiment, path: str) -> str:
 FRESH_TOKENS = 8_000
 RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
-
-
-def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSources:
-    """The findings for this question by need; the weakest are left out when they do not fit."""
-    return present_findings(brief.needs, brief.sources, tokens)
 
 
 def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
