@@ -1,10 +1,8 @@
 """The conversation graph: each turn rewrites its question, runs the research graph on it, and stores the result.
 
-    START -> rewrite -> answer (the research graph) -> remember -> END
-
-One thread is one conversation: its state persists from turn to turn, and a killed turn resumes at its step inside the
-research graph. A caller that gives `messages`, as agents and chat programs do, asks the last message and gets the
-answer as a message; the messages before it start the conversation of a new thread.
+One thread is one conversation; a killed turn resumes at its step inside the research graph. A caller that gives
+`messages`, as agents and chat programs do, asks the last message and gets the answer as a message; the messages before
+it start the conversation of a new thread.
 """
 
 from __future__ import annotations

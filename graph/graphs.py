@@ -1,21 +1,4 @@
-"""The graphs of a section, a paper and a question; their nodes are shared.
-
-Section: from default queries through an agent with tools to a checked and rendered section.
-
-    START -> default_queries -> plan_needs -> gather -> agent -> guard -> tools -> agent ...
-                                                                 guard -> generate -> check
-    check -> repair -> check ... -> render -> END
-
-Paper: the steps of a section for each of six sections on one thread; only queries and evidence carry over.
-
-    START -> begin -> default_queries -> ... -> check -> store_section -> default_queries ...
-                                                          store_section -> assemble -> END
-
-Research: from a question and the papers it is about to a checked and rendered answer; the agent is for broad questions.
-
-    START -> route -> plan_needs -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
-                                 -> survey    -> read -> agent -> guard -> tools -> agent ...
-                                                                  guard -> generate
+"""The graphs of a section, a paper and a question, each a shape of shared nodes (docs/architecture.md describes them).
 
 `build_section_graph()` and its like return an uncompiled builder, which the command line compiles with its own
 checkpointer; `section_graph()` and its like return the graph compiled without one, for the LangGraph server, which
@@ -84,7 +67,7 @@ class GraphShape:
     def build(self, session_of: SessionProvider) -> Builder:
         """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
         state, given, made = self.types
-        graph = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
+        graph: Builder = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
         for step in self.steps:
             graph.add_node(step.__name__, bound(step, session_of))
         for start, end in self.edges.items():
@@ -102,6 +85,7 @@ class GraphShape:
         return self.build(shared_session).compile(name=self.name)
 
 
+# In a paper these steps run for each of six sections on one thread; only queries and evidence carry over.
 _SECTION: Final = GraphShape(
     "section",
     (SectionState, SectionInput, SectionOutput),

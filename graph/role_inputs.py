@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
@@ -133,15 +133,10 @@ def is_answerable(state: RunState, session: Session) -> bool:
         for record in state.get("evidence", [])
         if record["id"] in ids and record["llm_score"] >= (useful if record["key"] in named else least)
     }
-    return bool(good - _uncitable(session, good))
-
-
-def _uncitable(session: Session, keys: Collection[str]) -> set[str]:
-    """The keys of retracted papers, unless the settings let them be cited."""
-    if session.settings.cite_retracted:
-        return set()
+    if not good or session.settings.cite_retracted:
+        return bool(good)
     records = session.library.records()
-    return set(session.retracted(records[key].paper for key in keys if key in records))
+    return bool(good - session.retracted(records[key].paper for key in good if key in records).keys())
 
 
 def _of_this_question(state: ResearchState) -> set[str]:
@@ -191,18 +186,18 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     if not useful:
         return list(records)
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
+
+    def worth(record: Mapping[str, Any]) -> float:
+        """The reader's score, and a little more for an effect, the size of a group and a test."""
+        return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
+
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     for need in dict.fromkeys(record["need"] for record in useful):
-        serving = sorted((item for item in useful if item["need"] == need), key=_worth, reverse=True)
+        serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])
     return [record for record in records if record["id"] in shown]
-
-
-def _worth(record: dict[str, Any]) -> float:
-    """The reader's score, and a little more for an effect, the size of a group and a test."""
-    return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
 
 
 def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
