@@ -73,7 +73,7 @@ def finish_text(
     brief, draft, sources = written.brief, written.draft, written.sources
     final = FinishedText(written, draft.text, written.lost)
     if isinstance(brief, AnswerBrief) and written.search and not _cites(draft.text, sources):
-        return replace(final, text=_nothing_found(written.search, written.queries, len(known_keys), not extractive))
+        return replace(final, text=_nothing_found(written.search, not extractive))
     if extractive:
         return final
     lead = f"{_NO_ANSWER}.\n\n" if draft.declined and isinstance(brief, AnswerBrief) else ""
@@ -128,31 +128,15 @@ def _cites(text: str, sources: Sequence[Source]) -> bool:
     return not known.isdisjoint(marker_ids(normalise_markers(text)))
 
 
-def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]], papers: int, judged: bool) -> str:
-    """The message for a question without a relevant passage, which says where was looked.
+def _nothing_found(search: QuestionSearch, judged: bool) -> str:
+    """The message for a question without a relevant passage.
 
     Only if a reader `judged` passages can it say that the library has no answer.
     """
-    lines = [
-        f"{_NO_ANSWER}: no relevant passage was found."
-        if judged
-        else "Nothing near: no passage of the library is near to this question.",
-        "",
-        "Searched:",
-        "",
-    ]
-    passages = counted(search.passages, "passage")
-    looked = counted(len(search.shortlist), "paper")
-    if search.route["track"] == "one_paper":
-        lines.append(f"- {passages} of {search.shortlist[0]}")
-    elif search.route["papers"] or search.limited:
-        lines.append(f"- {passages} of the {looked} named")
-    else:
-        lines.append(f"- the summaries of all papers ({papers:,})")
-        lines.append(f"- {passages} of the {looked} nearest by summary")
-    if further := sum(record["origin"] == "custom" for record in queries):
-        lines.append(f"- the full texts, {counted(further, 'more time')}, in other words")
-    return "\n".join(lines)
+    looked = f"{counted(search.passages, 'passage')} of {counted(len(search.shortlist), 'paper')}"
+    if judged:
+        return f"{_NO_ANSWER}: of {looked} that were read, none comes near."
+    return f"Nothing near: no passage of the library is near to this question; {looked} were compared with it."
 
 
 def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:

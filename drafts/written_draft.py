@@ -6,8 +6,8 @@ Texts behind evidence are found in the library even if a paper was edited after 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NotRequired
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
@@ -79,13 +79,13 @@ class DraftRecord(TypedDict):
     text: str
     truncated: bool
     declined: NotRequired[bool]
-    quotes: list[tuple[str, int, int]]
+    quotes: list[dict[str, Any]]
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched: `passages` of the `shortlist` papers.
 
     `read` counts the papers of which a reader was shown passages.
     """
@@ -93,7 +93,6 @@ class QuestionSearch:
     route: RouteRecord
     shortlist: Sequence[str]
     passages: int
-    limited: bool
     read: int = 0
 
 
@@ -120,24 +119,14 @@ class WrittenDraft:
 
 def draft_from(record: DraftRecord) -> Draft:
     """The draft of a state record."""
-    return Draft(
-        record["text"],
-        truncated=record["truncated"],
-        declined=record.get("declined", False),
-        quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
-        notes=tuple(record["notes"]),
-    )
+    fields: dict[str, Any] = {**record, "notes": tuple(record["notes"])}
+    return Draft(**{**fields, "quotes": tuple(QuoteSpan(**span) for span in record["quotes"])})
 
 
 def draft_record(draft: Draft) -> DraftRecord:
     """The draft as a state record."""
-    return {
-        "text": draft.text,
-        "truncated": draft.truncated,
-        "declined": draft.declined,
-        "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
-        "notes": list(draft.notes),
-    }
+    lists = {"quotes": [asdict(span) for span in draft.quotes], "notes": list(draft.notes)}
+    return cast(DraftRecord, {**asdict(draft), **lists})
 
 
 def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:

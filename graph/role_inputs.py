@@ -52,11 +52,8 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     search = None
     if "question" in state:
         given = cast(ResearchState, state)
-        limited = bool(given.get("papers"))
         read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
-        search = QuestionSearch(
-            given["route"], given.get("shortlist", []), len(given.get("found", [])), limited, len(read)
-        )
+        search = QuestionSearch(given["route"], given.get("shortlist", []), len(given.get("found", [])), len(read))
     return WrittenDraft(
         brief,
         draft,
