@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
@@ -51,6 +51,12 @@ class Source:
     passage: tuple[PassageSentence, ...] = ()
     parent: str = ""
     window: tuple[PassageSentence, ...] = ()
+
+    @property
+    def told(self) -> tuple[PassageSentence, ...]:
+        """The sentences that every role is shown; the quoted words where no sentence of them was found."""
+        item = self.evidence
+        return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)
 
     @property
     def shown(self) -> str:
@@ -196,12 +202,12 @@ class Need:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form held by graph state."""
-        return {"id": self.id, "text": self.text, "queries": list(self.queries), "asks": self.asks}
+        return {**asdict(self), "queries": list(self.queries)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Need:
         """The typed value of a state record."""
-        return cls(record["id"], record["text"], tuple(record["queries"]), record["asks"])
+        return cls(**{**record, "queries": tuple(record["queries"])})
 
 
 Status = Literal["met", "open", "in vain"]

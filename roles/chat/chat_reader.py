@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -50,10 +49,6 @@ class ChatReader(ChatRole):
     """
 
     statement_words: int = field(kw_only=True)
-
-    @cached_property
-    def _system(self) -> SystemMessage:
-        return SystemMessage(self.prompts["reader_system"].render(words=self.statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
         """The findings, best first; none if nothing is relevant.
@@ -123,7 +118,7 @@ class ChatReader(ChatRole):
             passages=passages,
             most=most_findings(windows),
         )
-        return [self._system, HumanMessage(task)]
+        return [SystemMessage(self.prompts["reader_system"].render(words=self.statement_words)), HumanMessage(task)]
 
 
 def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:

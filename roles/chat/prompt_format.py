@@ -26,7 +26,6 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.sentences import sentence_spans
 from ...text.statement_words import measured
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
@@ -35,7 +34,6 @@ from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, T
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
 # sections to sum up that is about 30,000, within the 32k context that local models commonly have.
 SOURCES_TOKENS = 16_500
-SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 _FULL_SHARE = 0.6  # share of the space for findings, for findings shown with quotes
@@ -77,17 +75,6 @@ def shorten(text: str, tokens: int) -> str:
     if len(text) <= head + tail:
         return text
     return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[len(text) - tail :]}"
-
-
-def surroundings(text: str, start: int, end: int, tokens: int) -> str:
-    """`text[start:end]` with as much surrounding text as fits into `tokens`; a longer span is cut at its end."""
-    if estimate_tokens(text) <= tokens:
-        return text
-    room = tokens * _CHARACTERS_PER_TOKEN
-    spare = max(0, room - (end - start))
-    left = max(0, min(start - spare // 2, len(text) - room))
-    right = min(len(text), left + room)
-    return f"{'... ' if left else ''}{text[left:right].strip()}{' ...' if right < len(text) else ''}"
 
 
 def strip_markers(sentence: str) -> str:
@@ -268,11 +255,8 @@ def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
 
 
 def _finding_block(source: Source, letters: Mapping[str, str]) -> str:
-    evidence = source.evidence
     lines = [_finding_head(source, letters)]
-    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
-    if not source.passage:
-        lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
+    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.told]
     return "\n".join(lines)
 
 
@@ -434,26 +418,6 @@ def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[Windo
         if fresh:
             found.append((window, fresh))
     return found
-
-
-def select_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text` to show a judge: all, or as many around `text[start:end]` as fit.
-
-    Rules of tables are left out; a text without a letter or digit is one span.
-    """
-    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
-    if not spans:
-        return [(0, len(text))]
-    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
-    low, high = inside[0], inside[-1]
-    room = tokens - sum(estimate_tokens(text[left:right]) for left, right in spans[low : high + 1])
-    while (low > 0 or high < len(spans) - 1) and room > 0:
-        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
-        place = high + 1 if after else low - 1
-        room -= estimate_tokens(text[slice(*spans[place])])
-        if room >= 0:
-            low, high = min(low, place), max(high, place)
-    return spans[low : high + 1]
 
 
 def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:

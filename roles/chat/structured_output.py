@@ -42,6 +42,11 @@ class StructuredAnswer(BaseModel):
         """The JSON objects in a text that may be the answer."""
         return objects
 
+    @classmethod
+    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """The part of an answer that can be used although it was cut off."""
+        return data
+
 
 def lowercase(value: object) -> object:
     """Normalize a word of an answer: no case, blanks or full stop; other values are unchanged."""
@@ -142,7 +147,7 @@ class ChatRole:
             answer = await self.caller.call([*messages, *more], schema=schema, max_tokens=self.max_tokens, **alias)
             text = answer_text(answer.message)
             try:
-                return parse(text, model, check)
+                return parse(text, model, check, cut=was_cut_off(answer.message))
             except ValueError as problem:
                 await self.caller.reject(answer)
                 ending = "; it was cut off, so be briefer" if was_cut_off(answer.message) else ""
@@ -154,12 +159,14 @@ class ChatRole:
         return None
 
 
-def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
+def parse(
+    text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None, *, cut: bool = False
+) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; raises ValueError with the problem in one line."""
     problem = "it holds no JSON object"
     for index, data in enumerate(model.given(json_objects(text))):
         try:
-            answer = model.model_validate(data)
+            answer = model.model_validate(model.when_cut_off(data) if cut else data)
             check(answer)
         except ValidationError as error:
             # Without the inputs: they are the model's own text, and this line becomes part of a prompt.
