@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..models.embeddings.protocol import EmbeddingModel
     from ..models.journal.budget import Budget
     from ..prompts import PromptLibrary
-    from ..roles.protocols import Roles
+    from ..roles.run_roles import Roles
     from ..stores.metadata_store import MetadataStore
     from ..tools.found_evidence import EvidenceLimits
 
@@ -125,14 +125,14 @@ class Session:
     @property
     def notice(self) -> str:
         """One line about the limits of the extractive mode; empty when chat models write."""
-        from ..roles.protocols import NOTICE
+        from ..roles.run_roles import NOTICE
 
         return NOTICE if self.extractive else ""
 
     @property
     def answer_notice(self) -> str:
         """Like `notice`, for an answer to a question."""
-        from ..roles.protocols import ANSWER_NOTICE
+        from ..roles.run_roles import ANSWER_NOTICE
 
         return ANSWER_NOTICE if self.extractive else ""
 

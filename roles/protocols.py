@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment, SectionKind
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
-    from .cell_protocols import CellReader
 
 _WORDS: Final = re.compile(r"\w+")
 
@@ -248,7 +247,6 @@ class Purpose:
         return tuple(need for need in self.needs if need.id in ids)
 
 
-AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 # "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
@@ -520,59 +518,3 @@ class QuestionRewriter(Protocol):
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """The question after `earlier`, whose questions stand alone, the latest last."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRoles:
-    """The roles that answer questions; they use the models of the section roles of the same name.
-
-    `rewriter` uses the planner's model.
-    """
-
-    reader: EvidenceReader
-    planner: AnswerPlanner
-    writer: AnswerWriter
-    rewriter: QuestionRewriter
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """The roles of one run; `notice` is one line for the user about the mode.
-
-    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
-    users' texts and `cells` fills evidence tables; all four are None without a chat model.
-    """
-
-    needs: NeedsPlanner
-    reader: EvidenceReader
-    planner: SearchPlanner
-    writer: SectionWriter
-    judge: SupportJudge
-    summarizer: PaperSummarizer
-    answering: AnswerRoles
-    notice: str = ""
-    comparer: ContradictionJudge | None = None
-    screener: PaperScreener | None = None
-    cells: CellReader | None = None
-    claims: ClaimJudge | None = None
-
-    def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
-        """The planner for a section or a question."""
-        planner = self.answering.planner if brief.kind == "answer" else self.planner
-        return cast("Planner[AnyBrief]", planner)
-
-    def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
-        """The writer of a section or an answer."""
-        writer = self.answering.writer if brief.kind == "answer" else self.writer
-        return cast("Writer[AnyBrief]", writer)
-
-
-NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so your own statements are kept and passages near to them listed; "
-    "nothing is argued or judged. Set CITELOOM_CHAT_MODEL for written prose."
-)
-
-ANSWER_NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so the nearest passages are listed; nothing is summed up or judged. "
-    "Set CITELOOM_CHAT_MODEL for written prose."
-)
