@@ -16,7 +16,7 @@ from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, is_mentioned
 from ..citations.export.section_files import SectionDocument, bibliography, file_stem, markdown_document
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
-from ..citations.references import Reference, References, build_references, cited_places
+from ..citations.references import References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Evidence, Paper
 from ..metadata.bib_entry import complete_papers
@@ -195,6 +195,8 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str]) 
     """The content of the files; `tried` are warnings about steps that failed more often than they succeeded."""
     final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
     flagged = flag_findings(page.flags)
+    # An answer's list names the cited places, which a section names in its text.
+    places = cited_places(shown.citations) if isinstance(brief, AnswerBrief) else {}
     # The results show all plots, even those that the writer did not mention.
     figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
     warnings = [
@@ -220,7 +222,9 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str]) 
         citations=shown.citations,
         evidence=[Evidence.from_dict(dict(record)) for record in written.evidence],
         papers=page.papers,
-        references=_cited_references(page, references),
+        references=[
+            replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
+        ],
         findings=[
             # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
             *(replace(finding, span=None) for finding in (() if page.options.strict else final.replaced)),
@@ -234,14 +238,6 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str]) 
         figures=figures,
         notice=page.options.notice,
     )
-
-
-def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
-    """The references of the text; an answer's list the cited places, which a section names in its text."""
-    places = cited_places(page.shown.citations) if isinstance(page.final.written.brief, AnswerBrief) else {}
-    return [
-        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in page.shown.keys
-    ]
 
 
 def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...drafts.written_draft import QueryRecord
-from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment
+from ...experiment import SECTION_KINDS, ExperimentError, parse_experiment
 from ...plurals import counted
 from ...roles.extractive.statement_needs import section_needs
 from ...roles.protocols import AnswerBrief, Purpose
@@ -42,7 +42,12 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     Raises `ExperimentError` for a field of the wrong type or a missing field that the section requires, and
     `EmptyLibraryError` when there is nothing to search.
     """
-    kind = _kind_of(state)
+    kind = state.get("section")
+    if kind not in SECTION_KINDS:  # the server and parent graphs pass on whatever they were given
+        raise ExperimentError(
+            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
+            help="The input is {section, experiment}, the latter with the contents of exp.json.",
+        )
     require_given(state, "experiment", SectionInput)
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
@@ -115,17 +120,6 @@ async def _offered(state: SectionState, found: Update, purpose: Purpose, session
     queries = [query for need in purpose.needs for query in need.queries]
     best = await nearest_chunks(session.library, queries, list(ids), OFFERED)
     return [identifier for name in best for identifier in ids[name]][:OFFERED]
-
-
-def _kind_of(state: SectionState) -> SectionKind:
-    """The requested section, checked: the server and parent graphs pass on whatever they were given."""
-    kind = state.get("section")
-    if kind not in SECTION_KINDS:
-        raise ExperimentError(
-            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
-            help="The input is {section, experiment}, the latter with the contents of exp.json.",
-        )
-    return kind
 
 
 def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:

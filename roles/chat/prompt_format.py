@@ -163,8 +163,12 @@ def present_findings(
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
-    blocks = {source.evidence.id: _finding_block(source, papers) for source in sources}
     brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
+    words = {
+        source.evidence.id: [f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.told]
+        for source in sources
+    }
+    blocks = {name: "\n".join([head, *words[name]]) for name, head in brief.items()}
     total_tokens -= estimate_tokens(_paper_lines(sources, papers))
     room = total_tokens
     if sum(map(estimate_tokens, blocks.values())) > room:
@@ -225,39 +229,26 @@ def letter_at(place: int) -> str:
 
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
-    papers = {source.paper.key: source.paper for source in sources}
-    names = _names_in_sentences([papers[key] for key in letters])
-    return "\n".join(
-        f"{letter}: {names[key]}{one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
-        for key, letter in letters.items()
-    )
+    """Each paper with its letter and the name by which a sentence may call it, with its year if others share the name.
 
-
-def _names_in_sentences(papers: Sequence[Paper]) -> dict[str, str]:
-    """The name by which a sentence may call each paper, with a comma, by key; with its year if others share the name.
-
-    Empty for a paper without known authors.
+    A paper without known authors has no name.
     """
-    names = {paper.key: one_line(in_text_name(paper)) for paper in papers if paper.authors or paper.family_names}
+    papers = {source.paper.key: source.paper for source in sources}
+    named = {key: papers[key] for key in letters if papers[key].authors or papers[key].family_names}
+    names = {key: one_line(in_text_name(paper)) for key, paper in named.items()}
     shared = Counter(names.values())
-    shown: dict[str, str] = {}
-    for paper in papers:
-        name = names.get(paper.key, "")
-        year = f" ({paper.year})" if shared[name] > 1 and paper.year else ""
-        shown[paper.key] = f"{name}{year}, " if name else ""
-    return shown
+    lines: list[str] = []
+    for key, letter in letters.items():
+        name, year = names.get(key, ""), f" ({papers[key].year})" if papers[key].year else ""
+        called = f"{name}{year if shared[name] > 1 else ''}, " if name else ""
+        lines.append(f"{letter}: {called}{one_line(papers[key].title)}{year}")
+    return "\n".join(lines)
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
     evidence = source.evidence
     section = section_label(evidence.section, source.category)
     return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
-
-
-def _finding_block(source: Source, letters: Mapping[str, str]) -> str:
-    lines = [_finding_head(source, letters)]
-    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.told]
-    return "\n".join(lines)
 
 
 def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
@@ -299,7 +290,14 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
 
     Fields whose name begins with an underscore are the user's own notes and are left out.
     """
-    fields = {path: _field_text(experiment, path) for path in SECTIONS[kind].prompted}
+    laid_out = {
+        "metrics": "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items()),
+        "plots": "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures()),
+        "paper_concept.open_questions": "\n".join(experiment.paper_concept.open_questions),
+    }
+    fields = {
+        path: laid_out[path] if path in laid_out else experiment.text_at(path) for path in SECTIONS[kind].prompted
+    }
     if experiment.failure:
         fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
     for name, value in (experiment.model_extra or {}).items():
@@ -312,16 +310,6 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     if field_tokens > _LEAST_FIELD_TOKENS:
         return present_experiment(experiment, kind, field_tokens * 2 // 3, total)
     return fence(shorten("\n\n".join(parts), total), "experiment")
-
-
-def _field_text(experiment: Experiment, path: str) -> str:
-    if path == "metrics":
-        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
-    if path == "plots":
-        return "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures())
-    if path == "paper_concept.open_questions":
-        return "\n".join(experiment.paper_concept.open_questions)
-    return experiment.text_at(path)
 
 
 FRESH_TOKENS = 8_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,6 +52,23 @@ class StructuredAnswer(BaseModel):
 def lowercase(value: object) -> object:
     """Normalize a word of an answer: no case, blanks or full stop; other values are unchanged."""
     return value.strip(" .").lower() if isinstance(value, str) else value
+
+
+MOST_SENTENCES: Final = 8  # maximum per finding
+_RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
+# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
+_QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
+
+
+def parse_numbers(value: Any) -> list[int]:
+    """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    found: list[int] = []
+    for part in map(str, parts):
+        quoted = _QUOTED.match(part)
+        for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
+            found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
+    return sorted(set(found))
 
 
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
