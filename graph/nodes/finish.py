@@ -123,7 +123,7 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
         # The parts of the state at the end of the section from which its record is built.
-        then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}  # type: ignore[literal-required]
+        then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}
         finished[written["section"]] = await finished_text(cast(SectionState, then), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
     spent = _cost_by_section(state)
