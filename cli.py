@@ -8,11 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 from copy import copy
-from importlib.metadata import version
 from typing import Annotated
 
 # At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
 gc.set_threshold(50_000)
+# pydantic would read the metadata of all installed packages for plugins of others: 40 ms of a short command.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 try:
     import typer
@@ -87,6 +88,8 @@ setup.register(app)
 
 def _show_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         result(f"{NAME} {version(NAME)}")
         raise typer.Exit
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..api.messages import counted
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
@@ -83,7 +84,8 @@ def verify_file(
     with command_session(settings, found, create=False) as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
-    counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
+    quotes, keys = counted(checked["quotes"], "quote"), counted(checked["keys"], "cited key")
+    counts = f"{quotes}, {keys} and {counted(checked['numbers'], 'number')} were checked"
     wrong, unchecked = len(mismatches), verified["lacks"]
     outcome = (
         f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
 from .output import notice
-from .terminal_text import one_line, printable
+from .terminal_text import cell_len, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -186,13 +186,13 @@ class WrappedText:
 
     def _end_word(self) -> None:
         word, self._word = self._word, ""
-        if self._column and self._column + _columns(word) > self._width:
+        if self._column and self._column + cell_len(word) > self._width:
             self._put("\n")
         self._put(word if self._column else word.lstrip())
 
     def _put(self, text: str) -> None:
         self._out.write(text)
-        self._column = 0 if text == "\n" else self._column + _columns(text)
+        self._column = 0 if text == "\n" else self._column + cell_len(text)
 
 
 class AnswerStreamView:
@@ -270,12 +270,6 @@ def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[Answ
             yield view
         finally:
             view.end()
-
-
-def _columns(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def _shorten(text: str, width: int) -> str:

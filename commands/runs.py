@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import shorten
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
+_FIRST_IDS: Final = 5
+_MAX_QUERY: Final = 160  # characters
 IdArgument = Annotated[
     str,
     typer.Argument(
@@ -76,8 +79,11 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     started, updated = when(record["started_at"]), when(record["updated_at"])
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     for query in record["queries"]:
-        found = ", ".join(query["evidence_ids"]) or "nothing found"
-        result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found}"))
+        ids = query["evidence_ids"]
+        named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
+        found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
+        said = shorten(query["query"], _MAX_QUERY, placeholder=" ...")
+        result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
+NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
+NO_SUMMARY_NEAR = "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches texts."
+
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 
 
@@ -56,6 +59,8 @@ def search(
         result_json(records)
     elif records:
         show_passages(records)
+        if not any(record["near"] for record in records):
+            notice(NOTHING_NEAR)
     else:
         notice("Nothing in the library matches.")
 
@@ -88,7 +93,7 @@ def find(
     elif record["total"]:
         notice(f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page.")
     else:
-        notice("No paper matches.")
+        notice("No paper matches." if fulltext else NO_SUMMARY_NEAR)
 
 
 _LONGEST_SENTENCE = 240  # characters

@@ -9,6 +9,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final, TextIO
 
 _LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
@@ -65,8 +66,6 @@ def end_with_command(text: str, command: str, width: int | None) -> str:
 
 
 def _lines(line: str, width: int) -> list[str]:
-    from rich.cells import cell_len
-
     if cell_len(line) <= width:
         return [line]
     indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
@@ -102,28 +101,56 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], pro
 
 def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
     """The width for one column."""
-    whole = max(map(_cell_len, [name, *cells]))
-    longest_word = max(_cell_len(word) for text in [name, *cells] for word in text.split() or [""])
+    whole = max(map(cell_len, [name, *cells]))
+    longest_word = max(cell_len(word) for text in [name, *cells] for word in text.split() or [""])
     return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
 
 
 def _drawn(
     columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Sequence[str], width: int
 ) -> str:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    """The table with its frame; columns of prose share the room that the others leave."""
+    widths = list(least)
+    room = width - sum(least) - _FRAME * len(columns) - 1
+    growing = [place for place, name in enumerate(columns) if name in prose]
+    wanted = {place: max(cell_len(cell) for cell in (columns[place], *(row[place] for row in rows))) for place in growing}
+    for left, place in enumerate(sorted(growing, key=lambda place: wanted[place] - least[place]), -len(growing)):
+        grown = min(wanted[place] - least[place], room // -left)
+        widths[place] += grown
+        room -= grown
+    top, middle, bottom, *sides = _BOX if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII_BOX
 
-    drawn = Table()
-    for name, narrowest in zip(columns, least, strict=True):
-        drawn.add_column(name, overflow="fold", no_wrap=name not in prose, min_width=narrowest)
-    for row in rows:
-        drawn.add_row(*map(escape, row))
-    # rich honours the width only if a height is set too: otherwise it uses 80 columns on "dumb" terminals.
-    console = Console(width=width, height=25, color_system="auto" if sys.stdout.isatty() else None)
-    with console.capture() as capture:
-        console.print(drawn, highlight=False)
-    return capture.get().rstrip("\n")
+    def ruled(rule: str) -> str:
+        left, line, joint, right = rule
+        return left + joint.join(line * (size + 2) for size in widths) + right
+
+    def lines(row: Sequence[str], side: str) -> Iterator[str]:
+        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            filled = (part + " " * (size - cell_len(part)) for part, size in zip(parts, widths, strict=True))
+            yield f"{side} {f' {side} '.join(filled)} {side}"
+
+    shown = [ruled(top), *lines(columns, sides[0]), ruled(middle)]
+    return "\n".join([*shown, *(line for row in rows for line in lines(row, sides[1])), ruled(bottom)])
+
+
+_BOX: Final = ("┏━┳┓", "┡━╇┩", "└─┴┘", "┃", "│")
+_ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell, broken between words; no word is wider than its column."""
+    lines: list[str] = []
+    for whole in text.split("\n"):
+        line = ""
+        for word in whole.split(" ") if cell_len(whole) > width else [whole]:
+            longer = f"{line} {word}" if line else word
+            if line and cell_len(longer) > width:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
 
 
 def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
@@ -136,7 +163,10 @@ def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], w
             yield wrap(f"  {said}", width)
 
 
-def _cell_len(text: str) -> int:
+def cell_len(text: str) -> int:
+    """The columns of a terminal that the widest line of `text` takes."""
+    if text.isascii() and "\n" not in text:
+        return len(text)
     from rich.cells import cell_len
 
     return max((cell_len(line) for line in text.split("\n")), default=0)

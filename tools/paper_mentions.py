@@ -27,6 +27,8 @@ _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
 _NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
+_CALLED_A_PAPER = frozenset("paper article study preprint review chapter book titled entitled called".split())
+_BEFORE_A_TITLE = 2  # words, such as "paper on"
 _SHARED = 0.6  # minimum share of a title's words in the question before it is compared
 
 
@@ -200,7 +202,7 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
         for first in range(len(words) - size + 1):
             window = words[first : first + size]
             same = tuple(word.folded for word in window) == title.words
-            if same and _meant_as_title(title, window, at_start=first == 0):
+            if same and _meant_as_title(title, window, words[:first]):
                 return window[0].start, window[-1].end
         return None
     best: tuple[float, int, int] = (0.0, 0, 0)
@@ -212,16 +214,21 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
     return best[1:] if best[0] >= _NEAR else None
 
 
-def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], *, at_start: bool) -> bool:
-    """True if a few words that equal a title are meant as that title."""
+def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequence[_QuestionWord]) -> bool:
+    """True if a few words that equal a title are meant as that title: written as one, or called a paper.
+
+    "Do ensembles help when the sensor moves?" asks about its subject, though a paper is called "When the Sensor Moves".
+    """
     if len(title.words) == 1:
         # A name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
         return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
-    content = [word for word in title.words if word not in STOP_WORDS]
-    if len(content) > 1 and not any(word in GENERIC_WORDS for word in content):
+    if any(word.folded in _CALLED_A_PAPER for word in before[-_BEFORE_A_TITLE:]):
         return True
-    return window[0].written[:1].isupper() and not at_start
+    content = [word.written for word in window if word.folded not in STOP_WORDS]
+    in_capitals = len(content) > 1 and all(word[:1].isupper() for word in content)
+    shouted = all(word.written.isupper() for word in (*before, *window))
+    return not shouted and (in_capitals or (bool(before) and window[0].written[:1].isupper()))
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")

@@ -9,6 +9,7 @@ from typing import Final
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
+from ..models.embeddings.bundled_models import LocalEmbedding
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
@@ -17,6 +18,11 @@ PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
 _MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
+# The best cosine of 12 queries that a library has nothing on was at most 0.705 for passages and 0.63 for summaries in one of
+# 150 papers, 0.62 and 0.56 in one of 10; that of 33 which it has something on, 0.65 and 0.55 or more, most with its words.
+NEAR_PASSAGE: Final = 0.71
+NEAR_SUMMARY: Final = 0.60
+_NEAR_BY_WORDS: Final = 0.5  # share of the query's significant words
 NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
 
@@ -108,6 +114,16 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
     if _share(library, best, rarity):
         return best
     return next((sentence for sentence in sentences if not sentence.startswith(NO_PROSE)), sentences[0])
+
+
+def is_near(library: Library, query: str, text: str, cosine: float, least: float) -> bool:
+    """True if a text has half of the query's significant words or its meaning, rather than being the nearest there is.
+
+    `least` is `NEAR_PASSAGE` or `NEAR_SUMMARY`, which hold for the bundled model; with another, all texts are near.
+    """
+    if library.embedding.name != LocalEmbedding.name or cosine >= least:
+        return True
+    return _share(library, text, library.fulltext.rarity(set(analyze(query)))) >= _NEAR_BY_WORDS
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:

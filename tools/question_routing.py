@@ -14,7 +14,6 @@ from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.words import is_stop, split_words
 from .paper_mentions import fold_accents, named_papers, papers_led_by
-from .scope import Scope
 
 Track = Literal["one_paper", "survey"]
 QuestionKind = Literal["paper", "focused", "survey", "inventory"]
@@ -30,6 +29,7 @@ _FOCUSED = re.compile(
     r"|\bwhat (?:share|fraction|percentage|proportion|number)\b",
     re.IGNORECASE,
 )
+_NAMED_IN_NOTICE = 5  # papers
 _LEAST_TITLE = 3  # words
 _TITLE_SHARE = 0.6  # minimum share of the question's words in a title
 # Next to words of a title, these ask about its subject, as in "What are the building blocks of life?"
@@ -49,9 +49,17 @@ class Route:
     categories: tuple[Category, ...] = ()
     start: tuple[str, ...] = ()
 
-    def scope(self) -> Scope:
-        """The part of the library that the question is about."""
-        return Scope(papers=self.papers, categories=self.categories)
+    def notice(self) -> str:
+        """Tells the reader of an answer that the question's words limited the search to papers; empty if they did not."""
+        named = ", ".join(self.papers[:_NAMED_IN_NOTICE])
+        match len(self.papers):
+            case 0:
+                return ""
+            case 1:
+                return f"Only {named} was searched, since the question names it; leave its name out to search all papers."
+            case count:
+                more = f" and {count - _NAMED_IN_NOTICE} more" if count > _NAMED_IN_NOTICE else ""
+                return f"Only {named}{more} were searched, since the question names them."
 
 
 def route(question: str, papers: Sequence[Paper]) -> Route:

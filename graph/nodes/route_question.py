@@ -69,7 +69,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     if state.get("follow_up") and state.get("turns"):
         question = await condense_follow_up(question, state["turns"], runtime, session)
     found = await asyncio.to_thread(route_in, question, session.library)
+    narrowed = found.notice()
     if limits.papers:
+        narrowed = ""
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
@@ -92,6 +94,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         **nothing_done(),
+        "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
 
