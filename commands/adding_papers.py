@@ -52,7 +52,7 @@ OfflineOption = Annotated[
 ]
 
 
-class _RayCommand(TyperCommand):
+class RayCommand(TyperCommand):
     """A command whose `--ray` value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -72,12 +72,6 @@ def with_ray_address(arguments: list[str]) -> list[str]:
         if argument == "--ray" and not _ADDRESS.fullmatch(following):
             whole.append(_LOCAL)
     return [*whole, *arguments[len(options) :]]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("ingest", cls=_RayCommand, rich_help_panel="Library")(ingest)
-    app.command("add", rich_help_panel="Library")(add)
 
 
 @takes_options(options=IngestOptions, limits=BudgetOptions)
@@ -159,6 +153,9 @@ def _show_ingested(record: dict[str, Any]) -> None:
     )
     if "figures" in record:
         result(f"{counted(record['figures']['described'], 'figure')} described.")
+
+
+ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py` reads
 
 
 def add(

@@ -44,12 +44,6 @@ IdArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("chat", rich_help_panel="Ask")(chat)
-    app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
-
-
 @takes_options(settings=ChatSettings)
 def chat(
     exp: Annotated[

@@ -16,11 +16,6 @@ from .searching import place_of, plain_sentence
 from .terminal_text import one_line, table
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("contradictions", rich_help_panel="Library")(contradictions)
-
-
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
 def contradictions(
     as_json: JsonOption = False,

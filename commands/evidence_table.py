@@ -55,12 +55,6 @@ tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List
 IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("table", rich_help_panel="Ask")(make_table)
-    app.add_typer(tables_app, name="tables", rich_help_panel="Ask")
-
-
 @takes_options(options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],

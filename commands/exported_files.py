@@ -16,12 +16,6 @@ from .sections import FileFormat, ForceOption
 from .terminal_text import one_line
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("export", rich_help_panel="Write")(export)
-    app.command("verify", rich_help_panel="Library")(verify_file)
-
-
 @takes_options(settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],

@@ -40,11 +40,6 @@ _OUTCOMES: Final = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(papers_app, name="papers", rich_help_panel="Library")
-
-
 @papers_app.command("list")
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""

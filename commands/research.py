@@ -27,11 +27,6 @@ OutOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("research", rich_help_panel="Ask")(research)
-
-
 @takes_options(limits=QuestionOptions, settings=AnswerSettings)
 def research(
     question: QuestionArgument,

@@ -38,11 +38,6 @@ IdArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
-
-
 @runs_app.command("list")
 def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List all runs, the latest first."""

@@ -20,15 +20,9 @@ if TYPE_CHECKING:
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
 NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
-NO_SUMMARY_NEAR = "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches texts."
+NO_SUMMARY_NEAR = "Nothing near: no summary or note has the words or the meaning of the query; --fulltext reads on."
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("search", rich_help_panel="Library")(search)
-    app.command("find", rich_help_panel="Library")(find)
 
 
 @takes_options(options=SearchOptions)

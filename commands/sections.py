@@ -11,7 +11,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
 from .failure_hints import require_single_value
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
@@ -63,13 +63,6 @@ PageImagesOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the section commands to the command line."""
-    for kind in SECTION_KINDS:
-        app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
-    app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(_command("paper"))
-
-
 def _help(kind: SectionKind) -> str:
     return (
         f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
@@ -96,7 +89,9 @@ _PAPER_HELP = (
 )
 
 
-def _command(kind: RunKind) -> Callable[..., None]:
+def section_command(kind: RunKind) -> Callable[..., None]:
+    """The command that writes a section, or all as a paper."""
+
     @takes_options(settings=PaperSettings if kind == "paper" else SectionSettings)
     def write(
         file: ExpArgument = None,
@@ -117,6 +112,7 @@ def _command(kind: RunKind) -> Callable[..., None]:
         result_json(record) if as_json else _show(record)
         end_incomplete(record)
 
+    write.__doc__ = _PAPER_HELP if kind == "paper" else _help(kind)
     return write
 
 

@@ -26,12 +26,6 @@ _SWITCH_INTERVAL: Final = 0.001
 _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command(rich_help_panel="Server")(serve)
-    app.command("mcp", rich_help_panel="Server")(mcp)
-
-
 def serve(
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; any other than loopback needs a token.")

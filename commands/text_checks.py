@@ -52,11 +52,6 @@ _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("check", rich_help_panel="Write")(check)
-
-
 @takes_options(settings=ModelSettings)
 def check(
     file: FileArgument,

@@ -17,12 +17,6 @@ from .terminal_text import one_line, table
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("usage", rich_help_panel="Runs")(usage)
-    app.add_typer(journal_app, name="journal", rich_help_panel="Runs")
-
-
 def usage(
     run_ids: Annotated[
         list[str] | None,

@@ -22,11 +22,6 @@ sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep t
 _MAX_TITLES: Final = 5  # items without a file
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(sync_app, name="sync", rich_help_panel="Library")
-
-
 @sync_app.callback()
 def _sync() -> None:
     """Keep the library in step with a reference manager."""

@@ -50,13 +50,15 @@ class Route:
     start: tuple[str, ...] = ()
 
     def notice(self) -> str:
-        """Tells the reader of an answer that the question's words limited the search to papers; empty if they did not."""
+        """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
         named = ", ".join(self.papers[:_NAMED_IN_NOTICE])
         match len(self.papers):
             case 0:
                 return ""
             case 1:
-                return f"Only {named} was searched, since the question names it; leave its name out to search all papers."
+                return (
+                    f"Only {named} was searched, since the question names it; leave its name out to search all papers."
+                )
             case count:
                 more = f" and {count - _NAMED_IN_NOTICE} more" if count > _NAMED_IN_NOTICE else ""
                 return f"Only {named}{more} were searched, since the question names them."

@@ -17,7 +17,7 @@ from ..searching import matching_line, place_of, plain_sentence
 from . import display
 from .input import on_terminal
 from .shell import Shell
-from .shell_state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
+from .shell_state import Listed, ShellDraft, ShellState, chosen
 
 if TYPE_CHECKING:
     from ...api.results import FoundPassage
@@ -27,7 +27,7 @@ _FULLTEXT = "--fulltext"
 _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`open <number>` opens its file")
 
 
-async def list_papers(shell: Shell, _: str) -> Outcome:
+async def list_papers(shell: Shell, _: str) -> ShellState:
     """All papers by key."""
     from ...api.library_papers import alist_papers
 
@@ -35,10 +35,10 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
     items = [(number, display.paper_head(paper), "") for number, paper in enumerate(papers, 1)]
     display.listing(counted(len(papers), "paper"), items)
     display.next_steps(_NEXT)
-    return PapersListed(_number([paper["key"] for paper in papers]))
+    return shell.state.listed(_number([paper["key"] for paper in papers]))
 
 
-async def find(shell: Shell, argument: str) -> Outcome:
+async def find(shell: Shell, argument: str) -> ShellState:
     """The ten best papers by summary and note, or by full text, like `find` on the command line."""
     from ...api.library_search import afind_papers, require_words
 
@@ -48,7 +48,7 @@ async def find(shell: Shell, argument: str) -> Outcome:
     found = record["papers"]
     if not found:
         display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
-        return FoundNothing()
+        return shell.state.without_result()
     papers = await _papers(shell, [paper["key"] for paper in found])
     items = [
         (number, display.paper_head(papers[paper["key"]]), matching_line(paper))
@@ -56,17 +56,17 @@ async def find(shell: Shell, argument: str) -> Outcome:
     ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
-    return PapersListed(_number([paper["key"] for paper in found]), words)
+    return shell.state.listed(_number([paper["key"] for paper in found]), words)
 
 
-async def sem_search(shell: Shell, query: str) -> Outcome:
+async def sem_search(shell: Shell, query: str) -> ShellState:
     """The passages nearest to a query, grouped by paper."""
     from ...api.library_search import asearch
 
     records = await asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
         display.failure(f'No passage found near to "{query}".')
-        return FoundNothing()
+        return shell.state.without_result()
     papers = await _papers(shell, [record["key"] for record in records])
     items = [
         (number, display.paper_head(paper), "\n".join(_passage_lines(key, records)))
@@ -74,10 +74,10 @@ async def sem_search(shell: Shell, query: str) -> Outcome:
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    return Drafted(_number(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
+    return ShellState(_number(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
 
 
-async def summary(shell: Shell, argument: str) -> Outcome:
+async def summary(shell: Shell, argument: str) -> ShellState:
     """What a paper is about."""
     from ...api.library_papers import apaper_details
 
@@ -96,10 +96,10 @@ async def summary(shell: Shell, argument: str) -> Outcome:
         parts.append(f"**Your note:** {paper['note'].strip()}")
     display.panel("Summary", "\n\n".join(part for part in parts if part))
     display.next_steps([f"`open {argument}` opens the file"])
-    return Selected(key)
+    return shell.state
 
 
-async def open_paper(shell: Shell, argument: str) -> Outcome:
+async def open_paper(shell: Shell, argument: str) -> ShellState:
     """Open a paper's file in the system's default program."""
     from ...api.library_papers import apaper
 
@@ -107,7 +107,7 @@ async def open_paper(shell: Shell, argument: str) -> Outcome:
     paper = await apaper(await shell.session(), key)
     notice(f"{paper.key} - {' '.join(paper.title.split())}")
     notice(await open_file(paper.source))
-    return Selected(key)
+    return shell.state
 
 
 async def _chosen_key(shell: Shell, argument: str) -> str:

@@ -60,7 +60,9 @@ async def test_both_tracks_on_the_real_papers(corpus_library: Library) -> None:
     question = "What accuracy does Liu et al. (2013) report for the artificial neural network?"
     one = route(question, papers)
     assert one == Route("one_paper", ("liu2013improved",), (Category.EVALUATION,))
-    found = await propose_windows(corpus_library, [Need("N1", question, (question,))], Scope(one.papers, one.categories))
+    found = await propose_windows(
+        corpus_library, [Need("N1", question, (question,))], Scope(one.papers, one.categories)
+    )
     assert {window.paper.key for window in found} == {"liu2013improved"}
     assert found[0].chunks[0].category is Category.EVALUATION
 

@@ -35,8 +35,8 @@ def wanted(row: dict[str, str]) -> Route:
     return Route(track, tuple(sorted(row["papers"].split())), tuple(categories))
 
 
-# A small letter and no year: "how does brown fat ..." must not become the paper by Brown, and "do ensembles help when the
-# sensor moves?" not the paper "When the Sensor Moves".
+# Small letters and no year: "how does brown fat ..." must not become the paper by Brown, and "do ensembles help when
+# the sensor moves?" not the paper "When the Sensor Moves".
 KNOWN_MISSES = {"third: author in small letters after did", "short coined title in small letters"}
 
 
