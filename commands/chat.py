@@ -23,7 +23,7 @@ from .options import (
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Home
@@ -140,17 +140,17 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    entries = stored.list_conversations(_open_home(home))
+    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home(home))]
     if as_json:
-        result_json([stored.conversation_summary(entry) for entry in entries])
+        result_json(records)
         return
-    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
-    table(
-        counted(len(rows), "conversation"),
-        ["conversation", "turns", "last", "first question"],
-        rows,
-        prose=["first question"],
-    )
+    columns: Columns = {
+        "conversation": "thread_id",
+        "turns": "turns",
+        "last": lambda record: when(record["updated_at"]),
+        "first question": lambda record: one_line(record["title"]),
+    }
+    table(counted(len(records), "conversation"), records, columns, prose=("first question",))
 
 
 @conversations_app.command("show")

@@ -10,7 +10,7 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .sections import FileFormat, ForceOption
 from .terminal_text import one_line
@@ -42,9 +42,7 @@ def export(
     from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
-    current, found = resolve(home, **settings.changes())
-    found.require_library()
-    with command_session(current, found, create=False) as session:
+    with home_session(home, **settings.changes()) as session:
         exported = export_file(
             session, file, parse_formats(wanted, file.parent), out=out, csl=settings.csl, force=force
         )
@@ -74,8 +72,7 @@ def verify_file(
     """
     from ..api.files import verify
 
-    settings, found = resolve(home)
-    with command_session(settings, found, create=False) as session:
+    with home_session(home) as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     quotes, keys = counted(checked["quotes"], "quote"), counted(checked["keys"], "cited key")

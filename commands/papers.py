@@ -16,10 +16,10 @@ from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import FigureRecord, PaperDetails, SectionRecord
+    from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -50,21 +50,19 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(records)
         return
-    rows = [
-        [
-            one_line(record["key"]),
-            one_line(_first_author(record["authors"])),
-            str(record["year"] or ""),
-            one_line(f"{record['status'].upper()}: {record['title']}" if record["status"] else record["title"]),
-            str(record["chunks"]),
-        ]
-        for record in records
-    ]
-    table(counted(len(rows), "paper"), ["key", "authors", "year", "title", "chunks"], rows, prose=["authors", "title"])
 
+    def first_author(record: PaperSummary) -> str:
+        first, *more = record["authors"] or [""]
+        return one_line(f"{first} and {len(more)} more" if more else first)
 
-def _first_author(authors: list[str]) -> str:
-    return "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} and {len(authors) - 1} more"
+    columns: Columns = {
+        "key": "key",
+        "authors": first_author,
+        "year": "year",
+        "title": lambda record: one_line(f"{record['status'].upper()}: {record['title']}".removeprefix(": ")),
+        "chunks": "chunks",
+    }
+    table(counted(len(records), "paper"), records, columns, prose=("authors", "title"))
 
 
 @papers_app.command("show")
@@ -143,18 +141,14 @@ def paper_figures(
 def _show_figures(records: Sequence[FigureRecord]) -> None:
     from ..api.library_papers import count_kinds
 
-    rows = [
-        [
-            one_line(record["name"]),
-            record["kind"],
-            str(record["page"] or ""),
-            f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
-            one_line(_caption(record)),
-        ]
-        for record in records
-    ]
-    title = count_kinds([record["kind"] for record in records])
-    table(title, ["name", "kind", "page", "image", "caption"], rows, prose=["caption"])
+    columns: Columns = {
+        "name": "name",
+        "kind": "kind",
+        "page": "page",
+        "image": lambda record: f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
+        "caption": lambda record: one_line(_caption(record)),
+    }
+    table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
 
 
 def _caption(record: FigureRecord) -> str:

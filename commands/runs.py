@@ -19,7 +19,7 @@ from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.running import Output, ResultRecord
@@ -47,16 +47,14 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(records)
         return
-    rows = [
-        [
-            record["thread_id"],
-            record["status"],
-            when(record["updated_at"]),
-            *map(one_line, (record["title"], record["detail"])),
-        ]
-        for record in records
-    ]
-    table(counted(len(rows), "run"), ["run", "status", "last", "subject", "detail"], rows, prose=["subject", "detail"])
+    columns: Columns = {
+        "run": "thread_id",
+        "status": "status",
+        "last": lambda record: when(record["updated_at"]),
+        "subject": lambda record: one_line(record["title"]),
+        "detail": lambda record: one_line(record["detail"]),
+    }
+    table(counted(len(records), "run"), records, columns, prose=("subject", "detail"))
 
 
 @runs_app.command("show")

@@ -12,10 +12,10 @@ from ..api.messages import counted
 from ..api.run_options import SearchOptions, YearLimits
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
+    from ..api.results import FoundPaper, FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
@@ -103,55 +103,41 @@ _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 def show_passages(records: Sequence[FoundPassage]) -> None:
     """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
-    title = counted(len(records), "passage")
-    rows = [
-        [
-            str(number),
-            one_line(record["key"]),
-            f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
-            one_line(record["section"]),
-            f"{record['score']:.2f}",
-            " ".join(
-                [
-                    with_status(record, f"{_figure(record)}{plain_sentence(record['sentence'])}"),
-                    *map(_described, record["described_figures"]),
-                ]
-            ),
-        ]
-        for number, record in enumerate(records, start=1)
-    ]
-    table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
+    columns: Columns = {
+        "": "",
+        "key": "key",
+        "page": lambda record: f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
+        "section": lambda record: one_line(record["section"]),
+        "score": lambda record: f"{record['score']:.2f}",
+        "sentence": _matched,
+    }
+    table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
     show_notices(records)
 
 
-def _described(figure: DescribedFigure) -> str:
-    """The model's description of a figure: its passage may have matched by it."""
-    return one_line(
-        f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
-    )
-
-
-def _figure(record: FoundPassage) -> str:
-    """A passage's figure or table label, unless its text starts with it."""
+def _matched(record: FoundPassage) -> str:
+    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
     name = record["figure"]["name"] if record["figure"] else ""
-    return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+    label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+    described = [
+        one_line(f"({item['figure']}, as {item['described_by']} describes it: {plain_sentence(item['description'])})")
+        for item in record["described_figures"]
+    ]
+    return " ".join([with_status(record, f"{label}{plain_sentence(record['sentence'])}"), *described])
 
 
 def show_papers(record: FoundPapers, page: int) -> None:
     """Print papers: key, year, title, score and matching sentence, and how to see more."""
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
-    rows = [
-        [
-            one_line(paper["key"]),
-            str(paper["year"] or ""),
-            one_line(paper["title"]),
-            f"{paper['score']:.2f}",
-            matching_line(paper),
-        ]
-        for paper in papers
-    ]
-    table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
+    columns: Columns = {
+        "key": "key",
+        "year": "year",
+        "title": lambda paper: one_line(paper["title"]),
+        "score": lambda paper: f"{paper['score']:.2f}",
+        "sentence": matching_line,
+    }
+    table(title, papers, columns, prose=("title", "sentence"))
     show_notices(papers)
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")

@@ -13,7 +13,7 @@ from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
 from .failure_hints import require_single_value
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
 from .run_report import end_incomplete, report_run
@@ -133,18 +133,17 @@ async def _write(
 ) -> ResultRecord:
     from ..api.writing import load_section_request
 
-    settings, found = resolve(home, **given.changes())
     request = load_section_request(kind, exp, fresh=fresh)
-    with command_session(settings, found, create=False) as session:
+    with home_session(home, **given.changes()) as session:
         if given.section_words is not None and "writer" in session.extractive:
             notice("--words has no effect without a chat model: your own statements are never shortened.")
-        say_where_style_differs(settings, output)
+        _say_where_style_differs(session.settings, output)
         return await write_one(request, output, session)
 
 
-def say_where_style_differs(settings: Settings, output: Output | None) -> None:
+def _say_where_style_differs(settings: Settings, output: Output) -> None:
     """Print which formats do not follow `--cite-style`."""
-    formats = [name for name in (output.formats if output else ()) if name in ("docx", "html", "pdf")]
+    formats = [name for name in output.formats if name in ("docx", "html", "pdf")]
     if settings.cite_style == "numeric" and formats and not settings.csl:
         notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 

@@ -8,9 +8,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 _LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
 _IN_A_PIPE: Final = 200  # columns of a table, or more if its keys need them
@@ -79,23 +79,36 @@ def _lines(line: str, width: int) -> list[str]:
     )
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], prose: Sequence[str] = ()) -> None:
-    """Print a table, or its rows as blocks if it does not fit. Without rows only the title is printed.
+Columns = Mapping[str, str | Callable[[Any], object]]
+
+
+def table(title: str, records: Sequence[Any], columns: Columns, prose: Collection[str] = ()) -> None:
+    """Print a table, or its rows as blocks if it does not fit. Without records only the title is printed.
 
     Args:
-        columns: names; the first two may number and name a row.
+        columns: by name what a cell shows of a record: a key, or a function; None is empty. A first column "" numbers
+            the rows, the next one names them.
         prose: the columns that may wrap; cells of the others are never broken.
     """
-    cells = [[printable(cell) for cell in row] for row in rows]
+
+    def cell(name: str, shown: str | Callable[[Any], object], record: Any) -> str:
+        value = record[shown] if isinstance(shown, str) else shown(record)
+        text = "" if value is None else str(value)
+        return printable(" ".join(text.split())) if name in prose else one_line(text)
+
+    cells = [
+        [cell(name, shown, record) if name else str(number) for name, shown in columns.items()]
+        for number, record in enumerate(records, 1)
+    ]
     least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
     needed = sum(least) + _FRAME * len(columns) + 1
     asked = os.environ.get("COLUMNS", "")
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
     parts = [wrap(one_line(title), width)]
     if cells and needed <= width:
-        parts.append(_drawn(columns, cells, least, prose, width))
+        parts.append(_drawn([*columns], cells, least, prose, width))
     else:
-        parts += ["\n".join(_stacked(columns, row, prose, width)) for row in cells]
+        parts += ["\n".join(_stacked([*columns], row, prose, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
 
 
@@ -107,7 +120,7 @@ def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
 
 
 def _drawn(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Sequence[str], width: int
+    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Collection[str], width: int
 ) -> str:
     """The table with its frame; columns of prose share the room that the others leave."""
     widths = list(least)
@@ -143,32 +156,29 @@ _ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
 def _wrapped(text: str, width: int) -> list[str]:
     """The lines of a cell, broken between words; no word is wider than its column."""
     lines: list[str] = []
-    for whole in text.split("\n"):
-        line = ""
-        for word in whole.split(" ") if cell_len(whole) > width else [whole]:
-            longer = f"{line} {word}" if line else word
-            if line and cell_len(longer) > width:
-                lines.append(line)
-                longer = word
-            line = longer
-        lines.append(line)
-    return lines
+    line = ""
+    for word in text.split(" ") if cell_len(text) > width else [text]:
+        longer = f"{line} {word}" if line else word
+        if line and cell_len(longer) > width:
+            lines.append(line)
+            longer = word
+        line = longer
+    return [*lines, line]
 
 
-def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
+def _stacked(columns: Sequence[str], row: Sequence[str], prose: Collection[str], width: int) -> Iterator[str]:
     """A row as lines: number and name, then the other cells, indented below column names."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:
-        for line in text.split("\n") if text else []:
-            said = line if name in prose else f"{name}: {line}"
-            yield wrap(f"  {said}", width)
+        if text:
+            yield wrap(f"  {text if name in prose else f'{name}: {text}'}", width)
 
 
 def cell_len(text: str) -> int:
-    """The columns of a terminal that the widest line of `text` takes."""
-    if text.isascii() and "\n" not in text:
+    """The columns of a terminal that a line takes."""
+    if text.isascii():
         return len(text)
     from rich.cells import cell_len
 
-    return max((cell_len(line) for line in text.split("\n")), default=0)
+    return cell_len(text)

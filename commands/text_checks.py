@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, split_values, takes_options
 from .output import notice, result, result_json
 from .terminal_text import one_line
 
@@ -80,67 +78,44 @@ def check(
     """
     if watch and as_json:
         raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
-    parts, wanted = _names(only), _names(formats)
-    options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh)
-    record = _check(file, options, home, settings)
+    from ..api.checking import check_text, needs_attention
+
+    def check_once() -> CheckResult:
+        with home_session(home, **settings.changes()) as session:
+            return check_text(
+                session,
+                file,
+                experiment=experiment,
+                bib=bib,
+                only=cast("list[CheckPart]", split_values(only)),
+                fresh=fresh,
+                out=out,
+                formats=cast("list[CheckFormat]", split_values(formats)),
+                force=force,
+                on_notice=notice,
+            )
+
+    record = check_once()
     while watch:
         _show(record)
-        record = _check(_changed(file), options, home, settings)
+        _wait_for_change(file)
+        record = check_once()
     if as_json:
         result_json(record)
     else:
         _show(record)
-    _end(record)
+    if not record["complete"]:
+        raise typer.Exit(PAUSED)
+    if needs_attention(record):
+        raise typer.Exit(DONE_WITH_REFUSALS)
 
 
-def _names(given: list[str] | None) -> list[str]:
-    """The values of a repeatable option, each of which may hold several, separated by commas."""
-    return [name.strip() for item in given or () for name in item.split(",") if name.strip()]
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckOptions:
-    """The options of one check."""
-
-    experiment: Path | None
-    bib: Path | None
-    parts: list[str]
-    formats: list[str]
-    out: Path | None
-    force: bool
-    fresh: bool
-
-
-def _check(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    return run_async(_checked(file, options, home, given))
-
-
-async def _checked(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    from ..api.checking import acheck_text
-
-    settings, found = resolve(home, **given.changes())
-    with command_session(settings, found, create=False) as session:
-        return await acheck_text(
-            session,
-            file,
-            experiment=options.experiment,
-            bib=options.bib,
-            only=cast("list[CheckPart]", options.parts),
-            fresh=options.fresh,
-            out=options.out,
-            formats=cast("list[CheckFormat]", options.formats),
-            force=options.force,
-            on_notice=notice,
-        )
-
-
-def _changed(file: Path) -> Path:
-    """Wait until the file changes; Ctrl-C ends the check."""
+def _wait_for_change(file: Path) -> None:
+    """Return when the file has changed; Ctrl-C ends the check."""
     notice(f"Watching {file}; Ctrl-C ends.")
     seen = _stamp(file)
     while _stamp(file) in (seen, 0):
         time.sleep(_POLL_INTERVAL)
-    return file
 
 
 def _stamp(file: Path) -> int:
@@ -179,13 +154,3 @@ def _show(record: CheckResult) -> None:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
     for path in record.get("files", {}).values():
         notice(f"Written: {path}")
-
-
-def _end(record: CheckResult) -> None:
-    """Exit with 3 if a limit left something unjudged, with 4 if something is wrong."""
-    from ..api.checking import needs_attention
-
-    if not record["complete"]:
-        raise typer.Exit(PAUSED)
-    if needs_attention(record):
-        raise typer.Exit(DONE_WITH_REFUSALS)

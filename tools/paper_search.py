@@ -18,8 +18,8 @@ PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
 _MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
-# The best cosine of 12 queries on which a library has nothing was at most 0.705 for passages and 0.63 for summaries in a
-# library of 150 papers, 0.62 and 0.56 in one of 10; that of 33 on which it has something 0.65 and 0.55.
+# The best cosine of 12 queries that have no answer was at most 0.705 for passages and 0.63 for summaries in a library
+# of 150 papers, 0.62 and 0.56 in one of 10; that of 33 queries that have one at least 0.65 and 0.55.
 NEAR_PASSAGE: Final = 0.71
 NEAR_SUMMARY: Final = 0.60
 _NEAR_BY_WORDS: Final = 0.5  # share of the query's significant words
