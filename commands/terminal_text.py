@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, TextIO
@@ -69,14 +68,7 @@ def _lines(line: str, width: int) -> list[str]:
     if cell_len(line) <= width:
         return [line]
     indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
-    return textwrap.wrap(
-        line.strip(),
-        max(width, 20),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return [f"{indent}{part}" for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
 
 
 Columns = Mapping[str, str | Callable[[Any], object]]
@@ -157,7 +149,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     """The lines of a cell, broken between words; no word is wider than its column."""
     lines: list[str] = []
     line = ""
-    for word in text.split(" ") if cell_len(text) > width else [text]:
+    for word in text.split() if cell_len(text) > width else [text]:
         longer = f"{line} {word}" if line else word
         if line and cell_len(longer) > width:
             lines.append(line)
