@@ -135,7 +135,13 @@ def ingest(
     if as_json:
         result_json(record)
     else:
-        _show_ingested(record)
+        result(
+            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
+            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
+        )
+        if "figures" in record:
+            result(f"{counted(record['figures']['described'], 'figure')} described.")
     figures = record.get("figures", {"refused": []})
     name_refused_figures(figures)
     if stopped is not None:
@@ -143,16 +149,6 @@ def ingest(
         notice_command("Continue with:", command_on_home("papers describe"))
     if record["refused"] or stopped is not None or figures["refused"]:
         raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
-
-
-def _show_ingested(record: dict[str, Any]) -> None:
-    result(
-        f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
-        f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
-        f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
-    )
-    if "figures" in record:
-        result(f"{counted(record['figures']['described'], 'figure')} described.")
 
 
 ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py` reads
@@ -189,11 +185,20 @@ def add(
     """
     from ..api.paper_lookup import Adding, add_papers, parse_identifiers
 
+    def agreed(work: NewPaper) -> bool:
+        if download is not None:
+            return download
+        pdf = work.pdfs[0]
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            notice(f"{work.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
+            return False
+        return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
+
     settings, found = resolve(home)
     wanted = parse_identifiers(identifiers)
     with command_session(settings, found) as session, ingest_progress() as show:
         options = Adding(
-            agreed=lambda work: _agrees_to_download(work, download),
+            agreed=agreed,
             wants_file=bool(download),
             anyway=anyway,
             offline=offline,
@@ -211,16 +216,6 @@ def add(
             _show_added(record)
     if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _agrees_to_download(found: NewPaper, download: bool | None) -> bool:
-    if download is not None:
-        return download
-    pdf = found.pdfs[0]
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        notice(f"{found.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
-        return False
-    return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
 
 
 def _show_added(record: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from .shell.research_commands import finish_opening, restore
     from .shell.shell import NO_PAPERS, Opening, Shell
 
-    opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
+    opening = Opening(settings, home)
     shelf = library_contents(home)
     if shelf.keys:
         opening.start()

@@ -74,6 +74,7 @@ def ingest_progress() -> Iterator[Any]:
         yield _IngestLines().show
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ..api.ingesting import Described, Embedded, Planned, Stored
@@ -91,7 +92,7 @@ def ingest_progress() -> Iterator[Any]:
                 bar.update(task, description="describing figures", total=event.total, completed=event.done)
             line = _ingest_line(event)
             if line and not isinstance(event, Stored):
-                bar.console.print(_escape(one_line(line)), style="dim", highlight=False)
+                bar.console.print(escape(one_line(line)), style="dim", highlight=False)
 
         yield show
 
@@ -132,9 +133,3 @@ def _ingest_line(event: IngestEvent) -> str:
         planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
         return f"{planned}, {counted(event.texts, 'text')} to embed{estimate}"
     return ""
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

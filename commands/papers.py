@@ -141,22 +141,22 @@ def paper_figures(
 def _show_figures(records: Sequence[FigureRecord]) -> None:
     from ..api.library_papers import count_kinds
 
+    def caption(record: FigureRecord) -> str:
+        """The caption without label, why there is no image, and the model's description, marked as such."""
+        own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
+        parts = [shorten(own, _MAX_CAPTION, placeholder=" …")]
+        parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
+        parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
+        return one_line(" ".join(part for part in parts if part))
+
     columns: Columns = {
         "name": "name",
         "kind": "kind",
         "page": "page",
         "image": lambda record: f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
-        "caption": lambda record: one_line(_caption(record)),
+        "caption": caption,
     }
     table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
-
-
-def _caption(record: FigureRecord) -> str:
-    """The caption without label, why there is no image, and the model's description, marked as such."""
-    parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _MAX_CAPTION, placeholder=" …")]
-    parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
-    parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
-    return " ".join(part for part in parts if part)
 
 
 @papers_app.command("enrich")
@@ -285,18 +285,15 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
 def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
     """Format the section tree, with chunks and pages."""
     for section in sections:
+        held = "no chunks" if section["searchable"] else "not searched"
+        facts = [
+            section["category"],
+            _range("chunk", "chunks", section["chunk_range"]) if section["chunk_range"] else held,
+        ]
+        if section["page_range"]:
+            facts.append(_range("p.", "pp.", section["page_range"]))
         indent = "  " * max(0, section["level"] - 1)
-        yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(_section_facts(section))}]"
-
-
-def _section_facts(section: SectionRecord) -> Iterator[str]:
-    yield section["category"]
-    if section["chunk_range"]:
-        yield _range("chunk", "chunks", section["chunk_range"])
-    else:
-        yield "no chunks" if section["searchable"] else "not searched"
-    if section["page_range"]:
-        yield _range("p.", "pp.", section["page_range"])
+        yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(facts)}]"
 
 
 def _range(one: str, several: str, ends: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from .failure_hints import require_single_value
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
-from .run_report import end_incomplete, report_run
+from .run_report import end_incomplete, references_markdown, report_run
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -109,7 +109,11 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         given = experiment_file(kind, file, exp)
         output = output_to(out, formats or (), force=force, page_images=page_images)
         record = run_async(_write(kind, given, output, fresh, home, settings))
-        result_json(record) if as_json else _show(record)
+        if as_json:
+            result_json(record)
+        else:
+            title = one_line(record.get("title") or record["section"].capitalize())
+            result(f"\n# {title}\n\n{record['text']}\n\n{references_markdown(record)}".rstrip() + "\n")
         end_incomplete(record)
 
     write.__doc__ = _PAPER_HELP if kind == "paper" else _help(kind)
@@ -165,11 +169,3 @@ def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_image
     from ..api.running import FORMATS, Output
 
     return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)
-
-
-def _show(record: ResultRecord) -> None:
-    title = one_line(record.get("title") or record["section"].capitalize())
-    result(f"\n# {title}\n\n{record['text']}\n")
-    if record["references"]:
-        result("## References\n")
-        result("\n".join(f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]))
