@@ -15,7 +15,7 @@ from .output import notice, result_json
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import FoundPaper, FoundPapers, FoundPassage
+    from ..api.results import FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
@@ -160,12 +160,11 @@ def place_of(record: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def matching_line(paper: FoundPaper) -> str:
-    """The matching sentence, prefixed with its place or "your note", and with RETRACTED or the like."""
-    place = "your note" if paper.get("matched") == "note" else place_of(paper)
-    return with_status(
-        paper, f"{place}: {plain_sentence(paper['sentence'])}" if place else plain_sentence(paper["sentence"])
-    )
+def matching_line(record: Mapping[str, Any]) -> str:
+    """The matching sentence of a paper or passage, after its place or "your note", and RETRACTED or the like."""
+    place = "your note" if record.get("matched") == "note" else place_of(record)
+    sentence = plain_sentence(record["sentence"])
+    return with_status(record, f"{place}: {sentence}" if place else sentence)
 
 
 def plain_sentence(sentence: str) -> str:

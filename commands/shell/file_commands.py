@@ -14,7 +14,7 @@ from ..run_display import section_progress
 from . import display
 from .research_commands import format_references
 from .shell import Shell
-from .shell_state import Listed, NotNowError, ShellDraft, ShellState
+from .shell_state import NotNowError, ShellDraft, ShellState
 
 RESULTS = Path("results")
 _LONGEST_SLUG = 60  # characters
@@ -99,7 +99,7 @@ async def section(shell: Shell, argument: str) -> ShellState:
         notice(f"Run {record['thread_id']} was finished earlier; no model was called.")
     for text in record["warnings"]:
         display.warning(text)
-    papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
+    papers = {number: entry["key"] for number, entry in enumerate(record["references"], 1)}
     body = f"# {kind.capitalize()}\n\n{record['text']}"
     if papers:
         body += "\n\n".join(["", "## References", *format_references(record["references"], papers)])

@@ -65,8 +65,14 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
         resumed = parse(shell.state.paused)
         assert isinstance(resumed, ShellRequest)  # it ran before
         given = resumed
+
+    async def act() -> ShellState:
+        if given.plain:
+            await require_question(shell, given.argument)
+        return await ACTIONS[given.command](shell, given.argument)
+
     try:
-        shell.state = await interruptible(_act(shell, given))
+        shell.state = await interruptible(act())
     except Interrupted:
         return _pause(shell, given, "Interrupted")
     except PausedError as error:
@@ -83,12 +89,6 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
         )
         return UNEXPECTED
     return DONE
-
-
-async def _act(shell: Shell, request: ShellRequest) -> ShellState:
-    if request.plain:
-        await require_question(shell, request.argument)
-    return await ACTIONS[request.command](shell, request.argument)
 
 
 def _with_stage(error: CiteloomError, message: str) -> str:

@@ -19,7 +19,7 @@ from ..run_report import references_markdown, usage_words
 from . import display
 from .parser import CommandName
 from .shell import Shell
-from .shell_state import Listed, ShellDraft, ShellState
+from .shell_state import ShellDraft, ShellState
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
@@ -96,13 +96,11 @@ def draft_answer(record: Mapping[str, Any]) -> ShellState:
     """The state after an answer: numbered papers, draft to save, and question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
-    papers = tuple(
-        Listed(int(entry["label"]) if numeric else place, entry["key"]) for place, entry in enumerate(references, 1)
-    )
+    papers = {int(entry["label"]) if numeric else place: entry["key"] for place, entry in enumerate(references, 1)}
     return ShellState(papers, ShellDraft("research", record["markdown"], record), record["question"])
 
 
-def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+def format_answer(record: Mapping[str, Any], papers: Mapping[int, str], *, text: bool = True) -> str:
     """The answer with references as markdown, numbered for commands; omits `text` that was already shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
@@ -110,10 +108,11 @@ def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text
     return "\n\n".join([*parts, "## References", *format_references(record["references"], papers)])
 
 
-def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+def format_references(references: Sequence[Mapping[str, Any]], papers: Mapping[int, str]) -> list[str]:
     """References with numbers and keys for commands; as paragraphs, since markdown renumbers lists."""
     return [
-        f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
+        f"**[{number}]** {key} - {entry['text']}"
+        for (number, key), entry in zip(papers.items(), references, strict=True)
     ]
 
 

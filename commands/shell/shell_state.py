@@ -28,14 +28,6 @@ class NotNowError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A paper of the last list and its number there."""
-
-    number: int
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShellDraft:
     """Content for `save`: markdown, and the full record of an answer or section."""
 
@@ -46,9 +38,9 @@ class ShellDraft:
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state variables; `paused` is the line that resumes interrupted work."""
+    """The state variables: the keys of the last list by number, a draft, and the line that resumes interrupted work."""
 
-    last_query_set: tuple[Listed, ...] = ()
+    last_query_set: Mapping[int, str] = field(default_factory=dict)
     draft: ShellDraft | None = None
     original_query: str = ""
     paused: str = ""
@@ -60,7 +52,7 @@ class ShellState:
             return self.draft.kind
         return "listed" if self.last_query_set else "initial"
 
-    def listed(self, papers: tuple[Listed, ...], query: str = "") -> ShellState:
+    def listed(self, papers: Mapping[int, str], query: str = "") -> ShellState:
         """After `list` or `find` showed papers."""
         query = query if self.draft is None else self.original_query
         return replace(self, last_query_set=papers, original_query=query)
@@ -95,17 +87,15 @@ def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:
     `keys` are the library's. If a list was shown, a numeric key means the list number. Raises `NotNowError`.
     """
     if argument.isascii() and argument.isdigit():
-        by_number = {paper.number: paper.key for paper in state.last_query_set}
-        if int(argument) in by_number:
-            return by_number[int(argument)]
+        number, numbers = int(argument), sorted(state.last_query_set)
+        if number in state.last_query_set:
+            return state.last_query_set[number]
         if argument not in keys:
-            raise NotNowError(*_no_such_number(int(argument), sorted(by_number)))
+            raise NotNowError(
+                f"There is no list that {number} could refer to; 'list', 'find' and 'research' show one."
+                if not numbers
+                else f"The last list has no number {number}; it goes from {numbers[0]} to {numbers[-1]}."
+                if numbers == list(range(numbers[0], numbers[-1] + 1))
+                else f"The last list has no number {number}; it has {', '.join(map(str, numbers))}."
+            )
     return argument
-
-
-def _no_such_number(number: int, numbers: Sequence[int]) -> tuple[str]:
-    if not numbers:
-        return (f"There is no list that {number} could refer to; 'list', 'find' and 'research' show one.",)
-    if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return (f"The last list has no number {number}; it goes from {numbers[0]} to {numbers[-1]}.",)
-    return (f"The last list has no number {number}; it has {', '.join(map(str, numbers))}.",)

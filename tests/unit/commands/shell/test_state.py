@@ -9,7 +9,6 @@ import pytest
 from citeloom.commands.shell.parser import WORDS, CommandName
 from citeloom.commands.shell.shell_state import (
     INITIAL,
-    Listed,
     NotNowError,
     ShellDraft,
     ShellState,
@@ -18,7 +17,7 @@ from citeloom.commands.shell.shell_state import (
     require,
 )
 
-PAPERS = (Listed(1, "adams2019"), Listed(2, "baker2020"))
+PAPERS = {1: "adams2019", 2: "baker2020"}
 ANSWER = ShellDraft("research", "An answer.", {"question": "What is it?"})
 PASSAGES = ShellDraft("sem-search", "Passages.")
 SECTION = ShellDraft("section", "A section.", {"section": "discussion"})
@@ -30,7 +29,7 @@ STATES: dict[StateName, ShellState] = {
     "research": ShellState(PAPERS, draft=ANSWER, original_query="What is it?"),
     "section": ShellState(PAPERS, draft=SECTION, original_query="discussion"),
 }
-NEW = (Listed(3, "clark2021"),)
+NEW = {3: "clark2021"}
 every_state = pytest.mark.parametrize("state", STATES.values(), ids=list(STATES))
 
 
@@ -76,7 +75,7 @@ def test_only_what_needs_something_is_refused_without_it(state: ShellState, comm
 
 
 def test_numbers_are_those_that_were_shown() -> None:
-    state = ShellState((Listed(2, "baker2020"), Listed(7, "clark2021")))
+    state = ShellState({2: "baker2020", 7: "clark2021"})
     assert chosen(state, "7", ()) == "clark2021"
     assert chosen(state, "baker2020", ()) == "baker2020"
     with pytest.raises(NotNowError, match=r"no number 1; it has 2, 7"):
