@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import io
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
@@ -143,16 +143,11 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
     if item.default != ():
         return given
-    names = split_values(given)
+    names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
     if given and not names:
         flag = shown_options(group)[item.name].flag or f"--{item.name}"
-        raise InputError(f"{flag} is empty.", help="Leave it out to search everywhere.")
+        raise InputError(f"{flag} is empty.", help="Give it a value, or leave it out.")
     return tuple(dict.fromkeys(names))
-
-
-def split_values(given: Sequence[str] | None) -> list[str]:
-    """The values of a repeatable option, each of which may hold several, separated by commas."""
-    return [name.strip() for value in given or () for name in value.split(",") if name.strip()]
 
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:

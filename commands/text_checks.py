@@ -3,67 +3,56 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import ModelSettings
+from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, home_session, split_values, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.checking import CheckFormat, CheckPart, CheckResult
+    from ..api.checking import CheckResult
 
 FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.", show_default=False)]
-ExperimentOption = Annotated[
-    Path | None,
-    typer.Option("--exp", help="Your exp.json, whose numbers the text may state without a source.", show_default=False),
-]
-BibOption = Annotated[
-    Path | None,
-    typer.Option("--bib", help="The bibliography. Default: the one that the text names.", show_default=False),
-]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Parts to check: claims, uncited, numbers, references; separated by commas."),
-]
-FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        help="Files to write into --out: html (report), docx (copy with comments), tex (copy with notes), json, sarif.",
-    ),
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the files; html if no --format is given.", show_default=False)
-]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Judge again, without reusing answers.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an earlier copy of the text in --out.")]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
 
-@takes_options(settings=ModelSettings)
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The arguments of `check_text`, as options of the command."""
+
+    experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
+        "Your exp.json, whose numbers the text may state without a source."
+    )
+    bib: Path | None = option("The bibliography. Default: the one that the text names.")  # noqa: RUF009
+    only: tuple[str, ...] = option("Parts to check: claims, uncited, numbers, references", value=())
+    formats: Annotated[tuple[str, ...], Shown("--format")] = option(
+        "Files to write into --out: html (report), docx (copy with comments), tex (copy with notes), json, sarif",
+        value=(),
+    )
+    out: Path | None = option("Folder for the files; html if no --format is given.")  # noqa: RUF009
+    force: bool = option("Replace an earlier copy of the text in --out.", value=False)
+    fresh: bool = option("Judge again, without reusing answers.", value=False)
+
+
+@takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
-    experiment: ExperimentOption = None,
-    bib: BibOption = None,
-    only: OnlyOption = None,
-    formats: FormatOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
-    fresh: FreshOption = False,
     watch: WatchOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    options: CheckOptions,
     settings: ModelSettings,
 ) -> None:
     """Check a text of your own against the papers that it cites.
@@ -82,18 +71,7 @@ def check(
 
     def check_once() -> CheckResult:
         with home_session(home, **settings.changes()) as session:
-            return check_text(
-                session,
-                file,
-                experiment=experiment,
-                bib=bib,
-                only=cast("list[CheckPart]", split_values(only)),
-                fresh=fresh,
-                out=out,
-                formats=cast("list[CheckFormat]", split_values(formats)),
-                force=force,
-                on_notice=notice,
-            )
+            return check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()
     while watch:
