@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +23,7 @@ _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+
 # A key is delimited by spaces and brackets; the second form finds one between letters of another script.
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
+_WHOLE = re.compile(r"(?s).+")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
@@ -104,7 +105,13 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     known = {paper.key.casefold(): paper.key for paper in papers}
     found: set[str] = set()
     rest = question
-    for start, written in _key_candidates(question):
+    candidates = [
+        (match.start() + run.start(), run.group())
+        for match in _KEY_LIKE.finditer(question)
+        for run in (_WHOLE.fullmatch(match.group()), *_ASCII_RUN.finditer(match.group()))
+        if run is not None
+    ]
+    for start, written in dict.fromkeys(candidates):
         word = re.sub(r"['’]s$", "", written.rstrip(".:")).casefold()
         # "paper" or "2020" may be a key, but counts as a word unless it is marked as a key.
         marked = question[max(0, start - 1) : start] == "@" or word.startswith("@")
@@ -122,16 +129,16 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     return found, rest
 
 
-def _key_candidates(question: str) -> Iterator[tuple[int, str]]:
-    for match in _KEY_LIKE.finditer(question):
-        yield match.start(), match.group()
-        for run in _ASCII_RUN.finditer(match.group()):
-            if run.group() != match.group():
-                yield match.start() + run.start(), run.group()
-
-
 def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
-    titles = sorted(_titles(papers), key=lambda title: (-len(title.words), title.key))
+    forms: dict[tuple[str, ...], list[_Title]] = {}
+    for paper in papers:
+        whole = _without_bracket(paper.title)
+        for written in dict.fromkeys([whole, whole.split(":")[0]]):
+            if words := _title_words(written):
+                forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
+    # A form that several papers share is ambiguous.
+    titles = [same[0] for same in forms.values() if len({title.key for title in same}) == 1]
+    titles.sort(key=lambda title: (-len(title.words), title.key))
     found: set[str] = set()
     rest = question
     for match in _QUOTED.finditer(question):
@@ -146,18 +153,6 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
             found.add(title.key)
             rest = _blank(rest, *span)
     return found, rest
-
-
-def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
-    """The forms of the titles, without forms that several papers share, since those are ambiguous."""
-    forms: dict[tuple[str, ...], list[_Title]] = {}
-    for paper in papers:
-        whole = _without_bracket(paper.title)
-        for written in dict.fromkeys([whole, whole.split(":")[0]]):
-            words = _title_words(written)
-            if words:
-                forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
-    return (same[0] for same in forms.values() if len({title.key for title in same}) == 1)
 
 
 def _without_bracket(title: str) -> str:
@@ -234,6 +229,7 @@ def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequ
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")
 _YEAR = re.compile(r"((?:1[5-9]|20|21)\d\d)[a-d]?")
 _KEY_NAME = re.compile(r"([a-z][a-z'-]*)(?:1[5-9]|20|21)\d\d")
+_BETWEEN_YEARS = frozenset({"(", "[", ",", ".", "and", "&", "'s"})
 _JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
 # Words after which a year limits a period rather than naming a paper.
 _BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
@@ -331,9 +327,16 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
                 loose.append(int(year.group(1)))
             index += 1
             continue
-        before = tokens[index - 1].lower() if index else ""
-        names, index = _join_names(tokens, [name], after, known, longest)
-        mention, index = _complete_mention(tokens, names, index, before)
+        names, before = [name], tokens[index - 1].lower() if index else ""
+        while True:  # the names that follow, separated by "and" or commas
+            step = index = after
+            while step < len(tokens) and tokens[step].lower() in _JOINS:
+                step += 1
+            name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
+            if name is None:
+                break
+            names.append(name)
+        mention, index = _complete_mention(tokens, tuple(names), index, before)
         mentions.append(mention)
     return mentions, tuple(loose)
 
@@ -358,30 +361,13 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
         written = list(tokens[index : index + size])
         written[-1] = re.sub(r"['’]s?$", "", written[-1])
         name = fold_accents(" ".join(written))
-        if name in known and (written[-1][:1].isupper() or _cited_behind(tokens, index + size)):
+        if name not in known:
+            continue
+        following = [token.lower() for token in tokens[index + size : index + size + 2] if token != "("]
+        cited = following[:2] in _OTHERS or (following and _YEAR.fullmatch(following[0]))
+        if written[-1][:1].isupper() or cited:
             return name, index + size
     return None, index
-
-
-def _cited_behind(tokens: Sequence[str], index: int) -> bool:
-    following = [token.lower() for token in tokens[index : index + 2] if token != "("]
-    return following[:2] in _OTHERS or bool(following and _YEAR.fullmatch(following[0]))
-
-
-def _join_names(
-    tokens: Sequence[str], names: list[str], index: int, known: set[str], longest: int
-) -> tuple[tuple[str, ...], int]:
-    """Collect the names that follow, separated by "and" or commas."""
-    while index < len(tokens):
-        step = index
-        while step < len(tokens) and tokens[step].lower() in _JOINS:
-            step += 1
-        name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
-        if name is None:
-            break
-        names.append(name)
-        index = after
-    return tuple(names), index
 
 
 def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
@@ -399,18 +385,10 @@ def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int,
     )
     index += 2 if and_others else 0
     years: list[int] = []
-    for step, token in _years_behind(tokens, index):
-        years.append(int(token[:4]))
-        index = step
-    return _Mention(names, tuple(years), and_others, person), index
-
-
-def _years_behind(tokens: Sequence[str], index: int) -> Iterator[tuple[int, str]]:
-    """The years from an index on, separated by brackets, commas or "and", each with its end."""
-    while index < len(tokens):
-        token = tokens[index]
+    for place, token in enumerate(tokens[index:], index):
         if _YEAR.fullmatch(token):
-            yield index + 1, token
-        elif token.lower() not in {"(", "[", ",", ".", "and", "&", "'s"}:
-            return
-        index += 1
+            years.append(int(token[:4]))
+            index = place + 1
+        elif token.lower() not in _BETWEEN_YEARS:
+            break
+    return _Mention(names, tuple(years), and_others, person), index

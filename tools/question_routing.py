@@ -67,7 +67,8 @@ class Route:
 def route(question: str, papers: Sequence[Paper]) -> Route:
     """The route of a question, by rules alone; any text has one."""
     named = named_papers(question, papers)
-    if not named.keys or (len(named.keys) == 1 and named.by_title and _asks_about_subject(named.rest)):
+    asks_about_subject = all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", named.rest.lower()))
+    if not named.keys or (len(named.keys) == 1 and named.by_title and asks_about_subject):
         categories = requested_categories(question, about_a_paper=False, alone=False)
         return Route("survey", categories=categories, start=_papers_titled_like(question, papers))
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
@@ -83,10 +84,6 @@ def question_kind(question: str, track: Track) -> QuestionKind:
     if _INVENTORY.search(question):
         return "inventory"
     return "focused" if _FOCUSED.search(question.strip()) else "survey"
-
-
-def _asks_about_subject(rest: str) -> bool:
-    return all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", rest.lower()))
 
 
 def _papers_titled_like(question: str, papers: Sequence[Paper]) -> tuple[str, ...]:
