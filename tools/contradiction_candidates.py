@@ -71,7 +71,16 @@ async def statement_pairs(
     With a topic, the statements are about it; without one, they come from abstracts and conclusions. Raises
     `InputError` if there are too many papers to compare without a topic, and any error of search and embedding.
     """
-    chunks = await (_on_topic(library, topic, scope, options) if topic else _main_statements(library, scope))
+    if topic:
+        chunks = await _on_topic(library, topic, scope, options)
+    else:
+        keys = list(scope.papers) or [paper.key for paper in library.papers()]
+        if len(keys) > _PAPERS:
+            raise InputError(
+                f"The library has {len(keys)} papers; without a topic at most {_PAPERS} are compared.",
+                help="Give --topic, or name papers with --papers.",
+            )
+        chunks = await asyncio.to_thread(_with_counterparts, library, keys)
     sentences = list(_sentences(chunks))
     if len({sentence.chunk.key for sentence in sentences}) < 2:
         return []
@@ -97,18 +106,8 @@ async def _on_topic(library: Library, topic: str, scope: Scope, options: Retriev
     return taken
 
 
-async def _main_statements(library: Library, scope: Scope) -> list[Chunk]:
-    """The passages of abstracts and conclusions that are closest to some passage in another paper."""
-    keys = list(scope.papers) or [paper.key for paper in library.papers()]
-    if len(keys) > _PAPERS:
-        raise InputError(
-            f"The library has {len(keys)} papers; without a topic at most {_PAPERS} are compared.",
-            help="Give --topic, or name papers with --papers.",
-        )
-    return await asyncio.to_thread(_with_counterparts, library, keys)
-
-
 def _with_counterparts(library: Library, keys: Sequence[str]) -> list[Chunk]:
+    """The passages of abstracts and conclusions that are closest to some passage in another paper."""
     rows = library.catalog.chunk_rows(keys=keys, categories=_CLAIMING)
     having = {row.key for row in rows}
     ids = [row.id for row in rows]

@@ -46,23 +46,6 @@ class FurtherSearch:
 _PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
 
 
-async def search_evidence(
-    library: Library,
-    reader: EvidenceReader,
-    purpose: Purpose,
-    needs: Sequence[Need],
-    scope: Scope,
-    limits: EvidenceLimits,
-    *,
-    known: Sequence[str] = (),
-) -> SearchResult:
-    """Search for needs by their queries, and read the best windows of chunks not yet `known`, in one wave."""
-    proposed = limits.windows(limits.search_tokens, len(needs))
-    windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
-    found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
-    return _build_result(found, windows, windows, unreadable)
-
-
 def _build_result(
     found: Sequence[FoundEvidence], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
 ) -> SearchResult:
@@ -79,7 +62,10 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """The searches of one turn, read together; a window read for one search is not read again for a later one."""
+    """The best windows for each search, without chunks that are `known`, read together in one wave.
+
+    A window read for one search is not read again for a later one.
+    """
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from itertools import islice, zip_longest
 from typing import Final
 
@@ -83,16 +83,15 @@ async def screen_papers(
 async def keys_to_screen(library: Library, purpose: Purpose, scope: Scope, most: int) -> list[str]:
     """The keys of the papers in scope, or of the `most` papers nearest to the needs by summary."""
     keys = [paper.key for paper in library.papers() if scope.holds(paper)]
-    return keys if len(keys) <= most else await _nearest_keys(library, purpose, frozenset(keys), most)
-
-
-async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:
-    """The first `most` papers, taking the papers nearest to each need in turn."""
+    if len(keys) <= most:
+        return keys
+    within = frozenset(keys)
     vectors = await gather_all(library.embedding.embed_query(need.queries[0]) for need in purpose.needs)
     near = await asyncio.to_thread(
         lambda: [library.nearest_papers(vector, len(library.papers())) for vector in vectors]
     )
     rankings = [[item.paper.key for item in items if item.paper.key in within] for items in near]
+    # The paper nearest to each need in turn, then the second nearest ...
     turns = (key for turn in zip_longest(*rankings) for key in turn if key is not None)
     return list(islice(dict.fromkeys(turns), most))
 
@@ -105,43 +104,31 @@ def make_cards(library: Library, keys: Collection[str] | None = None) -> list[Pa
 def _make_card(library: Library, paper: Paper) -> PaperCard:
     abstract = plain_text(paper.abstract or library.summary(paper.key))
     sentences = [" ".join(abstract[start:end].split()) for start, end in sentence_spans(abstract)]
-    lines = [
-        f"{paper.title} ({paper.year or 'n.d.'})",
-        *_telling_sentences(sentences),
-    ]
-    if design := [*_kind_of_study(paper.title, abstract), *_samples(library, paper.key, abstract)]:
+    lines = [f"{paper.title} ({paper.year or 'n.d.'})"]
+    if sentences:
+        # One sentence on what was done and one on the result, else the first and the last.
+        aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
+        others = [text for text in sentences if text != aim]
+        outcome = [text for text in others if _OUTCOME.search(text)][-1:] or [
+            text for text in sentences[-1:] if text != aim
+        ]
+        lines += [_shorten(text, _SENTENCE) for text in (aim, *outcome)]
+    kind = [kind for kind, pattern in _KINDS if pattern.search(paper.title) or pattern.search(abstract)][:1]
+    if design := [*kind, *_samples(library, paper.key, abstract)]:
         lines.append(f"Design: {'; '.join(design)}")
     if scope := _scope(library, paper.key):
         lines.append(f"Parts: {'; '.join(scope)}")
     return PaperCard(paper.key, "\n".join(lines))
 
 
-def _kind_of_study(title: str, abstract: str) -> list[str]:
-    return [kind for kind, pattern in _KINDS if pattern.search(title) or pattern.search(abstract)][:1]
-
-
 def _samples(library: Library, key: str, abstract: str) -> list[str]:
     """The numbers and kinds of subjects stated in the abstract, else at the beginning of the methods."""
     found = [match.group() for match in _SAMPLE.finditer(abstract)]
     if not found:
-        rows = [row.id for row in library.catalog.chunk_rows(keys=[key]) if row.category is Category.METHOD]
-        found = [
-            match.group()
-            for chunk in library.chunks(rows[:_METHOD_CHUNKS])
-            for match in _SAMPLE.finditer(plain_text(chunk.text))
-        ]
+        rows = library.catalog.chunk_rows(keys=[key], categories=[Category.METHOD])[:_METHOD_CHUNKS]
+        methods = "\n\n".join(plain_text(chunk.text) for chunk in library.chunks([row.id for row in rows]))
+        found = [match.group() for match in _SAMPLE.finditer(methods)]
     return list(dict.fromkeys(found))[:_SAMPLES]
-
-
-def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
-    """One sentence on what was done and one on the result, else the first and the last."""
-    if not sentences:
-        return
-    aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
-    outcomes = [text for text in sentences if text != aim and _OUTCOME.search(text)]
-    yield _shorten(aim, _SENTENCE)
-    if outcome := (outcomes[-1:] or [text for text in sentences[-1:] if text != aim]):
-        yield _shorten(outcome[0], _SENTENCE)
 
 
 def _scope(library: Library, key: str) -> list[str]:

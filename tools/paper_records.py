@@ -51,26 +51,17 @@ def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[P
             runs[-1].append(chunk)
         else:
             runs.append([chunk])
-    return [_merge_run(run, found) for run in runs]
-
-
-def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
-    first = run[0]
-    text, end = first.text, first.end
-    for chunk in run[1:]:
-        text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
-        end = max(end, chunk.end)
-    ids = tuple(chunk.id for chunk in run)
-    return Passage(
-        text=text,
-        section=first.section,
-        category=first.category,
-        page=first.page,
-        start=first.start,
-        end=end,
-        chunk_ids=ids,
-        found=tuple(identifier for identifier in ids if identifier in found),
-    )
+    passages: list[Passage] = []
+    for run in runs:
+        first = run[0]
+        text, end = first.text, first.end
+        for chunk in run[1:]:
+            text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
+            end = max(end, chunk.end)
+        ids = tuple(chunk.id for chunk in run)
+        own = tuple(name for name in ids if name in found)
+        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids, own))
+    return passages
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,15 @@ def paper_of_coined_name(question: str, library: Library) -> str | None:
     for name in coined_names(question):
         # A year next to an author was checked before, and no paper matches both.
         led = set() if _YEAR.search(question) else papers_led_by(name, library.papers())
-        owner = next(iter(led)) if len(led) == 1 else None if led else _owner(name, library)
-        if owner is not None:
-            meant.add(owner)
+        if len(led) == 1:
+            meant |= led
+        if led or not (terms := analyze(name)):
+            continue
+        # The paper that has most of the chunks with the name.
+        chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
+        for key, most in chunks.most_common(1):
+            if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total():
+                meant.add(key)
     return meant.pop() if len(meant) == 1 else None
 
 
@@ -187,15 +193,3 @@ def coined_names(question: str) -> list[str]:
         if capital and len(plain) > 2 and tokenizer.token_to_id(plain) is None and plain not in names:
             names.append(plain)
     return names
-
-
-def _owner(name: str, library: Library) -> str | None:
-    """The paper that has most of the chunks containing a name."""
-    terms = analyze(name)
-    if not terms:
-        return None
-    chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
-    if not chunks:
-        return None
-    key, most = chunks.most_common(1)[0]
-    return key if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total() else None

@@ -17,7 +17,7 @@ from ...drafts.written_draft import QueryRecord, ScreeningRecord
 from ...plurals import counted
 from ...roles.protocols import ScreenedPapers, Turn
 from ...text.question_subject import subject_words
-from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
+from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
 from ...tools.found_evidence import EvidenceLimits, coverage
 from ...tools.paper_cards import screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
@@ -187,7 +187,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
-        found = await search_evidence(session.library, reader, asked, [need], within, usual, known=known)
+        (found,) = await search_each(session.library, reader, asked, [(need, within)], usual, known=known)
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )

@@ -15,7 +15,7 @@ from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.roles.protocols import Need, PassageFinding, Purpose
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.library import Library
-from citeloom.tools.evidence_search import search_evidence
+from citeloom.tools.evidence_search import search_each
 from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.paper_search import PAGE_SIZE, matching_sentence, search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
@@ -94,7 +94,7 @@ async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Librar
     for part in (0.0, 1.0):
         listener = Listener()
         limits = EvidenceLimits(top_k_initial=3, rerank=part)
-        await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+        await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
         read[part] = sorted(listener.given)
     assert read[0.0] != read[1.0]
 
@@ -145,7 +145,7 @@ class Listener:
 async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mode: str) -> None:
     listener = Listener()
     limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7, window_tokens=1)  # type: ignore[arg-type]
-    searched = await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+    (searched,) = await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
     assert searched.found == () and sorted(searched.read) == sorted(listener.given)
     hits = await retrieve(library, QUERY, 7, options=Retrieval(mode))  # type: ignore[arg-type]
     assert hits[0].candidate.chunk.id in listener.given
