@@ -19,10 +19,10 @@ from ..stores.text_analysis import analyze
 from ..tools.paper_records import find_figure
 from ..tools.paper_search import (
     NEAR_PASSAGE,
-    NEAR_SUMMARY,
     PAGE_SIZE,
-    is_near,
     matching_sentence,
+    nearness_to,
+    papers_near_to,
     publication_statuses,
     search_papers,
     year_range as year_range,
@@ -85,6 +85,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
+    is_near = nearness_to(library, query, NEAR_PASSAGE)
     figures = {key: library.catalog.figures.of(key) for key in said}
     return [
         {
@@ -98,7 +99,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
-            "near": is_near(library, query, hit.candidate.chunk.text, hit.candidate.vector_score, NEAR_PASSAGE),
+            "near": is_near(hit.candidate.chunk.text, hit.candidate.vector_score),
             "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
@@ -145,13 +146,7 @@ async def afind_papers(
 def _find_by_summary(
     library: Library, query: str, vector: Vector, years: tuple[int, int] | None, page: int
 ) -> FoundPapers:
-    scope = Scope(years=years)
-    near = [
-        item
-        for item in library.nearest_papers(vector, len(library.papers()))
-        if scope.holds(item.paper)
-        and is_near(library, query, f"{item.paper.title}\n{item.summary}\n{item.note}", item.score, NEAR_SUMMARY)
-    ]
+    near = papers_near_to(library, query, vector, years)
     shown = near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     statuses = publication_statuses(library, [item.paper for item in shown])
     papers: list[FoundPaper] = [
