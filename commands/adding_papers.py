@@ -13,14 +13,7 @@ from typer.core import TyperCommand
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .options import (
-    HomeOption,
-    JsonOption,
-    command_on_home,
-    command_session,
-    resolve,
-    takes_options,
-)
+from .options import HomeOption, JsonOption, command_on_home, command_session, resolve, takes_options
 from .output import (
     ingest_progress,
     name_refused_figures,
@@ -165,8 +158,7 @@ def add(
         ),
     ] = None,
     bib: Annotated[
-        Path | None,
-        typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False),
+        Path | None, typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False)
     ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")

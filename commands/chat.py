@@ -47,8 +47,7 @@ IdArgument = Annotated[
 @takes_options(settings=ChatSettings)
 def chat(
     exp: Annotated[
-        Path | None,
-        typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False),
+        Path | None, typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False)
     ] = None,
     thread: Annotated[
         str | None,
@@ -193,11 +192,7 @@ def export_conversation(
 @conversations_app.command("delete")
 def delete_conversations(
     thread_ids: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of the conversations.",
-            autocompletion=complete_conversations,
-        ),
+        list[str], typer.Argument(help="Ids of the conversations.", autocompletion=complete_conversations)
     ],
     home: HomeOption = None,
 ) -> None:

@@ -18,11 +18,7 @@ from .terminal_text import Columns, one_line, table
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
 def contradictions(
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    options: ContradictionOptions,
-    settings: ModelSettings,
+    as_json: JsonOption = False, home: HomeOption = None, *, options: ContradictionOptions, settings: ModelSettings
 ) -> None:
     """Find passages of different papers that disagree.
 

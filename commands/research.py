@@ -70,10 +70,7 @@ async def _ask(
     from ..api.questions import plain_question
 
     plain_question(request.question)  # before a home is created or printed
-    with (
-        home_session(home, **given.changes()) as session,
-        answer_progress(session.spent_now, draft=draft) as view,
-    ):
+    with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:
         return await answer_one(request, output, session, view), view
 
 

@@ -29,12 +29,7 @@ runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
 IdArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Id of the run, or a prefix of it.",
-        show_default=False,
-        autocompletion=complete_runs,
-    ),
+    str, typer.Argument(help="Id of the run, or a prefix of it.", show_default=False, autocompletion=complete_runs)
 ]
 
 
@@ -121,13 +116,7 @@ async def _resume(run_id: str, output: Output, home: str | None, given: dict[str
 
 @runs_app.command("delete")
 def delete_runs(
-    run_ids: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of the runs.",
-            autocompletion=complete_runs,
-        ),
-    ],
+    run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
     home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""

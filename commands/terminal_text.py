@@ -128,8 +128,7 @@ def _drawn(
     top, middle, bottom, *sides = _BOX if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII_BOX
 
     def ruled(rule: str) -> str:
-        left, line, joint, right = rule
-        return left + joint.join(line * (size + 2) for size in widths) + right
+        return rule[0] + rule[2].join(rule[1] * (size + 2) for size in widths) + rule[3]
 
     def lines(row: Sequence[str], side: str) -> Iterator[str]:
         cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
@@ -141,6 +140,7 @@ def _drawn(
     return "\n".join([*shown, *(line for row in rows for line in lines(row, sides[1])), ruled(bottom)])
 
 
+# The rules of a table (left end, line, joint, right end), then the sides of its heading and its rows.
 _BOX: Final = ("┏━┳┓", "┡━╇┩", "└─┴┘", "┃", "│")
 _ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
 

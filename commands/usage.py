@@ -19,11 +19,7 @@ journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sho
 def usage(
     run_ids: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[RUN]...",
-            help="Ids of runs; all runs when left out.",
-            autocompletion=complete_runs,
-        ),
+        typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.", autocompletion=complete_runs),
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
