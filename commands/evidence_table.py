@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -163,10 +164,14 @@ def show(record: dict[str, Any]) -> None:
     from ..api.evidence_tables import cell_text, count_line, study_name
 
     names = [column["name"] for column in record["columns"]]
+
+    def text_of(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda row: plain_sentence(cell_text(row["cells"][name]))
+
     columns: Columns = {
         "study": lambda row: one_line(study_name(row)) + ("*" if row["changed"] else ""),
         "year": "year",
-        **{name: lambda row, name=name: plain_sentence(cell_text(row["cells"][name])) for name in names},
+        **{name: text_of(name) for name in names},
     }
     table(record["question"], record["rows"], columns, prose=names)
     for item in record["left_out"]:

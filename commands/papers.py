@@ -119,7 +119,7 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import figures, has_read_figures, save_figures
+    from ..api.library_papers import count_kinds, figures, has_read_figures, save_figures
 
     with home_session(home, reading=True) as session:
         records = figures(session, key)
@@ -128,18 +128,11 @@ def paper_figures(
     if as_json:
         files = {number: str(path) for number, path in written.items()}
         result_json([{**record, "file": files.get(record["number"])} for record in records] if out else records)
-    elif records:
-        _show_figures(records)
-        if out is not None:
-            result(f"{counted(len(written), 'image')} written to {out}.")
-    elif were_read:
-        notice(f"{key} has no figures or tables.")
-    else:
-        notice(f"The figures of {key} were never read: ingest it again.")
-
-
-def _show_figures(records: Sequence[FigureRecord]) -> None:
-    from ..api.library_papers import count_kinds
+        return
+    if not records:
+        unread = f"The figures of {key} were never read: ingest it again."
+        notice(f"{key} has no figures or tables." if were_read else unread)
+        return
 
     def caption(record: FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
@@ -157,6 +150,8 @@ def _show_figures(records: Sequence[FigureRecord]) -> None:
         "caption": caption,
     }
     table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
+    if out is not None:
+        result(f"{counted(len(written), 'image')} written to {out}.")
 
 
 @papers_app.command("enrich")

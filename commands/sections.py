@@ -11,7 +11,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings
 from .failure_hints import require_single_value
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
@@ -22,7 +22,6 @@ from .terminal_text import one_line
 if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResultRecord, SectionRequest
-    from ..settings.config import Settings
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
 ExpOption = Annotated[
@@ -61,17 +60,6 @@ PageImagesOption = Annotated[
         "--page-images", help="Put images of the cited PDF pages into the evidence report, with the cited words marked."
     ),
 ]
-
-
-def _help(kind: SectionKind) -> str:
-    return (
-        f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
-        f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
-        f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
-        "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
-        f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
-        f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
-    )
 
 
 _FIELDS = (
@@ -116,7 +104,16 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             result(f"\n# {title}\n\n{record['text']}\n\n{references_markdown(record)}".rstrip() + "\n")
         end_incomplete(record)
 
-    write.__doc__ = _PAPER_HELP if kind == "paper" else _help(kind)
+    write.__doc__ = _PAPER_HELP
+    if kind != "paper":
+        write.__doc__ = (
+            f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
+            f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its "
+            f"passage) and {kind}.json, and prints the text; --format adds others. A killed or paused run "
+            "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
+            f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
+            f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
+        )
     return write
 
 
@@ -141,15 +138,10 @@ async def _write(
     with home_session(home, **given.changes()) as session:
         if given.section_words is not None and "writer" in session.extractive:
             notice("--words has no effect without a chat model: your own statements are never shortened.")
-        _say_where_style_differs(session.settings, output)
+        others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
+        if session.settings.cite_style == "numeric" and others and not session.settings.csl:
+            notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
         return await write_one(request, output, session)
-
-
-def _say_where_style_differs(settings: Settings, output: Output) -> None:
-    """Print which formats do not follow `--cite-style`."""
-    formats = [name for name in output.formats if name in ("docx", "html", "pdf")]
-    if settings.cite_style == "numeric" and formats and not settings.csl:
-        notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

@@ -55,20 +55,18 @@ def wrap(text: str, width: int | None) -> str:
     """Wrap each line of `text` between words, keeping its indent; never breaks a long word."""
     if width is None:
         return text
-    return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
+        fits = cell_len(line) <= width
+        lines += [line] if fits else [indent + part for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
+    return "\n".join(lines)
 
 
 def end_with_command(text: str, command: str, width: int | None) -> str:
     """Append a command to `text`, on its own line if too long; never breaks it, so it can be copied."""
     line = f"{text} {command}"
     return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
-
-
-def _lines(line: str, width: int) -> list[str]:
-    if cell_len(line) <= width:
-        return [line]
-    indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
-    return [f"{indent}{part}" for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
 
 
 Columns = Mapping[str, str | Callable[[Any], object]]
@@ -92,7 +90,11 @@ def table(title: str, records: Sequence[Any], columns: Columns, prose: Collectio
         [cell(name, shown, record) if name else str(number) for name, shown in columns.items()]
         for number, record in enumerate(records, 1)
     ]
-    least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
+    least: list[int] = []
+    for name, *column in zip(columns, *cells, strict=True):
+        longest_word = max(cell_len(word) for text in [name, *column] for word in text.split() or [""])
+        whole = max(map(cell_len, [name, *column]))
+        least.append(min(whole, max(_LEAST_PROSE, longest_word)) if name in prose else whole)
     needed = sum(least) + _FRAME * len(columns) + 1
     asked = os.environ.get("COLUMNS", "")
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
@@ -102,13 +104,6 @@ def table(title: str, records: Sequence[Any], columns: Columns, prose: Collectio
     else:
         parts += ["\n".join(_stacked([*columns], row, prose, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
-
-
-def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
-    """The width for one column."""
-    whole = max(map(cell_len, [name, *cells]))
-    longest_word = max(cell_len(word) for text in [name, *cells] for word in text.split() or [""])
-    return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
 
 
 def _drawn(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +38,10 @@ def usage(
     if as_json:
         result_json({"runs": records, "total": total})
         return
+
+    def count_of(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda record: f"{record[name]:,}"
+
     numbers = {
         "calls made": "llm_calls",
         "answers reused": "journal_hits",
@@ -47,7 +52,7 @@ def usage(
     columns: Columns = {
         "run": "run",
         "model": "model",
-        **{label: lambda record, name=name: f"{record[name]:,}" for label, name in numbers.items()},
+        **{label: count_of(name) for label, name in numbers.items()},
         "cost": lambda record: "price not known" if record["cost"] is None else f"{record['cost']:.4f}",
     }
     table("Usage", [*records, {"run": "in all", "model": "", **total}], columns)
