@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -71,8 +71,16 @@ async def statement_pairs(
     With a topic, the statements are about it; without one, they come from abstracts and conclusions. Raises
     `InputError` if there are too many papers to compare without a topic, and any error of search and embedding.
     """
+    chunks: list[Chunk] = []
     if topic:
-        chunks = await _on_topic(library, topic, scope, options)
+        own = tuple(category for category in Category if category is not Category.RELATED_WORK)
+        limits = replace(scope, categories=scope.categories or own)
+        of_paper: Counter[str] = Counter()
+        for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, options):
+            chunk = hit.candidate.chunk
+            of_paper[chunk.key] += 1
+            if of_paper[chunk.key] <= _OF_ONE and len(chunks) < _CHUNKS:
+                chunks.append(chunk)
     else:
         keys = list(scope.papers) or [paper.key for paper in library.papers()]
         if len(keys) > _PAPERS:
@@ -91,19 +99,6 @@ async def statement_pairs(
         StatementPair(_statement(library, sentences[one]), _statement(library, sentences[other]), cosine)
         for one, other, cosine in chosen
     ]
-
-
-async def _on_topic(library: Library, topic: str, scope: Scope, options: Retrieval) -> list[Chunk]:
-    own = tuple(category for category in Category if category is not Category.RELATED_WORK)
-    limits = Scope(scope.papers, scope.categories or own, scope.years, scope.venue)
-    of_paper: Counter[str] = Counter()
-    taken: list[Chunk] = []
-    for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, options):
-        chunk = hit.candidate.chunk
-        of_paper[chunk.key] += 1
-        if of_paper[chunk.key] <= _OF_ONE and len(taken) < _CHUNKS:
-            taken.append(chunk)
-    return taken
 
 
 def _with_counterparts(library: Library, keys: Sequence[str]) -> list[Chunk]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -272,11 +272,16 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
         wanted = mention.years or (loose_years if mention.person else ())
         if not wanted and not mention.person:
             continue
+        by_all = {key for key in authors if set(mention.names) <= set(authors[key])}
         for year in wanted or (None,):
-            group = _resolve_mention(mention, authors, {key for key in authors if year is None or years[key] == year})
-            if year is not None or len(group) == 1:
+            found = {key for key in by_all if year is None or years[key] == year}
+            # Papers led or written by the authors named alone come before others.
+            led = {key for key in found if authors[key][0] == mention.names[0]}
+            alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
+            group = alone if len(mention.names) > 1 and not mention.and_others and alone else led or found
+            if group and (year is not None or len(group) == 1):
                 groups.append(group)
-    return [group for group in groups if group]
+    return groups
 
 
 def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
@@ -301,16 +306,6 @@ def _key_name(paper: Paper) -> tuple[str, ...]:
     """The name in a paper's key, folded."""
     in_key = _KEY_NAME.match(fold_accents(paper.key))
     return (in_key.group(1),) if in_key else ()
-
-
-def _resolve_mention(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
-    """Papers by all the authors named; those led or written by them alone come before others."""
-    found = {key for key in among if set(mention.names) <= set(authors[key])}
-    led = {key for key in found if authors[key][0] == mention.names[0]}
-    alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
-    if len(mention.names) > 1 and not mention.and_others and alone:
-        return alone
-    return led or found
 
 
 def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:

@@ -141,22 +141,13 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
         if chunk is None or chunk.text[record["start"] : record["end"]] != record["quote"]:
             continue
         start, end = chunk.start + record["start"], chunk.start + record["end"]
-        most, _, figure = max(
-            (
-                (
-                    sum(max(0, min(end, last) - max(start, first)) for first, last in _held(figure)),
-                    -figure.number,
-                    figure,
-                )
-                for figure in of_paper[record["key"]]
-            ),
-            key=lambda item: item[:2],
-        )
+        held: list[tuple[int, int, PaperFigure]] = []
+        for figure in of_paper[record["key"]]:
+            caption = None if figure.start is None or figure.end is None else (figure.start, figure.end)
+            spans = [span for span in (caption, figure.body) if span]
+            shared = sum(max(0, min(end, last) - max(start, first)) for first, last in spans)
+            held.append((shared, -figure.number, figure))
+        most, _, figure = max(held, key=lambda item: item[:2])
         if 2 * most >= end - start > 0:  # its caption and rows hold at least half of the characters
             found[record["id"]] = figure
     return found
-
-
-def _held(figure: PaperFigure) -> list[tuple[int, int]]:
-    caption = None if figure.start is None or figure.end is None else (figure.start, figure.end)
-    return [span for span in (caption, figure.body) if span]

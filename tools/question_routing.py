@@ -70,7 +70,11 @@ def route(question: str, papers: Sequence[Paper]) -> Route:
     asks_about_subject = all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", named.rest.lower()))
     if not named.keys or (len(named.keys) == 1 and named.by_title and asks_about_subject):
         categories = requested_categories(question, about_a_paper=False, alone=False)
-        return Route("survey", categories=categories, start=_papers_titled_like(question, papers))
+        # Titles that consist of the question's words and cover most of them.
+        asked = _content_words(question)
+        titles = ((paper.key, _content_words(paper.title)) for paper in papers)
+        long = [(key, words) for key, words in titles if len(words) >= max(_LEAST_TITLE, _TITLE_SHARE * len(asked))]
+        return Route("survey", categories=categories, start=tuple(key for key, words in long if words <= asked))
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
     return Route(
         track, named.keys, requested_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
@@ -84,17 +88,6 @@ def question_kind(question: str, track: Track) -> QuestionKind:
     if _INVENTORY.search(question):
         return "inventory"
     return "focused" if _FOCUSED.search(question.strip()) else "survey"
-
-
-def _papers_titled_like(question: str, papers: Sequence[Paper]) -> tuple[str, ...]:
-    """The papers whose titles consist of the question's words and cover most of them."""
-    asked = _content_words(question)
-    titled = ((paper.key, _content_words(paper.title)) for paper in papers)
-    return tuple(
-        key
-        for key, words in titled
-        if len(words) >= _LEAST_TITLE and words <= asked and len(words) >= _TITLE_SHARE * len(asked)
-    )
 
 
 def _content_words(text: str) -> frozenset[str]:
