@@ -15,9 +15,8 @@ from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
 from ..models.http.limiter import Clock
 from ..program import NAME
-from ..settings.config import Settings
+from ..settings.config import MetadataService, Settings
 from ..settings.key_trust import host_of
-from ..settings.service_settings import MetadataService
 from ..stores.metadata_store import MetadataStore
 from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
 from .service_works import (
