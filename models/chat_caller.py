@@ -1,9 +1,10 @@
-"""The `ChatCaller` of all roles: a chat model behind journal, limiter and dialect detection."""
+"""Through what roles call a chat model: behind journal, budget, limiter and dialect detection."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,13 +16,12 @@ from langchain_core.runnables import Runnable
 
 from ..settings.config import RoleName, Settings
 from ..settings.key_trust import endpoint_name
-from .chat_caller import Answer
 from .concurrency import thread_safe_cache
 from .context_size import ContextSize, infer_context_size
 from .http.dialect import Dialect, DialectMemory
 from .http.endpoints import ModelIdentity, canonical_json, check_url
 from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
-from .http.limiter import Admission, Limiter, limiter_for
+from .http.limiter import limiter_for
 from .journal.budget import Budget, BudgetLimits
 from .journal.journal import Journal
 from .journal.records import CallRecord, CallResult, Reservation, RunScope
@@ -50,42 +50,50 @@ class _RetryInOtherDialect(Exception):  # noqa: N818  # not a failure: the serve
     """The server rejected the request's dialect, and there is another one to try."""
 
 
-class JournaledChat:
-    """Implements `ChatCaller` on any LangChain chat model.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer and its journal key."""
+
+    message: AIMessage
+    key: str
+
+
+class ChatCaller:
+    """Calls one chat model; every answer is committed to the journal before it is returned.
 
     Args:
-        model: without its own retries and cache, if we created it.
-        identity: used in journal keys and error messages.
-        temperature: sent with each call; None leaves it to the model.
-        dialect: shared with other callers of the same model.
+        model: the role whose model the settings name, or a custom model, which keeps its own temperature.
         budget: from which each request is reserved in advance; None sets no limit.
         context: learns from prompts that are too long for the server; shared with other callers of the same model.
+
+    Raises `ConfigurationError`.
     """
 
     def __init__(
         self,
-        model: BaseChatModel,
+        settings: Settings,
+        model: RoleName | BaseChatModel,
         *,
-        identity: ModelIdentity,
         journal: Journal,
         scope: RunScope,
-        limiter: Limiter,
-        temperature: float | None = None,
-        dialect: DialectMemory | None = None,
         budget: Budget | None = None,
         context: ContextSize | None = None,
     ) -> None:
-        self._model = model
-        self._identity = identity
+        if isinstance(model, BaseChatModel):
+            self._model, self._identity = model, identify_model(model)
+            self._temperature, self._dialect = None, DialectMemory()
+        else:
+            self._model, self._identity = chat_model(settings, model), chat_identity(settings, model)
+            self._temperature = settings.temperature
+            self._dialect = _dialect(self._identity.endpoint, self._identity.model)
         self._journal = journal
         self._scope = scope
-        self._limiter = limiter
-        self._temperature = temperature
-        self._dialect = dialect or DialectMemory()
+        self._limiter = limiter_for(settings, self._identity)
         self._budget = budget or Budget(BudgetLimits(), {}, journal)
+        self._budget.require_price(self._identity.model)
         self._context = context or ContextSize()
         self._made_for = self._context.size
-        self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__)
+        self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(self._model).__mro__)
 
     async def call(
         self,
@@ -97,19 +105,25 @@ class JournaledChat:
         cache_messages: Sequence[BaseMessage] | None = None,
         listener: TextListener | None = None,
     ) -> Answer:
-        """See `ChatCaller`.
+        """The answer to `messages`.
+
+        Args:
+            messages: the conversation; only role, content and tool calls enter the journal key.
+            tools: OpenAI function specifications that the model may call.
+            schema: a JSON schema (with a title) requested via `response_format`; the answer is text that the
+                caller validates.
+            max_tokens: limit of the answer, in tokens of the model.
+            cache_messages: the conversation used for the journal key, if other wordings of it are equivalent;
+                defaults to `messages`.
+            listener: receives the text of the answer as it streams, before it is committed; a journaled answer
+                arrives at once. It does not enter the key: streamed and whole answers replay each other.
 
         Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
         `JournalPausedError`.
         """
         identity = self._identity
-        key = request_key(
-            identity,
-            messages if cache_messages is None else cache_messages,
-            tools=tools,
-            schema=schema,
-            max_tokens=max_tokens,
-        )
+        keyed = messages if cache_messages is None else cache_messages
+        key = request_key(identity, keyed, tools=tools, schema=schema, max_tokens=max_tokens)
         record = CallRecord(key, "chat", identity.endpoint, identity.model)
         asked = _Request(messages, tools, schema, max_tokens)
         if listener is None:
@@ -121,23 +135,27 @@ class JournaledChat:
 
     async def _get_or_ask(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
         """The answer from the journal, an equal call in flight, or a new call, which streams to `reader`."""
-        made: list[_NewAnswer] = []
+        made: list[AIMessage] = []
 
         async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
             most = Reservation(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
             admission = await request.admission(most, asked.written, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
             try:
-                made.append(await self._ask(asked, record.key, admission, reader))
+                while not made:
+                    with suppress(_RetryInOtherDialect):
+                        send = partial(self._send_as, self._dialect.current, asked, record.key, reader)
+                        message, payload, tokens = await self._limiter.run(send, admission)
+                        made.append(message)
             except CallFailedError as failed:
                 if failed.failure.kind == "context":
-                    tokens = asked.size() // _BYTES + (asked.max_tokens or 0)
-                    self._context.refused(failed.failure.reason, tokens, self._made_for)
+                    size = asked.size() // _BYTES + (asked.max_tokens or 0)
+                    self._context.refused(failed.failure.reason, size, self._made_for)
                 raise
-            return [request.result(made[-1].payload, made[-1].tokens)]
+            return [request.result(payload, tokens)]
 
         (replay,) = await get_or_request([record], ask, self._journal, self._scope, self._budget, self._identity)
         if replay.paid:
-            return Answer(made[-1].message, record.key)
+            return Answer(made[-1], record.key)
         try:
             return Answer(from_payload(replay.payload), record.key)
         except UnreadableAnswerError:
@@ -145,35 +163,16 @@ class JournaledChat:
             return await self._get_or_ask(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
+        """Mark an answer that failed validation, so that later runs never replay it."""
         await self._journal.reject(answer.key, self._scope)
 
-    async def _ask(
-        self, asked: _Request, key: str, admission: Admission, reader: StreamSubscription | None
-    ) -> _NewAnswer:
-        async def send(tried: Dialect) -> _NewAnswer:
-            made = _NewAnswer.of(await self._send_as(tried, asked, reader), asked, key)
-            self._require_untruncated(made, asked)
-            return made
+    async def _send_as(
+        self, tried: Dialect, asked: _Request, key: str, reader: StreamSubscription | None
+    ) -> tuple[AIMessage, str, tuple[int, int]]:
+        """Send the request in a dialect; returns the answer as the journal keeps it, its payload, and its tokens.
 
-        while True:
-            try:
-                return await self._limiter.run(partial(send, self._dialect.current), admission)
-            except _RetryInOtherDialect:
-                continue
-
-    def _require_untruncated(self, made: _NewAnswer, asked: _Request) -> None:
-        """Raise `ServerRefusalError` if the server truncated prompt or answer and a smaller prompt can be tried."""
-        usage = made.message.usage_metadata
-        if usage is None:
-            return
-        read, written = usage["input_tokens"], usage["output_tokens"]
-        cut = made.message.response_metadata.get("finish_reason") == "length"
-        size = infer_context_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
-        if size is not None and (self._made_for is None or size < self._made_for):
-            raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
-
-    async def _send_as(self, tried: Dialect, asked: _Request, reader: StreamSubscription | None) -> AIMessage:
-        """Send the request in a dialect; if the server needs another, set it and raise `_RetryInOtherDialect`."""
+        If the server needs another dialect, sets it and raises `_RetryInOtherDialect`.
+        """
         streamed = reader is not None and tried.streams
         body = tried.arguments(
             schema=asked.schema,
@@ -182,7 +181,7 @@ class JournaledChat:
             streamed=streamed and self._speaks_openai,
         )
         try:
-            return await self._send(asked, body, reader if streamed else None)
+            message = await self._send(asked, body, reader if streamed else None)
         except Exception as error:
             if reader is not None:
                 reader.begin()  # now, not with the next try, which may have to wait
@@ -192,6 +191,19 @@ class JournaledChat:
             if self._dialect.current == tried:
                 self._dialect.current = better
             raise _RetryInOtherDialect from None
+        try:
+            payload = to_payload(message, key)
+            kept = from_payload(payload)
+            tokens = count_usage(message, asked.messages)
+        except (UnreadableAnswerError, *_PARSING) as error:
+            raise BrokenAnswerError(f"it cannot be kept: {error}") from error
+        if kept.usage_metadata is not None:  # the server may have truncated prompt or answer
+            read, written = kept.usage_metadata["input_tokens"], kept.usage_metadata["output_tokens"]
+            cut = kept.response_metadata.get("finish_reason") == "length"
+            size = infer_context_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
+            if size is not None and (self._made_for is None or size < self._made_for):
+                raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
+        return kept, payload, tokens
 
     async def _send(self, asked: _Request, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
         if not self._speaks_openai:
@@ -239,24 +251,6 @@ class _Request:
 
 def _is_image(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") in ("image", "image_url")
-
-
-@dataclass(frozen=True, slots=True)
-class _NewAnswer:
-    """A new answer: its journal payload, and the message that the payload deserializes to."""
-
-    payload: str
-    message: AIMessage
-    tokens: tuple[int, int]
-
-    @classmethod
-    def of(cls, message: AIMessage, asked: _Request, key: str) -> _NewAnswer:
-        """Serialize an answer; raises `BrokenAnswerError` if it could not be read back from the journal."""
-        try:
-            payload = to_payload(message, key)
-            return cls(payload, from_payload(payload), count_usage(message, asked.messages))
-        except (UnreadableAnswerError, *_PARSING) as error:
-            raise BrokenAnswerError(f"it cannot be kept: {error}") from error
 
 
 async def _answer(
@@ -325,51 +319,6 @@ def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
         model_setting=f"{prefix if own_model else 'CITELOOM_CHAT'}_MODEL",
         key_setting=f"{prefix if own_url or own_key else 'CITELOOM_CHAT'}_API_KEY",
         secret=key,
-    )
-
-
-def chat_caller(
-    settings: Settings,
-    role: RoleName,
-    *,
-    journal: Journal,
-    scope: RunScope,
-    budget: Budget | None = None,
-    context: ContextSize | None = None,
-) -> JournaledChat:
-    """The caller of a role, built from the settings; raises `ConfigurationError`."""
-    identity = chat_identity(settings, role)
-    if budget is not None:
-        budget.require_price(identity.model)
-    return JournaledChat(
-        chat_model(settings, role),
-        identity=identity,
-        journal=journal,
-        scope=scope,
-        limiter=limiter_for(settings, identity),
-        temperature=settings.temperature,
-        dialect=_dialect(identity.endpoint, identity.model),
-        budget=budget,
-        context=context,
-    )
-
-
-def caller_for(
-    model: BaseChatModel,
-    settings: Settings,
-    *,
-    journal: Journal,
-    scope: RunScope,
-    budget: Budget | None = None,
-    context: ContextSize | None = None,
-) -> JournaledChat:
-    """The caller of a custom LangChain model, which keeps its own temperature; raises `ConfigurationError`."""
-    identity = identify_model(model)
-    if budget is not None:
-        budget.require_price(identity.model)
-    limiter = limiter_for(settings, identity)
-    return JournaledChat(
-        model, identity=identity, journal=journal, scope=scope, limiter=limiter, budget=budget, context=context
     )
 
 

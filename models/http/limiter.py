@@ -81,22 +81,16 @@ class Limiter:
 
         Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
         """
-        from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
-        def again(error: BaseException) -> bool:
-            return isinstance(error, CallFailedError) and self._worth_a_try(error)
-
-        def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            return self._wait_after(error) if isinstance(error, CallFailedError) else 0.0
-
         tries = 0
-        retrying = AsyncRetrying(retry=retry_if_exception(again), wait=wait, sleep=self._clock.sleep, reraise=True)
-        async for attempt in retrying:
-            with attempt:
-                tries += 1
+        while True:
+            tries += 1
+            try:
                 return await self._try_once(call, tries, admission)
-        raise AssertionError("unreachable: the last try returns or raises")
+            except CallFailedError as error:
+                if not self._is_retried(error):
+                    raise
+                wait = self._wait_after(error)
+            await self._clock.sleep(wait)
 
     async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
         async with self._slots.get():
@@ -114,7 +108,7 @@ class Limiter:
             self._answered = True
             return answer
 
-    def _worth_a_try(self, error: CallFailedError) -> bool:
+    def _is_retried(self, error: CallFailedError) -> bool:
         failure = error.failure
         allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
         asked = failure.retry_after or 0.0
@@ -135,13 +129,8 @@ class Limiter:
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
     """The limiter of a model, shared by all runs of this process with the same limits."""
-    return _limiter(
-        identity.endpoint,
-        identity.model,
-        settings.max_concurrency,
-        settings.max_retries,
-        settings.request_timeout,
-    )
+    limits = (settings.max_concurrency, settings.max_retries, settings.request_timeout)
+    return _limiter(identity.endpoint, identity.model, *limits)
 
 
 @thread_safe_cache

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.models.chat_caller import _dialect
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journaled_chat import _dialect
 from tests.support.fake_clock import FakeClock
 
 

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import endpoint_embedding
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.journal_database import JournalFile
 from citeloom.models.journal.maintenance import Selection, prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
-from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Settings
 from citeloom.sqlite import DamagedFileError
 from tests.support.cli_process import ROOT
@@ -33,9 +33,9 @@ RUN = RunScope("run")
 ASKED = [HumanMessage("ducks swimming across quiet ponds")]
 
 
-def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN) -> JournaledChat:
+def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN) -> ChatCaller:
     settings = Settings(chat_model="some-model", chat_base_url=server.base_url)
-    return chat_caller(settings, "writer", journal=journal, scope=run)
+    return ChatCaller(settings, "writer", journal=journal, scope=run)
 
 
 def change(path: Path, sql: str, *values: Any) -> None:
@@ -179,14 +179,14 @@ from pathlib import Path
 from langchain_core.messages import HumanMessage
 from citeloom.settings.config import Settings
 from citeloom.models.http.client import close_connections
-from citeloom.models.journaled_chat import chat_caller
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 
 async def main():
     settings = Settings(chat_model="some-model", chat_base_url=sys.argv[1], max_concurrency=40)
     with Journal.open(Path(sys.argv[2])) as journal:
-        caller = chat_caller(settings, "writer", journal=journal, scope=RunScope(sys.argv[3]))
+        caller = ChatCaller(settings, "writer", journal=journal, scope=RunScope(sys.argv[3]))
         sys.stdin.readline()
         asked = [caller.call([HumanMessage(f"question {n}")]) for n in range(40)]
         print([answer.message.text for answer in await asyncio.gather(*asked)])

@@ -17,13 +17,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from citeloom.errors import CiteloomError
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import JournaledEmbedding, endpoint_embedding
 from citeloom.models.http import responses
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
-from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile_server import (
@@ -78,9 +78,9 @@ def _bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def caller_of(
     base_url: str, journal: Journal, run: RunScope = RUN, *, timeout: float = 20.0, **given: Any
-) -> JournaledChat:
+) -> ChatCaller:
     settings = Settings(chat_model="some-model", chat_base_url=base_url)
-    caller = chat_caller(settings, "writer", journal=journal, scope=run, **given)
+    caller = ChatCaller(settings, "writer", journal=journal, scope=run, **given)
     caller._limiter = Limiter(max_concurrency=20, max_retries=3, timeout=timeout, clock=FakeClock(), seed=1)
     return caller
 
