@@ -18,15 +18,7 @@ from ..documents.bibliography import Bibliography
 from ..documents.paper_names import ARXIV_PREFIX, Identifier
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.http.failures import (
-    BrokenAnswerError,
-    RedirectedError,
-    ServerRefusalError,
-    classify_failure,
-    one_line,
-    retry_after,
-)
-from ..models.http.response_body import ACCEPTED_ENCODING, read_body
+from ..models.http.failures import RedirectedError, classify_failure, one_line
 from ..settings.key_trust import host_of
 from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
@@ -34,7 +26,7 @@ from .bib_entry import append_entries, bib_entry, read_bib, write_durably
 from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
-from .service_client import same_host
+from .service_client import fetch
 from .services import Services
 from .work import Work
 
@@ -45,7 +37,6 @@ BIB_NAME: Final = "library.bib"
 _ARXIV: Final = "arXiv"
 _MOST_BYTES: Final = 100_000_000  # of a PDF
 _DOWNLOAD_TIMEOUT: Final = 300.0
-_MOST_REDIRECTS: Final = 3
 _PDF: Final = b"%PDF-"
 _START: Final = 1024  # readers accept the mark within the first kilobyte
 
@@ -192,7 +183,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
         raise DownloadError(f"{host}: is not a public https address, so nothing was downloaded.")
     try:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
-            body = await _fetch(http, url)
+            body = await fetch(http, url, {"Accept": "application/pdf"}, _MOST_BYTES)
     except RedirectedError as error:
         raise DownloadError(f"{host}: redirects {error}, which is not followed.", help=remedy) from error
     except Exception as error:
@@ -223,22 +214,6 @@ def _may_download(url: str, service: str) -> bool:
         return ipaddress.ip_address(host).is_global
     except ValueError:
         return True
-
-
-async def _fetch(http: httpx.AsyncClient, url: str) -> bytes:
-    headers = {"Accept": "application/pdf", "Accept-Encoding": ACCEPTED_ENCODING}
-    for _ in range(_MOST_REDIRECTS + 1):
-        async with http.stream("GET", url, headers=headers, follow_redirects=False) as response:
-            if 300 <= response.status_code < 400:
-                url = same_host(url, str(response.headers.get("location", "")))
-                continue
-            if response.status_code >= 400:
-                raise ServerRefusalError(response.status_code, "refused", retry_after(response.headers))
-            length = str(response.headers.get("content-length", ""))
-            if length.isdigit() and int(length) > _MOST_BYTES:
-                raise BrokenAnswerError(f"it has more than {_MOST_BYTES // 1_000_000} MB")
-            return await read_body(response, _MOST_BYTES)
-    raise RedirectedError("too often")
 
 
 def own_bib(home: Home) -> Path:
