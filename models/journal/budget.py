@@ -223,7 +223,7 @@ class Budget:
         if isinstance(error, Exception) and kind not in _MAYBE_PAID:
             # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as nothing.
             back = reservation if kind == "unreachable" else replace(reservation, calls=0)
-            await self._journal.submit(lambda db: spending_table.release(db, back))
+            await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from ...table_columns import WrongValueError
 from ..http.limiter import Clock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
-from .journal_database import BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
+from .journal_database import ANSWERS, BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
 from .single_flight import SingleFlight
 from .streaming import Streams
@@ -39,6 +39,7 @@ _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
     " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
 )
+_INSERT: Final = ANSWERS.insert(columns=ANSWERS.stored[1:])  # its id is counted by the database
 _ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND id > ? ORDER BY id DESC LIMIT 1"
 
 
@@ -51,7 +52,10 @@ class JournalPausedError(PausedError):
 
 
 class Journal:
-    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes."""
+    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes.
+
+    It is created if it is missing; raises `JournalError` naming the file or database.
+    """
 
     def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
         self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place
@@ -66,11 +70,6 @@ class Journal:
         self.streams = Streams()
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
-
-    @classmethod
-    def open(cls, place: Path | JournalDatabase, *, clock: Clock | None = None) -> Self:
-        """Open a journal, creating it if it is missing; raises `JournalError` naming the file or database."""
-        return cls(place, clock)
 
     def close(self) -> None:
         """Commit pending work and close the file; may be called twice."""
@@ -136,16 +135,8 @@ class Journal:
 
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
         """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
-        insert = (
-            "INSERT INTO answers (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
-            " VALUES (?, 'verdict', '', ?, ?, 0, 0, 0, ?)"
-        )
-
-        def keep(db: JournalConnection) -> None:
-            for key, payload in derived.items():
-                db.execute(insert, (key, model, self._clock.time(), payload))
-
-        await self.submit(keep)
+        rows = [(key, "verdict", "", model, self._clock.time(), 0, 0, 0, payload) for key, payload in derived.items()]
+        await self.submit(lambda db: db.executemany(_INSERT, rows))
 
     async def reject(self, key: str, scope: RunScope) -> None:
         """Keep this run's answer for `key`, but never replay it in later runs."""
@@ -201,10 +192,8 @@ class Journal:
         """Delete the run's use of answers when the run is deleted; the answers stay for other runs."""
 
         def drop(db: JournalConnection) -> None:
-            db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
-            db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
-            db.execute("DELETE FROM contexts WHERE run = ?", (run_id,))
-            spending_table.forget(db, run_id)
+            for table in ("uses", "beginnings", "contexts", "spending"):
+                db.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
 
         await self.submit(drop)
 
@@ -230,7 +219,7 @@ class Journal:
             return None
         if own is None:
             self._note_use(db, key, int(row[0]), scope, paid=False)
-        spending_table.note_reused(db, scope.run_id, record)
+        spending_table.add_spending(db, scope.run_id, record, reused=1)
         return str(row[1])
 
     def _keep(
@@ -241,23 +230,18 @@ class Journal:
         scope: RunScope,
     ) -> None:
         for record, outcome in zip(records, outcomes, strict=True):
-            answer = db.execute(
-                "INSERT INTO answers"
-                " (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
-                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING id",
-                (
-                    *(record.key, record.kind, record.endpoint, record.model, self._clock.time()),
-                    *(outcome.input_tokens, outcome.output_tokens, outcome.payload),
-                ),
-            ).fetchone()[0]
+            tokens = {"input_tokens": outcome.input_tokens, "output_tokens": outcome.output_tokens}
+            made = (record.key, record.kind, record.endpoint, record.model, self._clock.time())
+            row = (*made, 0, *tokens.values(), outcome.payload)
+            answer = db.execute(f"{_INSERT} RETURNING id", row).fetchone()[0]
             self._note_use(db, record.key, answer, scope, paid=True)
-            spending_table.note_paid(db, scope.run_id, record, outcome)
+            spending_table.add_spending(db, scope.run_id, record, paid=1, **tokens)
+            if outcome.reservation is not None:
+                spending_table.reserve(db, outcome.reservation, -1)
 
     def _note_use(self, db: JournalConnection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
-        db.execute(
-            "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
-            (scope.run_id, key, answer, int(paid), self._clock.time()),
-        )
+        row = (scope.run_id, key, answer, int(paid), self._clock.time())
+        db.execute("INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _beginning(db: JournalConnection, run: str) -> int:

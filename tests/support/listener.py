@@ -45,7 +45,7 @@ async def ask_in_turn(base_url: str, journal: Path, questions: Sequence[str]) ->
     from citeloom.settings.config import Settings
 
     settings = Settings(chat_model="some-model", chat_base_url=base_url)
-    with Journal.open(journal) as opened:
+    with Journal(journal) as opened:
         caller = ChatCaller(settings, "writer", journal=opened, scope=RunScope("run"))
         for question in questions:
             heard = Heard()

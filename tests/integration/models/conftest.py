@@ -19,7 +19,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.sqlite", clock=clock) as opened:
+    with Journal(tmp_path / "journal.sqlite", clock=clock) as opened:
         yield opened
 
 

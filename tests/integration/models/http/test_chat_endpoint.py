@@ -354,7 +354,7 @@ async def test_nothing_is_taken_from_the_environment(journal: Journal, monkeypat
 
 async def test_a_key_never_reaches_the_journal(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "journal.sqlite"
-    with FakeOpenAI(api_key=KEY) as server, Journal.open(path) as journal:
+    with FakeOpenAI(api_key=KEY) as server, Journal(path) as journal:
         given = settings(server, chat_api_key=KEY)
         caller = patient(ChatCaller(given, "reader", journal=journal, scope=RUN), clock)
         await caller.call(ASKED, schema=SCHEMA)
@@ -371,7 +371,7 @@ async def test_a_key_never_reaches_the_journal(tmp_path: Path, clock: FakeClock)
 def test_one_model_serves_several_event_loops(tmp_path: Path) -> None:
     with (
         FakeOpenAI() as server,
-        Journal.open(tmp_path / "journal.sqlite") as journal,
+        Journal(tmp_path / "journal.sqlite") as journal,
         asyncio.Runner() as one,
         asyncio.Runner() as two,
     ):

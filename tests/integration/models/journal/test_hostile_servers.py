@@ -96,9 +96,9 @@ async def kept(tmp_path: Path, script: Callable[[], Iterable[Part]], *, streamed
     path = tmp_path / "journal.sqlite"
     with HostileServer(script) as server:
         async with asyncio.timeout(30):
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 answer = await caller_of(server.base_url, journal).call(ASKED, listener=heard, **asked)
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 for run in (RUN, RunScope("later")):
                     assert await caller_of(server.base_url, journal, run).call(ASKED, **asked) == answer
                 usage = await journal.usage(RUN)
@@ -351,7 +351,7 @@ def _after(head: bytes, part: bytes, pause: float = 0.0) -> Iterator[Part]:
 async def test_an_answer_that_is_none_is_given_up_in_one_line(
     tmp_path: Path, script: Callable[[], Iterable[Part]], streamed: bool, calls: int, words: str
 ) -> None:
-    with HostileServer(script) as server, Journal.open(tmp_path / "journal.sqlite") as journal:
+    with HostileServer(script) as server, Journal(tmp_path / "journal.sqlite") as journal:
         caller = caller_of(server.base_url, journal, timeout=1.5 if words == "not answer in time" else 20.0)
         async with asyncio.timeout(60):
             with pytest.raises(CiteloomError) as caught:

@@ -81,7 +81,7 @@ async def test_an_answer_streams_in_pieces_and_is_replayed(journal: Journal) -> 
 
 
 async def test_a_streamed_answer_is_the_answer_that_would_have_come_whole(journal: Journal, tmp_path: Path) -> None:
-    with FakeOpenAI() as server, Journal.open(tmp_path / "other.sqlite") as other:
+    with FakeOpenAI() as server, Journal(tmp_path / "other.sqlite") as other:
         streamed = await caller_of(server, journal).call(ASKED, tools=TOOLS, listener=Heard())
         whole = await caller_of(server, other).call(ASKED, tools=TOOLS)
         assert streamed == whole
@@ -164,7 +164,7 @@ def test_readers_in_two_event_loops_hear_one_stream(tmp_path: Path) -> None:
         return await asking
 
     texts: list[str] = []
-    with FakeOpenAI(gate=gate) as server, Journal.open(tmp_path / "journal.sqlite") as journal:
+    with FakeOpenAI(gate=gate) as server, Journal(tmp_path / "journal.sqlite") as journal:
         other = threading.Thread(target=lambda: texts.append(asyncio.run(ask("early"))))
         other.start()
         assert gate.reached.wait(60)
