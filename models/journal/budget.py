@@ -123,7 +123,12 @@ class Budget:
             yield reservation
         except BaseException as error:
             try:
-                await self._release(reservation, error)
+                kind = error.failure.kind if isinstance(error, CallFailedError) else None
+                if isinstance(error, Exception) and kind not in _MAYBE_PAID:
+                    # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as
+                    # nothing.
+                    back = reservation if kind == "unreachable" else replace(reservation, calls=0)
+                    await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
             finally:
                 self.finish(reservation, None)
             raise
@@ -212,18 +217,13 @@ class Budget:
         for model in (wanted.record.model, *(row.model for row in spent)):
             self.require_price(model)
         cost = total_cost(spent, self._prices, reserved=True) or 0.0
-        next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
+        record, most = wanted.record, {"input_tokens": wanted.input_tokens, "output_tokens": wanted.output_tokens}
+        more_spent = Spending(wanted.run, record.kind, record.endpoint, record.model, **most)
+        next_cost = total_cost([more_spent], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:
             detail = f"{cost:.4f} of {self._limits.cost:.4g} has been spent and the next call may cost {next_cost:.4f}"
             return _reached("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
         return None
-
-    async def _release(self, reservation: Reservation, error: BaseException) -> None:
-        kind = error.failure.kind if isinstance(error, CallFailedError) else None
-        if isinstance(error, Exception) and kind not in _MAYBE_PAID:
-            # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as nothing.
-            back = reservation if kind == "unreachable" else replace(reservation, calls=0)
-            await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
 
 
 @dataclass(slots=True)
@@ -260,18 +260,6 @@ class _ModelObservations:
                 self.miscounted = self.miscounted or taken[0] > most
             self.overrun = self.overrun or taken[0] > reservation.input_tokens or taken[1] > reservation.output_tokens
             self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
-
-
-def _as_spent(reservation: Reservation) -> Spending:
-    record = reservation.record
-    return Spending(
-        reservation.run,
-        record.kind,
-        record.endpoint,
-        record.model,
-        input_tokens=reservation.input_tokens,
-        output_tokens=reservation.output_tokens,
-    )
 
 
 def _reached(flag: str, detail: str, enough: float) -> BudgetReachedError:
