@@ -87,14 +87,6 @@ class KnownPapers:
         """All keys in use."""
         return {paper.key for paper in self.papers} | set(self.entries)
 
-    def key_by_doi(self, doi: str) -> str:
-        """The key of the library's paper with this DOI; empty if there is none."""
-        return next((key for key, known in self.dois.items() if known == doi), "")
-
-    def entry_key(self, doi: str) -> str:
-        """The key of the entry with this DOI; empty if there is none."""
-        return next((key for key, paper in self.entries.items() if paper.doi == doi), "")
-
     def similar_to(self, work: Work) -> str:
         """The key of a paper with the same title and authors under another DOI; empty if there is none."""
         for paper in self.papers:
@@ -116,21 +108,25 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
         raise UnknownIdentifierError(f"{identifier.shown}: no service knows it.")
     await asyncio.to_thread(store_responses, services.store, identifier.doi, responses, services.clock.time())
     work = merge_works(responses.works, identifier.doi)
-    key, entry = known.entry_key(identifier.doi), ""
+    key, entry = next((key for key, paper in known.entries.items() if paper.doi == identifier.doi), ""), ""
     if not key:
         families = [author.family for author in work.authors]
         key = pattern.key(KeyFields(families, work.title, work.year, work.venue, work.kind), known.keys)
         entry = bib_entry(work, key)
         known.entries[key] = Paper(key, work.title, doi=identifier.doi)
+    links = {work.open_access: work.service for work in reversed(responses.works) if work.open_access}
+    pdfs = [PdfLink(url, service) for url, service in reversed(links.items())]
+    if identifier.doi.startswith(ARXIV_PREFIX):
+        pdfs.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
     statuses = await asyncio.to_thread(services.store.statuses, [Paper(key, work.title, doi=identifier.doi)])
     return NewPaper(
         identifier,
         work,
         key,
         entry,
-        duplicate=known.key_by_doi(identifier.doi),
+        duplicate=next((key for key, doi in known.dois.items() if doi == identifier.doi), ""),
         similar=await asyncio.to_thread(known.similar_to, work),
-        pdfs=tuple(_pdf_links(responses.works, identifier)),
+        pdfs=tuple(pdfs),
         status=statuses.get(key, PublicationStatus()),
         failures=tuple(responses.failures),
     )
@@ -147,14 +143,6 @@ def merge_works(works: Sequence[Work], doi: str) -> Work:
         names |= {"authors", "year", "venue", "volume", "issue", "pages", "publisher", "kind"}
     values = {name: next(filter(None, (getattr(work, name) for work in works)), getattr(first, name)) for name in names}
     return replace(first, doi=doi, **values)
-
-
-def _pdf_links(works: Sequence[Work], identifier: Identifier) -> list[PdfLink]:
-    links = {work.open_access: work.service for work in reversed(works) if work.open_access}
-    found = [PdfLink(url, service) for url, service in reversed(links.items())]
-    if identifier.doi.startswith(ARXIV_PREFIX):
-        found.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
-    return found
 
 
 class DownloadError(InputError):

@@ -6,7 +6,7 @@ The content of a user's entry or `.bib` is never replaced, and the library's rec
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -106,24 +106,18 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
         fields[venue_field] = as_latex(filled["venue"])
     if not paper.doi and known.doi:
         fields["doi"] = re.sub(r"[{}\\]", "", known.doi)
-    bibtex = _with_fields(paper.bibtex, fields, paper.key)
-    if bibtex == paper.bibtex:
+    end = _END.search(paper.bibtex)
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    if end is None or not lines:
+        return paper
+    bibtex = "\n".join([f"{paper.bibtex[: end.start()]},", *lines, end[1]])
+    try:
+        read = parse_bibliography(bibtex, source=paper.key)
+    except InputError:
+        return paper
+    if set(read.papers) != {paper.key} or read.refused or read.warnings:
         return paper
     return replace(paper, bibtex=bibtex, doi=paper.doi or known.doi, venue=paper.venue or filled.get("venue", ""))
-
-
-def _with_fields(bibtex: str, fields: Mapping[str, str], key: str) -> str:
-    """Append fields to an entry; returns it unchanged if the result would be unreadable."""
-    end = _END.search(bibtex)
-    if end is None or not fields:
-        return bibtex
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
-    made = "\n".join([f"{bibtex[: end.start()]},", *lines, end[1]])
-    try:
-        read = parse_bibliography(made, source=key)
-    except InputError:
-        return bibtex
-    return made if set(read.papers) == {key} and not read.refused and not read.warnings else bibtex
 
 
 def read_bib(path: Path) -> Bibliography:

@@ -82,7 +82,13 @@ def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -
     """
     variable = f"CITELOOM_{address.setting.upper()}"
     host = host_of(address.url)
-    if not _is_trusted(key, address, vouched):
+    if not (
+        _DISTANCE.get(address.origin, 0) <= _DISTANCE.get(key.origin, 0)
+        or same_endpoint(address.url, address.own)
+        or (address.origin == RUN and key_mark(key.secret, address.url) in vouched)
+        # A request to the local LangGraph server may name another local server, as in Studio's form.
+        or (address.origin == CONTEXT and is_loopback(address.url))
+    ):
         in_folder = address.origin in (DOTENV, FOLDER_TOML)
         place = str(Path.cwd() / address.origin) if in_folder else address.origin[:1].upper() + address.origin[1:]
         source = "the environment" if key.origin == ENVIRONMENT else key.origin
@@ -95,17 +101,6 @@ def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -
             f"{variable}: {key.variable} would go to {host} unencrypted over http: the key was not sent.",
             help=f"Use https, or put a key for this server next to its address in {user_configuration()}.",
         )
-
-
-def _is_trusted(key: Key, address: Address, vouched: Collection[str]) -> bool:
-    if _DISTANCE.get(address.origin, 0) <= _DISTANCE.get(key.origin, 0):
-        return True
-    if same_endpoint(address.url, address.own):
-        return True
-    if address.origin == RUN:
-        return key_mark(key.secret, address.url) in vouched
-    # A request to the local LangGraph server may name another local server, as in Studio's form.
-    return address.origin == CONTEXT and is_loopback(address.url)
 
 
 def key_mark(secret: SecretStr, url: str) -> str:
