@@ -84,7 +84,6 @@ class KnownPapers:
 
     @property
     def keys(self) -> set[str]:
-        """All keys in use."""
         return {paper.key for paper in self.papers} | set(self.entries)
 
     def similar_to(self, work: Work) -> str:
@@ -205,7 +204,6 @@ def _may_download(url: str, service: str) -> bool:
 
 
 def own_bib(home: Home) -> Path:
-    """The path of Citeloom's own `.bib`."""
     return home.added / BIB_NAME
 
 

@@ -46,7 +46,6 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 
 def bib_entry(work: Work, key: str) -> str:
-    """The BibTeX entry of a work under this key."""
     entry_type = _TYPES.get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
     arxiv = identifier_from_doi(work.doi).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")

@@ -56,7 +56,6 @@ class WorkCandidate:
     against: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         work = self.work
         return {
             "doi": work.doi,
@@ -80,7 +79,6 @@ class Match:
 
     @property
     def best(self) -> WorkCandidate | None:
-        """The candidate with the highest similarity."""
         return self.candidates[0] if self.candidates else None
 
 

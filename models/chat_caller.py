@@ -240,7 +240,6 @@ class _Request:
         return canonical_json([dumped, list(self.tools), self.schema])
 
     def images(self) -> int:
-        """The number of images in the request."""
         contents = (message.content for message in self.messages if isinstance(message.content, list))
         return sum(map(_is_image, (block for content in contents for block in content)))
 

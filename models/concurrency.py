@@ -75,7 +75,6 @@ class LoopLocal(Generic[T]):
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
 
     def get(self) -> T:
-        """The value of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._values:
             self._values[loop] = self._create()
@@ -99,7 +98,6 @@ class ThreadSafeEvent:
         self._future.set_result(None)
 
     async def wait(self) -> None:
-        """Wait until the event is set."""
         self.waiters += 1
         await asyncio.wrap_future(self._future)
 

@@ -266,7 +266,6 @@ class Settings(BaseModel):
 
     @property
     def describes_figures(self) -> bool:
-        """Whether a vision model is configured."""
         return self.vision_model not in (None, EXTRACTIVE)
 
     def origin(self, name: str) -> str:
@@ -311,7 +310,6 @@ class Settings(BaseModel):
         return sorted({key_mark(key, url) for _, url, key in used if key is not None})
 
     def url_setting(self, role: RoleName) -> str:
-        """The name of the setting with the base URL of a role."""
         own = f"{role}_base_url"
         return "chat_base_url" if getattr(self, own) in (None, "", self.chat_base_url) else own
 

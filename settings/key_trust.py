@@ -109,12 +109,10 @@ def key_mark(secret: SecretStr, url: str) -> str:
 
 
 def same_endpoint(one: str, other: str) -> bool:
-    """Whether two addresses name the same endpoint."""
     return endpoint_name(one) == endpoint_name(other)
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the address is on this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True

@@ -49,7 +49,6 @@ def bibtex_key(item: ZoteroItem, known: str = "") -> str:
 
 
 def key_fields(item: ZoteroItem) -> KeyFields:
-    """The fields for generating a key for an item that has none."""
     families = [creator.family for creator in _authors(item)]
     return KeyFields(families, item.title, _year(item), _venue(item), item.kind)
 

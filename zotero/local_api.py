@@ -86,12 +86,10 @@ class LocalApi:
         self.name = self._base
 
     async def require_available(self) -> None:
-        """Raise `ZoteroError` unless the API answers."""
         async with self._client() as http:
             await self._get(http, "/users/0/items", {"limit": "1"})
 
     async def groups(self) -> list[ZoteroLibrary]:
-        """The libraries of the user's groups; raises `ZoteroError`."""
         async with self._client() as http:
             listed, _ = await self._get(http, "/users/0/groups", {})
         if not isinstance(listed, list):

@@ -129,7 +129,6 @@ class SyncPlan:
 
 
 def describe_item(item: ZoteroItem) -> str:
-    """The name of an item in messages."""
     title = item.title if len(item.title) <= _SHOWN_TITLE else f"{item.title[:_SHOWN_TITLE]}…"
     return f"Zotero item {item.key} ({title or 'without a title'})"
 
@@ -139,7 +138,6 @@ _BETWEEN: Final = "\x1f"
 
 
 def make_sync_plan(given: SyncInput) -> SyncPlan:
-    """Plan a sync; looks for the files, but reads none of them. Blocks."""
     return _Planning(given).plan()
 
 
@@ -158,7 +156,6 @@ class _Planning:
             self._scopes[paper.item] = self._scopes.get(paper.item, frozenset()) | paper.scopes
 
     def plan(self) -> SyncPlan:
-        """The plan for all items."""
         given, plan = self._given, self._plan
         keys = _assign_keys(given, plan)
         kept = {key for item, key in keys if self._plan_item(item, key)}

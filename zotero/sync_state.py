@@ -90,7 +90,6 @@ def _paper(value: Mapping[str, Any]) -> SyncedPaper:
 
 
 def _is_current(stamp: str) -> bool:
-    """Whether the file of a stamp still has its size and time."""
     path = stamp.rsplit(":", 2)[0]
     try:
         state = Path(path).stat()

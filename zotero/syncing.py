@@ -68,12 +68,10 @@ class SyncReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was left out or chosen unexpectedly."""
         return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
 
     @property
     def changes(self) -> int:
-        """How many papers of the library changed."""
         return len(self.added) + len(self.updated) + len(self.plan.removed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -258,7 +256,6 @@ def _delete_pages(library: Library) -> None:
 
 
 def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> None:
-    """Write the state of a finished sync."""
     papers = plan.state.papers
     for removed in plan.removed:
         papers.pop(removed.key, None)

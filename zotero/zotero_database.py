@@ -57,11 +57,9 @@ class ZoteroDatabase:
 
     @property
     def name(self) -> str:
-        """The path of the database file, as messages name it."""
         return str(self.folder / DATABASE)
 
     async def groups(self) -> list[ZoteroLibrary]:
-        """The libraries of the user's groups; raises `ZoteroError`."""
 
         def read() -> list[ZoteroLibrary]:
             with _open_copy(self.folder / DATABASE) as db:
@@ -76,7 +74,6 @@ class ZoteroDatabase:
         return await asyncio.to_thread(read)
 
     async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """The content of a library; None if its files are unchanged since version `known`. Raises `ZoteroError`."""
         states = [_states(self.folder / name) for name in (DATABASE, _KEYS_DATABASE)]
         version = f"{self.folder.resolve()} {' '.join(states)}" if any(states) else ""
         if version and version == known:

@@ -79,7 +79,6 @@ class ZoteroItem:
 
     @property
     def title(self) -> str:
-        """Its title, on one line."""
         name = {"case": "caseName", "statute": "nameOfAct", "email": "subject"}.get(self.kind, "title")
         return " ".join((self.fields.get(name) or self.fields.get("title", "")).split())
 

@@ -56,7 +56,6 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         return _readable(response, body, parse_answer(path, body))
 
     async def close_loop(self) -> None:
-        """Close the connections of the running loop."""
         client = self._clients.pop()
         if client is not None:
             await client.aclose()

@@ -182,7 +182,6 @@ class StreamedResponse:
         call["arguments"].append(given if isinstance(given, str) else "")
 
     def whole(self) -> dict[str, Any]:
-        """The answer in the format of an unstreamed response."""
         calls = [{"function": {"name": call["name"], "arguments": "".join(call["arguments"])}} for call in self._calls]
         message = {"content": "".join(self._text), "refusal": "".join(self._refusal), "tool_calls": calls}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}

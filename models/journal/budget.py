@@ -62,7 +62,6 @@ class BudgetLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> BudgetLimits:
-        """The limits of the settings."""
         return cls(settings.max_calls, settings.max_tokens, settings.max_cost)
 
     def __bool__(self) -> bool:
@@ -90,7 +89,6 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit."""
         return bool(self._limits)
 
     def cover(self, run: str) -> None:

@@ -80,7 +80,6 @@ class Journal:
 
     @property
     def is_open(self) -> bool:
-        """Whether the journal is open."""
         return self._open
 
     def __enter__(self) -> Self:

@@ -77,6 +77,5 @@ def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str],
 
 
 def save_context_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
-    """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
     db.executemany(CONTEXTS.insert("update"), rows)
