@@ -316,10 +316,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
 
 
 def require_fields(
-    experiment: Experiment,
-    *kinds: SectionKind,
-    source: str = "experiment",
-    problems: Sequence[UnusableField] = (),
+    experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
 ) -> None:
     """Raise one `ExperimentError` with all problems, and all empty fields that sections of these kinds require.
 

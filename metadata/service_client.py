@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ..errors import CiteloomError
-from ..models.http.failures import (
-    BrokenAnswerError,
-    CallFailedError,
-    FailureKind,
-    RedirectedError,
-    ServerRefusalError,
-)
+from ..models.http.failures import BrokenAnswerError, CallFailedError, FailureKind, RedirectedError, ServerRefusalError
 from ..models.http.limiter import Clock, Limiter
 from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body, read_refusal
 from ..settings.key_trust import host_of

@@ -55,9 +55,7 @@ class Settings(BaseModel):
     )
 
     chat_model: str = Field(
-        EXTRACTIVE,
-        min_length=1,
-        description="Chat model name at the endpoint, or 'extractive' to work without one.",
+        EXTRACTIVE, min_length=1, description="Chat model name at the endpoint, or 'extractive' to work without one."
     )
     chat_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible endpoint of the chat model.")
     chat_api_key: ApiKey | None = Field(None, description="Key for the chat endpoint.")

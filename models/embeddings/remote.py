@@ -61,13 +61,7 @@ class JournaledEmbedding:
     count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(
-        self,
-        source: VectorSource,
-        *,
-        identity: ModelIdentity,
-        journal: Journal,
-        scope: RunScope,
-        limiter: Limiter,
+        self, source: VectorSource, *, identity: ModelIdentity, journal: Journal, scope: RunScope, limiter: Limiter
     ) -> None:
         self.name: Final = f"{identity.model} at {identity.endpoint}"
         self._source = source

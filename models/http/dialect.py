@@ -51,10 +51,7 @@ class Dialect:
         body: dict[str, Any] = {}
         if schema is not None and self.format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": name, "schema": dict(schema)},
-            }
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
         elif schema is not None and self.format == "json_object":
             body["response_format"] = {"type": "json_object"}
         if max_tokens is not None:

@@ -14,14 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-from .failures import (
-    BrokenAnswerError,
-    ServerRefusalError,
-    one_line,
-    raise_embedded_error,
-    retry_after,
-    server_message,
-)
+from .failures import BrokenAnswerError, ServerRefusalError, one_line, raise_embedded_error, retry_after, server_message
 
 ACCEPTED_ENCODING: Final = "gzip"
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})

@@ -222,11 +222,7 @@ class Journal:
         return str(row[1])
 
     def _keep(
-        self,
-        db: JournalConnection,
-        records: Sequence[CallRecord],
-        outcomes: Sequence[CallResult],
-        scope: RunScope,
+        self, db: JournalConnection, records: Sequence[CallRecord], outcomes: Sequence[CallResult], scope: RunScope
     ) -> None:
         for record, outcome in zip(records, outcomes, strict=True):
             tokens = {"input_tokens": outcome.input_tokens, "output_tokens": outcome.output_tokens}
