@@ -18,7 +18,7 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
 from .enriching import StoredMetadata, stored_metadata
-from .work import Author, Work
+from .work import Work
 
 _TYPES: Final = {
     "journal-article": "article",
@@ -51,7 +51,12 @@ def bib_entry(work: Work, key: str) -> str:
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",
-        "author": " and ".join(map(_author, work.authors)),
+        "author": " and ".join(
+            bib_name(author.family, author.name.removesuffix(author.family).strip())
+            if author.name.endswith(author.family)
+            else _protect(as_latex(author.name))
+            for author in work.authors
+        ),
         "year": str(work.year or ""),
         VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
@@ -65,16 +70,14 @@ def bib_entry(work: Work, key: str) -> str:
     return render_entry(entry_type, key, fields)
 
 
-def _author(author: Author) -> str:
-    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
-    if author.name == author.family:
-        return "{" + as_latex(author.name) + "}"
-    given = author.name.removesuffix(author.family).strip()
-    written = f"{author.family}, {given}" if given and author.name.endswith(author.family) else author.name
-    return escape_separators(as_latex(written))
+def bib_name(family: str, given: str) -> str:
+    """A name as "Family, Given", so that the parts are not confused; one without given names in braces."""
+    if not given:
+        return "{" + as_latex(family) + "}"
+    return _protect(", ".join(as_latex(part).replace(",", " ") for part in (family, given)))
 
 
-def escape_separators(name: str) -> str:
+def _protect(name: str) -> str:
     """Put words in braces that would separate or end a list of names."""
     return re.sub(r"\b(and|others)\b", r"{\1}", name)
 

@@ -9,7 +9,7 @@ from typing import Final
 from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
-from ..metadata.bib_entry import VENUE_FIELD, escape_separators, normalize_pages
+from ..metadata.bib_entry import VENUE_FIELD, bib_name, normalize_pages
 from ..metadata.citation_keys import KeyFields
 from ..text.words import unescape_html
 from .zotero_records import Annotation, Creator, ItemNote, ZoteroItem, ZoteroLibrary
@@ -62,10 +62,12 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
     arxiv = _ARXIV.fullmatch((field("archiveID", "")[:100] or _extra(item, "arxiv")).strip())
     editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor")]
     authors = _authors(item)
+    if kind not in _EDITED or editors == authors:
+        editors = []
     fields = {
         "title": "{" + as_latex(item.title) + "}" if item.title else "",
-        "author": " and ".join(map(_author, authors[:_MOST_NAMES])),
-        "editor": " and ".join(map(_author, editors[:_MOST_NAMES])) if kind in _EDITED and editors != authors else "",
+        "author": " and ".join(bib_name(one.family, one.given) for one in authors[:_MOST_NAMES]),
+        "editor": " and ".join(bib_name(one.family, one.given) for one in editors[:_MOST_NAMES]),
         "year": str(_year(item) or ""),
         VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
         "series": as_latex(field("series", "")),
@@ -98,14 +100,6 @@ def _authors(item: ZoteroItem) -> list[Creator]:
         if found:
             return found
     return []
-
-
-def _author(creator: Creator) -> str:
-    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
-    if not creator.given:
-        return "{" + as_latex(creator.family) + "}"
-    written = f"{as_latex(creator.family).replace(',', ' ')}, {as_latex(creator.given).replace(',', ' ')}"
-    return escape_separators(written)
 
 
 def _venue(item: ZoteroItem) -> str:

@@ -1,16 +1,11 @@
 """Budgets: the maximum cost of each request is reserved on disk before it is sent, so that no limit is exceeded.
 
-Every request counts, including retries. Its maximum is the size of its prompt plus the limit of its answer. The prompt
-is counted by the model's tokenizer if that is available (`prompt_tokens`), and at endpoints other than OpenAI's only
-after an answer has shown that the server counts no more; otherwise in bytes, which no tokenizer exceeds. While other
-requests are in flight, a request that does not fit waits for them, since most use far less than was reserved. If none
-are in flight, it does not fit at all, and the run pauses.
-
-A server may ignore the limit of an answer. So if tokens or cost are limited, the first answer of a model must show that
-it respects its limit before more requests are sent; once an answer exceeded its reservation, calls to that model are
-made one at a time, each reserving the largest size seen.
-
-A request whose answer was lost may have been paid for: its reservation stays counted, even after a kill.
+The maximum is the size of the prompt plus the limit of the answer. The prompt is counted by the model's tokenizer if
+that is available, and at endpoints other than OpenAI's only after an answer has shown that the server counts no more;
+otherwise in bytes, which no tokenizer exceeds. A request that does not fit waits for those in flight, since most use
+far less than was reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens or
+cost are limited, the first answer of a model must show that it respects it; once one did not, calls to that model are
+made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
 """
 
 from __future__ import annotations

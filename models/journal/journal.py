@@ -1,15 +1,8 @@
 """The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
-Every answer is committed to disk before it is returned. A call joins an equal call in flight, looks up the journal,
-calls the model, commits and returns. The guarantee is exact: no committed answer is paid for again; after a kill, at
-most the calls that were in flight are.
-
-A run sees the same answers whenever it is resumed: an answer it once received stays its answer, even if it failed
-validation, so that the run takes the same path to the same section. Later runs never see a rejected answer, and an
-unreadable answer is treated as absent by all runs.
-
-All database work is done by one thread with group commit, so that the event loop never waits for the disk and twenty
-concurrent answers cost one or two syncs.
+No committed answer is paid for again; after a kill, at most the calls that were in flight are. A run sees the same
+answers whenever it is resumed, also those that failed validation; later runs never see a rejected one. An unreadable
+answer counts as absent. See docs/decisions/journal.md.
 """
 
 from __future__ import annotations
