@@ -3,9 +3,9 @@
 The maximum is the size of the prompt plus the limit of the answer. The prompt is counted by the model's tokenizer if
 that is available, and at endpoints other than OpenAI's only after an answer has shown that the server counts no more;
 otherwise in bytes, which no tokenizer exceeds. A request that does not fit waits for those in flight, since most use
-far less than was reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens or
-cost are limited, the first answer of a model must show that it respects it; once one did not, calls to that model are
-made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
+far less than was reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens
+or cost are limited, the first answer of a model must show that it respects it; once one did not, calls to that model
+are made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
 """
 
 from __future__ import annotations
