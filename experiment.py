@@ -240,11 +240,6 @@ _FLATTER = "Put deep structures into a text field, or leave them out."
 OUTCOMES = frozenset({"results", "execution_result.stdout", "metrics", "reasoning", "summary"})
 
 
-def _parse_integer(digits: str) -> int | float:
-    """An integer with too many digits for Python to print becomes infinite, and is refused as such."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
-
-
 def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
     """Read `exp.json`; raises one `ExperimentError` naming all that is wrong, and what sections of `kinds` lack."""
     source = Path(path)
@@ -262,7 +257,10 @@ def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
     except OSError as error:
         raise ExperimentError(f"{source}: cannot be read ({error.strerror}).") from error
     try:
-        data = json.loads(raw.decode("utf-8-sig"), parse_int=_parse_integer)
+        # An integer with too many digits for Python to print becomes infinite, and is refused as such.
+        data = json.loads(
+            raw.decode("utf-8-sig"), parse_int=lambda text: int(text) if len(text) <= _MOST_DIGITS else math.inf
+        )
     except RecursionError:
         raise ExperimentError(f"{source}: is nested deeper than {_MAX_DEPTH} levels.", help=_FLATTER) from None
     except json.JSONDecodeError as error:

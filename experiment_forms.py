@@ -21,8 +21,10 @@ def normalise_forms(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = {*_TEXTS, *_RECORDS, "metrics", "plots"}
     found = {name: value for name, value in data.items() if value is not None or name not in known}
-    if isinstance(found.get("metrics"), list):
-        found["metrics"] = _named_metrics(found["metrics"])
+    if isinstance(found.get("metrics"), list):  # objects with `name` and `value`, as one object
+        pairs = [item for item in found["metrics"] if isinstance(item, dict) and {"name", "value"} <= {*item}]
+        named = {item["name"]: item["value"] for item in pairs if isinstance(item["name"], str)}
+        found["metrics"] = named if len(named) == len(found["metrics"]) else found["metrics"]
     results = found.get("results")
     if isinstance(results, dict) and isinstance(found.get("metrics", {}), dict):
         del found["results"]
@@ -65,22 +67,18 @@ def _record(value: Any, main: str, texts: tuple[str, ...]) -> Any:
     return found
 
 
-def _named_metrics(values: list[Any]) -> Any:
-    """A list of objects with `name` and `value` as one object."""
-    named = {item["name"]: item["value"] for item in values if isinstance(item, dict) and {"name", "value"} <= {*item}}
-    return named if len(named) == len(values) and all(isinstance(name, str) for name in named) else values
-
-
-def _named_plot(name: str, plot: str | dict[str, Any]) -> dict[str, Any]:
-    return {"caption": " ".join(name.replace("_", " ").split()), **({"path": plot} if isinstance(plot, str) else plot)}
-
-
 def _plots(value: Any) -> Any:
     """A list of objects with a `path`, also of a single plot, of bare paths, or of plots by name."""
     if isinstance(value, dict) and not {"path", "caption"} & value.keys():
         if not all(isinstance(plot, str) or (isinstance(plot, dict) and "path" in plot) for plot in value.values()):
             return value
-        plots: Any = [_named_plot(str(name), plot) for name, plot in value.items()]
+        plots: Any = [
+            {
+                "caption": " ".join(str(name).replace("_", " ").split()),
+                **({"path": plot} if isinstance(plot, str) else plot),
+            }
+            for name, plot in value.items()
+        ]
     else:
         plots = [value] if isinstance(value, str | dict) else value
     if not isinstance(plots, list):

@@ -129,22 +129,21 @@ class TypedTable:
             try:
                 decoded.append(list(map(column.decode, values)))
             except (ValueError, TypeError, RecursionError):
-                raise self._wrong(names, rows, column, names[len(decoded)]) from None
-        return list(zip(*decoded, strict=True))
-
-    def _wrong(self, names: list[str], rows: list[Any], column: Column, name: str) -> WrongValueError:
-        place = names.index(name)
-        table, _, named = (column.source or f"{self.name}.{name}").rpartition(".")
+                break
+        if not rows or len(decoded) == len(columns):
+            return list(zip(*decoded, strict=True))
+        place, column = len(decoded), columns[len(decoded)]
+        table, _, named = (column.source or f"{self.name}.{names[place]}").rpartition(".")
         for row in rows:
             try:
                 column.decode(row[place])
             except (ValueError, TypeError, RecursionError) as error:
                 key = " ".join(f"{part}={_shown(row[names.index(part)])}" for part in self.key if part in names)
                 reason = f" ({error})" if isinstance(error, ShapeError) else ""
-                return WrongValueError(
+                raise WrongValueError(
                     f"table {table}, column {named}, row {key}: expected {column.expected},"
                     f" not {_shown(row[place])}{reason}."
-                )
+                ) from None
         raise AssertionError("the value was wrong before")
 
 

@@ -166,7 +166,14 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     Follows only https links to public hosts, and any link on the service's own host.
     """
     host, remedy = host_of(url), f"Download it yourself: {url}"
-    if not _may_download(url, service):
+    try:
+        parts, own = urlsplit(url), urlsplit(service)
+        name = parts.hostname or ""
+        is_service = bool(service) and (parts.scheme, name, parts.port) == (own.scheme, own.hostname, own.port)
+        allowed = is_service or (parts.scheme == "https" and parts.username is None and _is_public(name))
+    except ValueError:
+        allowed = False
+    if not allowed:
         raise DownloadError(f"{host}: is not a public https address, so nothing was downloaded.")
     try:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
@@ -184,17 +191,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     return body
 
 
-def _may_download(url: str, service: str) -> bool:
-    """Whether a link may be followed: https to a host that is not a private address, or the service's own host."""
-    try:
-        parts, own = urlsplit(url), urlsplit(service)
-        host = parts.hostname or ""
-        if service and (parts.scheme, host, parts.port) == (own.scheme, own.hostname, own.port):
-            return True
-    except ValueError:
-        return False
-    if parts.scheme != "https" or parts.username is not None:
-        return False
+def _is_public(host: str) -> bool:
     if "." not in host or host.endswith((".local", ".internal")):
         return False
     try:

@@ -196,11 +196,27 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
         for entry in objects(item.get("descriptions"), 20)
         if entry.get("descriptionType") == "Abstract"
     )
+    names: list[Author | None] = []
+    for entry in objects(item.get("creators")):
+        whole = field_text(entry.get("name"), 400)
+        family, comma, given = whole.partition(",")
+        if comma and not entry.get("familyName") and entry.get("nameType") != "Organizational":
+            names.append(author(given, family))
+        else:
+            names.append(author(entry.get("givenName"), entry.get("familyName"), whole))
+    versions: list[Version] = []
+    for entry in objects(item.get("relatedIdentifiers"), 200):
+        relation = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
+        other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
+        if relation == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
+            relation = "article"  # arXiv's name for the journal article
+        if relation and other and other != doi:
+            versions.append(Version(relation, other, DATACITE))
     return Work(
         service=DATACITE,
         doi=doi,
         title=title,
-        authors=tuple(filter(None, map(_datacite_author, objects(item.get("creators"))))),
+        authors=tuple(filter(None, names)),
         year=year_in(item.get("publicationYear")),
         venue=field_text(container.get("title")) or ("arXiv" if is_arxiv else ""),
         volume=field_text(container.get("volume"), 40),
@@ -210,26 +226,8 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
         kind="posted-content" if is_arxiv else _DATACITE_KINDS.get(kind, kind.lower()),
         abstract=next(abstracts, ""),
         citations=whole_number(item.get("citationCount")) or None,
-        versions=tuple(_datacite_versions(item, doi)),
+        versions=tuple(versions),
     )
-
-
-def _datacite_author(entry: Mapping[str, Any]) -> Author | None:
-    whole = field_text(entry.get("name"), 400)
-    family, comma, given = whole.partition(",")
-    if comma and not entry.get("familyName") and entry.get("nameType") != "Organizational":
-        return author(given, family)
-    return author(entry.get("givenName"), entry.get("familyName"), whole)
-
-
-def _datacite_versions(item: Mapping[str, Any], doi: str) -> Iterator[Version]:
-    for entry in objects(item.get("relatedIdentifiers"), 200):
-        kind = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
-        other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
-        if kind == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
-            kind = "article"  # arXiv's name for the journal article
-        if kind and other and other != doi:
-            yield Version(kind, other, DATACITE)
 
 
 # OpenAlex

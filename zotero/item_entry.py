@@ -144,7 +144,10 @@ def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> s
     """The user's note on a paper: the notes as written, then the annotations in page order."""
     texts = [html_text(note.html) for note in sorted(notes, key=lambda note: (note.added, note.key))]
     marked = sorted(annotations, key=lambda one: (one.parent, one.place, one.key))
-    texts += [line for one in marked if (line := _annotation_line(one))]
+    for one in marked:
+        text, comment = " ".join(one.text.split()), " ".join(one.comment.split())
+        said = " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)
+        texts.append(f"p. {one.page}: {said}" if said and one.page else said)
     return "\n\n".join(text for text in texts if text)[:_MOST_IN_ALL].strip()
 
 
@@ -166,12 +169,3 @@ def html_text(html: str) -> str:
     parts += [] if hidden_by else [html[done:].replace("\n", " ")]
     lines = (" ".join(unescape_html(line).split()) for line in "".join(parts).split("\n"))
     return _MORE_THAN_ONE.sub("\n\n", "\n".join(lines)).strip()
-
-
-def _annotation_line(annotation: Annotation) -> str:
-    """A line for an annotation: page, the paper's words in quotation marks, and the user's comment."""
-    text, comment = " ".join(annotation.text.split()), " ".join(annotation.comment.split())
-    if not text and not comment:
-        return ""
-    page = f"p. {annotation.page}: " if annotation.page else ""
-    return page + " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)

@@ -47,7 +47,18 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
     if settings.zotero.startswith(("http://", "https://")):
         return LocalApi(settings.zotero)
     if settings.zotero:
-        return _database(settings.zotero)
+        folder = await asyncio.to_thread(Path(settings.zotero).expanduser)
+        if folder.name == DATABASE:
+            folder = folder.parent
+        problem = "no such folder"
+        if await asyncio.to_thread(folder.is_dir):
+            if await asyncio.to_thread((folder / DATABASE).is_file):
+                return ZoteroDatabase(folder)
+            problem = f"holds no {DATABASE}"
+        raise ConfigurationError(
+            f"Setting zotero (CITELOOM_ZOTERO): {folder}: {problem}.",
+            help="In Zotero: Settings, Advanced, Files and Folders, Show Data Directory.",
+        )
     api = LocalApi(ADDRESS)
     try:
         await api.require_available()
@@ -59,22 +70,6 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
         on_notice(f"{error.message} Reading its database in {folder} instead.")
         return ZoteroDatabase(folder)
     return api
-
-
-def _database(setting: str) -> ZoteroDatabase:
-    folder = Path(setting).expanduser()
-    if folder.name == DATABASE:
-        folder = folder.parent
-    if not folder.is_dir():
-        problem = "no such folder"
-    elif not (folder / DATABASE).is_file():
-        problem = f"holds no {DATABASE}"
-    else:
-        return ZoteroDatabase(folder)
-    raise ConfigurationError(
-        f"Setting zotero (CITELOOM_ZOTERO): {folder}: {problem}.",
-        help="In Zotero: Settings, Advanced, Files and Folders, Show Data Directory.",
-    )
 
 
 async def read_zotero(

@@ -47,13 +47,29 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             return response
         try:
             if 300 <= response.status_code < 400:
-                raise RedirectedError(f"{response.status_code} to {_redirect_target(response)}")
+                location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
+                try:
+                    target = endpoint_name(urljoin(str(request.url), location)) if location else "nowhere"
+                except ValueError:
+                    target = "an invalid address"
+                raise RedirectedError(f"{response.status_code} to {target}")
             if response.status_code >= 400:
                 raise await read_refusal(response)
             body = await read_body(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        return _readable(response, body, parse_answer(path, body))
+        data = parse_answer(path, body)
+        # For the SDK, which would otherwise parse the JSON again, without our checks.
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
+        whole: Any = type(response)(
+            response.status_code,
+            headers=[*headers, ("content-type", "application/json")],
+            content=body,
+            request=response.request,
+            extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
+        )
+        whole.json = lambda: data
+        return whole
 
     async def close_loop(self) -> None:
         client = self._clients.pop()
@@ -62,29 +78,6 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             # A transport closes its socket on the next iteration of the loop, which must run before the loop ends.
             for _ in range(3):
                 await asyncio.sleep(0)
-
-
-def _redirect_target(response: Any) -> str:
-    """The target of a redirect, without parts that may be secret."""
-    location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
-    try:
-        return endpoint_name(urljoin(str(response.request.url), location)) if location else "nowhere"
-    except ValueError:
-        return "an invalid address"
-
-
-def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
-    """The response for the SDK, which would otherwise parse the JSON again, without our checks."""
-    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
-    whole = type(response)(
-        response.status_code,
-        headers=[*headers, ("content-type", "application/json")],
-        content=body,
-        request=response.request,
-        extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
-    )
-    whole.json = lambda: data
-    return whole
 
 
 def parse_answer(path: str, body: bytes) -> dict[str, Any]:

@@ -121,36 +121,29 @@ def classify_failure(error: BaseException) -> Failure | None:
             return Failure("redirect", one_line(str(cause)))
         status = getattr(cause, "status_code", None)
         if isinstance(status, int) and status >= 400:
-            return _failure_of_status(status, cause)
+            message = getattr(cause, "message", None)
+            reason = one_line(f"{status}: {message if isinstance(message, str) and message else cause}")
+            if _QUOTA.search(reason) or status == 402:
+                return Failure("quota", reason)
+            if status in (401, 403):
+                return Failure("key", reason)
+            if status in (404, 405, 410):
+                return Failure("model", reason)
+            if (status != 429 and _CONTEXT.search(reason)) or status == 413:
+                return Failure("context", reason)
+            if status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
+                wait = getattr(cause, "retry_after", None)
+                headers = getattr(getattr(cause, "response", None), "headers", None)
+                if not isinstance(wait, int | float):
+                    wait = None if headers is None else retry_after(headers)
+                return Failure("busy", reason, wait)
+            return Failure("model" if _NO_MODEL.search(reason) else "request", reason)
         names = {base.__name__ for base in type(cause).__mro__}
         kind = next((kind for kind, known in _KINDS if names & known), None)
         if kind is not None:
             messages = [str(deeper) for deeper in _causes(cause) if str(deeper)]
             return Failure(kind, one_line(messages[-1] if messages else type(cause).__name__))
     return None
-
-
-def _failure_of_status(status: int, error: BaseException) -> Failure:
-    message = getattr(error, "message", None)
-    reason = one_line(f"{status}: {message if isinstance(message, str) and message else error}")
-    kind: FailureKind = "request"
-    if _QUOTA.search(reason) or status == 402:
-        kind = "quota"
-    elif status in (401, 403):
-        kind = "key"
-    elif status in (404, 405, 410):
-        kind = "model"
-    elif (status != 429 and _CONTEXT.search(reason)) or status == 413:
-        kind = "context"
-    elif status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
-        wait = getattr(error, "retry_after", None)
-        headers = getattr(getattr(error, "response", None), "headers", None)
-        if not isinstance(wait, int | float):
-            wait = None if headers is None else retry_after(headers)
-        return Failure("busy", reason, wait)
-    elif _NO_MODEL.search(reason):
-        kind = "model"
-    return Failure(kind, reason)
 
 
 def retry_after(headers: Any) -> float | None:

@@ -86,9 +86,18 @@ class Limiter:
             try:
                 return await self._try_once(call, tries, admission)
             except CallFailedError as error:
-                if not self._is_retried(error):
+                failure, asked = error.failure, error.failure.retry_after
+                # A server that answered before may be restarting; one that never did is not there.
+                retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
+                allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
+                if not retried or tries > allowed or (asked or 0.0) > LONGEST_ASKED:
                     raise
-                wait = self._wait_after(error)
+            # Jitter, so that twenty refused calls are not retried in the same millisecond.
+            wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
+            if asked is not None:
+                wait = asked * self._random.uniform(1.0, 1.1)
+            if failure.kind in _ALL_WAIT:
+                self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
             await self._clock.sleep(wait)
 
     async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
@@ -106,24 +115,6 @@ class Limiter:
                     raise CallFailedError(failure, tries) from error
             self._answered = True
             return answer
-
-    def _is_retried(self, error: CallFailedError) -> bool:
-        failure = error.failure
-        allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
-        asked = failure.retry_after or 0.0
-        # A server that answered before may be restarting; one that never did is not there.
-        retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
-        return retried and error.tries <= allowed and asked <= LONGEST_ASKED
-
-    def _wait_after(self, error: CallFailedError) -> float:
-        growing = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (error.tries - 1))
-        # Jitter, so that twenty refused calls are not retried in the same millisecond.
-        wait = growing * self._random.uniform(0.5, 1.0)
-        if error.failure.retry_after is not None:
-            wait = error.failure.retry_after * self._random.uniform(1.0, 1.1)
-        if error.failure.kind in _ALL_WAIT:
-            self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
-        return wait
 
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
