@@ -217,21 +217,15 @@ def image_type(name: str) -> str:
     return kind.media if kind else ""
 
 
-def _with_file(
-    plot: Plot | str, folder: Path, file_of: Callable[[str], str], reference: Callable[[Path], str]
-) -> Plot | str:
+def _with_file(plot: Plot, folder: Path, file_of: Callable[[str], str], reference: Callable[[Path], str]) -> Plot:
     bare = _without_file(plot)
-    written = bare if isinstance(bare, str) else bare.path
-    path = _inside(folder, file_of(written))
+    path = _inside(folder, file_of(bare.path))
     if path is None or not _image(path):
         return bare
-    fields = {} if isinstance(bare, str) else bare.model_dump()
-    return Plot.model_validate({"path": written, **fields, PLOT_FILE: reference(path)})
+    return Plot.model_validate({**bare.model_dump(), PLOT_FILE: reference(path)})
 
 
-def _without_file(plot: Plot | str) -> Plot | str:
-    if isinstance(plot, str):
-        return plot
+def _without_file(plot: Plot) -> Plot:
     return Plot.model_validate({name: value for name, value in plot.model_dump().items() if name != PLOT_FILE})
 
 
