@@ -152,7 +152,8 @@ def render(
     text = normalise_markers(text)
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
-    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()})
+    of_papers = {identifier: item.key for identifier, item in evidence.items()}
+    runs = citation_runs(text, of_papers, [mark.position for mark in marks])
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
     numbering = tuple(dict.fromkeys([*before, *keys]))
     numbers = {key: number for number, key in enumerate(numbering, 1)}

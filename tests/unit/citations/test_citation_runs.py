@@ -11,6 +11,7 @@ from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
 from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.report_model import report_view
+from citeloom.citations.marking import Mark
 from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, Verdict
@@ -34,6 +35,14 @@ NUMBERING = ("ada2017degree", "bo2020seeds")
 def shown(draft: str = DRAFT) -> Rendered:
     verdicts = {("Degree explained most edges in 2017 [E3].", "E3"): Verdict("unsupported")}
     return render(draft, SOURCES, "numeric", verdicts=verdicts)
+
+
+def test_a_sentence_with_a_mark_is_cited_by_itself() -> None:
+    """A supported sentence before it would otherwise show no citation but that of the doubted one."""
+    mark = Mark(DRAFT.index(" [E3]"), "[not supported]")
+    text = render(DRAFT, SOURCES, "numeric", marks=[mark]).text
+    assert "Nine et al. compared nine networks [1, p. 4]." in text
+    assert "Degree explained most edges in 2017 [not supported] [1, p. 9]." in text
 
 
 def record_of(rendered: Rendered) -> dict[str, Any]:
