@@ -40,7 +40,8 @@ def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
     found: dict[PairKey, Verdict] = {}
     for record in records:
         fields: dict[str, Any] = {**record, "spans": tuple(DecidingSpan(**span) for span in record["spans"])}
-        found[fields.pop("sentence"), fields.pop("evidence_id")] = Verdict(**fields)
+        key = fields.pop("sentence"), fields.pop("evidence_id")
+        found[key] = Verdict(**fields)
     return found
 
 
