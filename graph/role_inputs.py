@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from ..documents import Evidence, split_chunk_id
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
@@ -68,40 +68,42 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     )
 
 
+def _of_both(state: RunState, session: Session) -> dict[str, Any]:
+    """The fields that the briefs of a section and of an answer share."""
+    return {
+        "queries": tuple(record["query"] for record in own_queries(state)),
+        "searches_left": max(0, session.settings.max_search_iterations - state.get("searches_used", 0)),
+        "depth": session.settings.depth,
+        "needs": tuple(own_coverage(state)),
+        "library": library_line(session.library),
+    }
+
+
 def _section_brief(state: SectionState, sources: Sequence[Source], session: Session) -> SectionBrief:
     return SectionBrief(
         kind=state["section"],
         experiment=parse_experiment(state["experiment"]),
         sources=tuple(sources),
-        queries=_queries(state),
-        searches_left=_searches_left(state, session),
         words=session.settings.section_words or SECTION_LENGTH[session.settings.depth],
-        depth=session.settings.depth,
         earlier=earlier_sections(state),
-        needs=tuple(own_coverage(state)),
-        library=library_line(session.library),
+        **_of_both(state, session),
     )
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Session) -> AnswerBrief:
     """The brief for a question; evidence that comes only from earlier turns is kept separate."""
     fresh = _of_this_question(state)
-    found = [source for source in sources if source.evidence.id in fresh]
     return AnswerBrief(
         question=state["question"],
-        sources=tuple(found),
-        queries=_queries(state),
-        searches_left=_searches_left(state, session),
+        sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=state.get("words") or session.settings.answer_words or 0,
-        depth=session.settings.depth,
         inventory=state["route"]["kind"] == "inventory",
         answerable=is_answerable(state, session),
         most_papers=state.get("sources") or session.settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
         feedback=state.get("feedback", ""),
-        needs=tuple(own_coverage(state)),
-        library=library_line(session.library),
+        **_of_both(state, session),
     )
 
 
@@ -142,14 +144,6 @@ def _of_this_question(state: ResearchState) -> set[str]:
     return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
 
 
-def _queries(state: RunState) -> tuple[str, ...]:
-    return tuple(record["query"] for record in own_queries(state))
-
-
-def _searches_left(state: RunState, session: Session) -> int:
-    return max(0, session.settings.max_search_iterations - state.get("searches_used", 0))
-
-
 def limits_of(state: RunState, library: Library) -> Scope:
     """The scope set by the user for the run; blocks.
 
@@ -174,8 +168,8 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
     Weak findings are shown only for a need with few strong ones, and those that only come near if there are no others.
-    Evidence that a conversation recalls or that
-    earlier sections of a paper offer is always kept. Without a chat model as reader all evidence is shown.
+    Evidence that a conversation recalls or that earlier sections of a paper offer is always kept. Without a chat model
+    as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -216,16 +210,17 @@ def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[S
     return kept, warnings
 
 
+def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
+    """Ids of the chunks in the answers of tools."""
+    artifacts = (message.artifact for message in messages if isinstance(message, ToolMessage) and message.artifact)
+    return [name for artifact in artifacts for name in artifact["chunks"]]
+
+
 def chunks_shown(state: RunState, session: Session) -> list[str]:
     """Ids of the chunks shown to a chat model, each once: through the agent's reading tools or to the reader.
 
     Chunks that gave no evidence are included.
     """
-    wanted = [
-        item
-        for message in state.get("messages", [])
-        if isinstance(message, ToolMessage) and message.artifact
-        for item in message.artifact["chunks"]
-    ]
+    wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

@@ -34,7 +34,7 @@ from ...tools.tool_schemas import (
     read_window,
 )
 from ..prompt_fitting import search_limits
-from ..role_inputs import brief_of, is_answerable, limits_of
+from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
 from ..run_events import evidence_found, progress
 from ..search_requests import (
     earlier_search,
@@ -139,15 +139,10 @@ def tool_answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -
 
 async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
     """Messages as the model reads them: passage ids are replaced by their texts, which the state never holds."""
-    wanted = [
-        item
-        for message in messages
-        if isinstance(message, ToolMessage) and message.artifact
-        for item in message.artifact["chunks"]
-    ]
+    wanted = list(dict.fromkeys(chunks_of(messages)))
     if not wanted:
         return list(messages)
-    chunks = await asyncio.to_thread(session.library.chunks, list(dict.fromkeys(wanted)))
+    chunks = await asyncio.to_thread(session.library.chunks, wanted)
     by_id: dict[str, Chunk] = {chunk.id: chunk for chunk in chunks}
     shown: list[BaseMessage] = []
     for message in messages:
