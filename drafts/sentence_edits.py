@@ -72,8 +72,12 @@ class Failing:
     idle: tuple[str, ...] = ()
 
 
-def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
-    """The sentences to repair, in order; if there are any, also those that could be improved."""
+def failing_sentences(attempt: Attempt, sources: Sequence[Source], before: Attempt | None = None) -> list[Failing]:
+    """The sentences to repair, in order; if there are any, also those that could be improved.
+
+    What could be improved and stood in the attempt `before` already was asked for, and its repair was no better.
+    """
+    tried = {item.text for item in sentences(before["draft"]["text"])} if before and "edits" in before else set()
     text, findings = attempt["draft"]["text"], attempt["findings"]
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
@@ -82,7 +86,8 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     leads = _list_introductions(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
-        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in SHOWN_IN_REPAIR]
+        shows = SHOWN_IN_REPAIR if sentence.text not in tried else ()
+        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in shows]
         idle = tuple(identifier for item in here[place] if item["rule"] == IDLE for identifier in item["ids"])
         if not idle and not (fails and reported):
             continue

@@ -146,7 +146,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
-    failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
+    failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
