@@ -14,9 +14,8 @@ from ..errors import InputError
 from ..program import NAME
 from .annotated_copies import latex_copies, word_copy
 from .check_report import LABELS, SEVERITIES, check_report
-from .claim_records import CheckResult, FaultSeverity, SentenceRecord
+from .claim_records import FAULTS, CheckResult, FaultSeverity, SentenceRecord
 from .manuscript import Manuscript
-from .reference_entries import FAULTS
 
 CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
 CHECK_FORMATS: Final[tuple[CheckFormat, ...]] = get_args(CheckFormat)

@@ -15,7 +15,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder
+from .manuscript import ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -106,6 +106,7 @@ class _LatexReading:
     labels: list[str] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    counted: dict[str, int] = field(default_factory=lambda: {"figure": 0, "table": 0})
     size: int = 0
     expanded: int = 0
     formulas: int = 0
@@ -143,8 +144,8 @@ def read_latex(path: str) -> dict[str, object]:
         tuple(dict.fromkeys(reading.bibliographies)),
         tuple(reading.listed),
         cited_silently=tuple(reading.silent),
-        pointers=tuple(reading.prose.pointers),
-        targets={"label": reading.labels},
+        pointers=(*reading.prose.pointers, *mentions(reading.prose.text)),
+        targets=numbered_targets(reading.prose.text, reading.counted) | {"label": reading.labels},
         notices=tuple(reading.notices),
     )
     return manuscript.as_record()
@@ -481,6 +482,8 @@ class _Scan:
         elif name not in _VERBATIM:
             inside = self._text[behind:close]
             self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
+            if "\\caption" in inside and name != "algorithm":
+                self._reading.counted["table" if "table" in name else "figure"] += 1
             for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
                 _, inner, _ = self._argument(self._options(behind + caption.end()))
                 self._paragraph(inner[0])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from ..citations.cited_works import CitationMark, find_marks
+from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
 from ..documents.marker_escaping import as_text, as_written
 from ..documents.paper_names import in_text_name
@@ -25,8 +25,27 @@ TextFormat = Literal["tex", "md", "docx", "typ", "pdf"]
 # What text can point to by number or label.
 TargetKind = Literal["figure", "table", "section", "equation", "label"]
 
-_HEADING: Final = re.compile(r"(?m)^#{1,6}[ \t]+(?P<title>[^\n]*)$")
+_HEADING: Final = re.compile(r"(?m)^(#{1,6})[ \t]+(?P<title>[^\n]*)$")
+_SECTION_NUMBER: Final = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?[ \t]")
 _HELD: Final = re.compile("\ue010(\\d+)\ue011")
+# What pandoc, natbib and biblatex print where a key has no entry.
+_BROKEN: Final = re.compile(r"[(\[]([^()\[\]\n?]{0,300}\?[^()\[\]\n]{0,300})[)\]]")
+_BROKEN_KEY: Final = re.compile(
+    r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\w:./+-]{0,60}[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
+)
+LIST_HEADING: Final = re.compile(
+    r"(?:\d{1,2}\.?\s)?\W*(?:references(?:\s(?:cited|list))?|reference\slist|bibliography|literature(?:\scited)?|works\scited"
+    r"|literaturverzeichnis|literatur|bibliographie|r\u00e9f\u00e9rences|referencias|riferimenti)\W*",
+    re.IGNORECASE,
+)
+CAPTION: Final = re.compile(
+    r"(?im)^\W{0,6}(?P<kind>fig(?:ure|\.)?|table)\s?(?P<number>S?\d{1,3})\b(?=\s?[.:|*_)\u2013-]|\s[A-Z])"
+)
+_MENTION: Final = re.compile(
+    r"(?<![Ss]upplementary\s)(?<![Ss]upp\.\s)(?<![Ee]xtended\s[Dd]ata\s)\b(?P<kind>[Ff]ig(?:ure|s|ures)?|[Tt]ables?|[Ss]ections?)\b\.?\s?"
+    r"(?P<number>\d{1,2}(?:\.\d{1,2})*|\?\?)(?![\d%])(?!\s(?:of|in)\s(?:\[|[A-Z@]|the\s(?:Act|Code|Treaty|Regulation)))"
+)
+CROSS_REFERENCE: Final = re.compile(r"(?<!\w)@\{?((?:fig|tbl|tab|eq|sec|lst)[:-][\w:.-]{0,80}\w)\}?")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _LONGEST_SENTENCE: Final = 4_000  # characters
 
@@ -199,7 +218,7 @@ class Manuscript:
     def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
         names = {paper.key: paper for paper in papers}
-        marks = find_marks(self.text, names)
+        marks = _with_broken(self.text, find_marks(self.text, names))
         headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
         found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
@@ -258,6 +277,51 @@ class Manuscript:
     @cached_property
     def _lines(self) -> list[list[int]]:
         return [[0, *(match.end() for match in re.finditer("\n", source))] for source in self.sources]
+
+
+def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
+    """The citations with those that a program printed as broken: "(smith2020?)", "[?]"; "?" names no work."""
+    found = {mark.start: mark for mark in marks}
+    for match in _BROKEN.finditer(text):
+        keys = [part.strip(" *") for part in re.split("[;,]", match[1])]
+        if all(map(_BROKEN_KEY.fullmatch, keys)):
+            works = tuple(CitedWork(key.strip("@?") or "?") for key in keys)
+            found[match.start()] = CitationMark("key", *match.span(), works)
+    return [found[start] for start in sorted(found)]
+
+
+def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:
+    """The numbers of the figures, tables and sections of a prose; `counted` are figures and tables without a number."""
+    targets: dict[str, list[str]] = {"figure": [], "table": []}
+    for caption in CAPTION.finditer(text):
+        targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
+    for kind, count in counted.items():
+        targets[kind] += map(str, range(1, count + 1))
+    titles = [(len(match[1]), match["title"]) for match in _HEADING.finditer(text)]
+    written = [found[1] for _, title in titles if (found := _SECTION_NUMBER.match(title))]
+    # Without written numbers they are counted, with and without a lone title above them.
+    tops = sorted({level for level, _ in titles})[:2]
+    return targets | {"section": written or [number for top in tops for number in _counted(titles, top)]}
+
+
+def _counted(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str]:
+    numbers: list[int] = []
+    for level, _ in titles:
+        if level >= top:
+            numbers = [*numbers, *[0] * (level - top + 1)][: level - top + 1]
+            numbers[-1] += 1
+            yield ".".join(map(str, numbers))
+
+
+def mentions(text: str) -> Iterator[Pointer]:
+    """What a prose points to by number or label, apart from captions themselves."""
+    kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
+    captions = {caption.start("number") for caption in CAPTION.finditer(text)}
+    for match in _MENTION.finditer(text):
+        if match.start("number") not in captions:
+            yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
+    for match in CROSS_REFERENCE.finditer(text):
+        yield Pointer("label", match[1], *match.span())
 
 
 def _paper_from(record: Mapping[str, Any]) -> Paper:

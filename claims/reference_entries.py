@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..metadata.enriching import differing_fields
 from ..metadata.matching import SURE, fold_name, title_similarity
 from ..stores.metadata_store import MetadataStore
-from .claim_records import FaultRecord, FaultSeverity
+from .claim_records import FaultRecord, fault
 from .manuscript import ListedReference, Manuscript, ManuscriptSentence
 
 _YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
@@ -32,29 +32,6 @@ _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the
 _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
 _YEARS_APART: Final = 1  # between preprint and article
 _SHOWN: Final = 90  # characters
-
-FAULTS: Final[Mapping[str, FaultSeverity]] = {
-    "key-without-entry": "error",
-    "retracted": "error",
-    "entry-differs": "warning",
-    "entry-invented": "warning",
-    "ambiguous-citation": "warning",
-    "pointer-to-nothing": "error",
-    "entry-not-cited": "note",
-    "entry-twice": "note",
-    "number-not-found": "warning",
-    "unit-differs": "warning",
-    "name-differs": "warning",
-    "year-differs": "warning",
-    "wrong-key": "warning",
-    "needs-citation": "note",
-    "quote-differs": "warning",
-}
-
-
-def fault(rule: str, message: str, start: int | None = None, end: int | None = None) -> FaultRecord:
-    """A fault with the severity of its rule."""
-    return {"rule": rule, "severity": FAULTS[rule], "message": message, "start": start, "end": end}
 
 
 @dataclass(frozen=True)
@@ -319,6 +296,10 @@ def citation_faults(
         for work in mark.works:
             if references.key_of(work):
                 continue
+            if work.key == "?":
+                message = "Its citation is broken: a question mark was printed, since the key has no entry."
+                found.append(fault("key-without-entry", message))
+                continue
             several = references.index.named(work) if work.authors else []
             if len(several) > 1:
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
@@ -337,13 +318,14 @@ def pointer_faults(manuscript: Manuscript, sentences: Sequence[ManuscriptSentenc
     targets = {kind: set(names) for kind, names in manuscript.targets.items()}
     for pointer in manuscript.pointers:
         known = targets.get(pointer.kind, set())
-        # Without any caption or number of this kind, nothing can be said.
-        if pointer.name in known or (pointer.kind != "label" and not known):
-            continue
-        if pointer.kind == "section" and any(name.startswith(f"{pointer.name}.") for name in known):
+        inside = any(name.startswith(f"{pointer.name}.") for name in known)
+        if pointer.name in known or (pointer.kind == "section" and (inside or not known)):
             continue
         here = next((item for item in sentences if item.start <= pointer.start < item.end), None)
-        if here is None:
+        # A number beside a citation may be that of the cited paper; a PDF is read without its captions.
+        if here is None or (pointer.kind != "label" and not known and (here.marks or manuscript.format == "pdf")):
+            continue
+        if any(mark.start <= pointer.start < mark.end for mark in here.marks):
             continue
         what = "label" if pointer.kind == "label" else pointer.kind
         message = f"It points to {what} {pointer.name}, which the text does not have."

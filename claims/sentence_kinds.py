@@ -46,6 +46,10 @@ _THANKS: Final = re.compile(
 _VERB: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|had|can|may|do|does|did|rose|fell|grew|found|led|made|became|showed|took|began|[a-z]{3,}(?:ed|es|s))\b"
 )
+_PAST: Final = re.compile(
+    r"\b(?:was|were|had|did|rose|fell|grew|found|led|made|became|took|began|kept|lost|gave|[a-z]{3,30}ed)\b"
+)
+_PRESENT: Final = re.compile(r"\b(?:is|are|has|have|can|may|causes?|leads?|remains?|becomes?|shows?)\b")
 _OF_ITSELF: Final = frozenset({Category.METHOD, Category.EVALUATION, Category.CONCLUSION, Category.ABSTRACT})
 _FEWEST_WORDS: Final = 5
 
@@ -61,11 +65,11 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
         return "own"
     if reports_others_work(words):
         return "needs"
-    placed = standard_section(section)
-    of_itself = placed in _OF_ITSELF
-    if not of_itself and (_MEASURED.search(words) or _FIELD.search(words)):
-        return "needs"
-    return "own" if of_itself else "common"
+    # Such sections tell what was done and found; a statement about the world may stand there too.
+    of_itself = standard_section(section) in _OF_ITSELF
+    if of_itself and _PAST.search(words) and not _PRESENT.search(words):
+        return "own"
+    return "needs" if _MEASURED.search(words) or _FIELD.search(words) else "common"
 
 
 def is_plainly_own(text: str) -> bool:
