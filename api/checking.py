@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,14 +33,16 @@ from ..claims.claim_records import (
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
-from ..claims.reference_entries import load_references
+from ..claims.reference_entries import ReferenceList, entries_elsewhere, load_references
 from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
 from ..documents.sandbox import in_thread
 from ..experiment import Experiment, load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
+from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
+from ..plurals import counted
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
@@ -131,6 +134,7 @@ async def acheck_text(
     only: Sequence[CheckPart] | CheckPart = (),
     max_calls: int | None = None,
     fresh: bool = False,
+    look_up: bool = False,
     out: Path | str | None = None,
     formats: Sequence[CheckFormat] | CheckFormat = (),
     force: bool = False,
@@ -146,6 +150,7 @@ async def acheck_text(
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
         max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call goes on later.
         fresh: judge again, without reusing answers.
+        look_up: ask metadata services whether the entries that the library lacks exist.
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
         force: replace files in `out` that exist already.
@@ -155,7 +160,7 @@ async def acheck_text(
     """
     path, wanted = Path(file), check_formats(formats, out, Path(file))
     given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
-    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh)
+    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh, look_up)
     found = await _check(session, request, max_calls, on_notice)
     if out is not None and wanted:
         written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
@@ -172,6 +177,7 @@ class _CheckRequest:
     parts: frozenset[CheckPart]
     experiment: Experiment | None
     fresh: bool
+    look_up: bool = False
     name: str = ""
 
 
@@ -203,8 +209,14 @@ async def _check(
     async def work() -> CheckResult:
         checker = await _checker(session, run, progress, MOST_PASSAGES)
         experiment, parts = request.experiment, request.parts
-        check = ManuscriptCheck(manuscript, references, checker, parts, experiment, session.metadata)
-        sentences, entries = await check.run()
+        async with AsyncExitStack() as opened:
+            services = None
+            if request.look_up and "references" in parts:
+                progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
+                services = await opened.enter_async_context(open_services(session.settings, session.metadata))
+            store = session.metadata
+            check = ManuscriptCheck(manuscript, references, checker, parts, experiment, store, services)
+            sentences, entries = await check.run()
         model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
         return {
             "file": shown,
@@ -217,7 +229,12 @@ async def _check(
             "counts": _counts(sentences, entries),
             "run": run,
             "usage": {},
-            "warnings": [*manuscript.notices, *references.notices, *_budget_warning(progress)],
+            "warnings": [
+                *manuscript.notices,
+                *references.notices,
+                *_not_looked_up(references, request),
+                *_budget_warning(progress),
+            ],
         }
 
     with session.run(run, fresh=request.fresh):
@@ -237,6 +254,7 @@ async def acheck_prose(
     only: Sequence[CheckPart] | CheckPart = (),
     max_calls: int | None = None,
     fresh: bool = False,
+    look_up: bool = False,
 ) -> CheckResult:
     """Check a text that is given as such; see `acheck_text`. `bib` is the content of its bibliography.
 
@@ -250,7 +268,9 @@ async def acheck_prose(
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
         found = await _check(
             session,
-            _CheckRequest(file, entries if bib.strip() else None, _parts(only), experiment, fresh, name=file.name),
+            _CheckRequest(
+                file, entries if bib.strip() else None, _parts(only), experiment, fresh, look_up, name=file.name
+            ),
             max_calls,
         )
         return found.result
@@ -311,6 +331,14 @@ def _counts(sentences: Sequence[Any], references: Sequence[Any]) -> dict[str, di
     kinds = Counter(item["kind"] for item in sentences)
     rules = Counter(found["rule"] for item in (*sentences, *references) for found in item["faults"])
     return {"labels": dict(labels), "kinds": dict(kinds), "rules": dict(rules)}
+
+
+def _not_looked_up(references: ReferenceList, request: _CheckRequest) -> list[str]:
+    unknown = len(entries_elsewhere(references)) if "references" in request.parts and not request.look_up else 0
+    if not unknown:
+        return []
+    exist = "it exists" if unknown == 1 else "they exist"
+    return [f"{counted(unknown, 'entry', 'entries')} not in the library: not checked whether {exist} (--look-up asks)."]
 
 
 def _budget_warning(progress: Progress) -> list[str]:

@@ -164,10 +164,10 @@ def _start(text: str) -> str:
 def _report_planted(found: Sequence[set[str]], planted: Sequence[Planted], papers: int, seed: int) -> None:
     wanted = {
         "key": {"wrong-key"},
-        "number": {"number-not-found", "unit-differs"},
-        "unit": {"number-not-found", "unit-differs"},
-        "citation stripped": {"needs-citation"},
-        "negation": set[str](),
+        "number": {"number-not-found", "number-differs", "unit-differs"},
+        "unit": {"number-not-found", "number-differs", "unit-differs"},
+        "citation stripped": {"needs-citation", "copied-uncited"},
+        "negation": {"polarity-differs"},
     }
     print(f"Mutated papers: the reported half, {papers} papers, seed {seed}, no model")
     print("| changed | n | noticed by its rule | by any rule |")

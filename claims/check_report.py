@@ -38,6 +38,15 @@ KINDS: Final[Mapping[SentenceKind, str]] = {
     "opinion": "a view",
     "other": "no claim",
 }
+# What a label says of a sentence, for those who see its rule alone.
+MEANINGS: Final[Mapping[ClaimLabel, str]] = {
+    "contradicted": "A source says otherwise than the sentence that cites it.",
+    "not_found": "The cited paper does not say what the sentence says.",
+    "overstated": "The sources say it more weakly, for fewer cases, or only in part.",
+    "indirect": "The cited paper says it of another paper's work.",
+    "unread": "No passage of the cited paper could be read.",
+    "not_in_library": "The cited paper is not in the library, so the sentence could not be compared.",
+}
 # How serious a label is; those that are not named need no attention.
 SEVERITIES: Final[Mapping[ClaimLabel, FaultSeverity]] = {
     "contradicted": "error",

@@ -137,7 +137,9 @@ class ClaimRecord(TypedDict):
 
 
 class PlaceRecord(TypedDict):
-    """Where a sentence is: file, line and column from 1 (text formats), `paragraph` (Word), or `page` (PDF).
+    """Where a sentence is: file, lines and columns from 1 (text formats), `paragraph` (Word), or `page` (PDF).
+
+    `end_column` is that behind its last character.
 
     `start` and `end` are character offsets of the file, for text formats.
     """
@@ -145,6 +147,8 @@ class PlaceRecord(TypedDict):
     file: str
     line: int | None
     column: int | None
+    end_line: int | None
+    end_column: int | None
     paragraph: int | None
     page: int | None
     start: int | None

@@ -200,6 +200,8 @@ class Manuscript:
             "file": "",
             "line": None,
             "column": None,
+            "end_line": None,
+            "end_column": None,
             "paragraph": None,
             "page": None,
             "start": None,
@@ -211,9 +213,18 @@ class Manuscript:
         if self.format == "docx":
             return {**place, "file": self.files[0], "paragraph": unit, "start": first, "end": last}
         lines = self._lines[unit]
-        line = bisect_right(lines, first)
-        text_place = {"file": self.files[unit], "line": line, "column": first - lines[line - 1] + 1}
-        return {**place, **text_place, "start": first, "end": max(first, last)}  # type: ignore[typeddict-item]
+        last = max(first, last)
+        line, end_line = bisect_right(lines, first), bisect_right(lines, last)
+        return {
+            **place,
+            "file": self.files[unit],
+            "line": line,
+            "column": first - lines[line - 1] + 1,
+            "end_line": end_line,
+            "end_column": last - lines[end_line - 1] + 1,
+            "start": first,
+            "end": last,
+        }
 
     def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""

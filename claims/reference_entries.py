@@ -16,8 +16,9 @@ from ..documents.bibliography import read_bibliography
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..metadata.enriching import differing_fields
+from ..metadata.enriching import differing_fields, enrich
 from ..metadata.matching import SURE, fold_name, title_similarity
+from ..metadata.services import Services
 from ..stores.metadata_store import MetadataStore
 from .claim_records import FaultRecord, fault
 from .manuscript import ListedReference, Manuscript, ManuscriptSentence
@@ -241,6 +242,34 @@ def entry_faults(
     for key, twin in _twins(listed, references):
         found[key].append(fault("entry-twice", f"The same work is listed as {twin} too."))
     return found
+
+
+def entries_elsewhere(references: ReferenceList) -> list[Paper]:
+    """The entries that no paper of the library is, so that only services can tell whether they exist."""
+    held = references.in_library
+    return [paper for key, paper in references.entries.items() if references.complete and not held.get(key)]
+
+
+async def unknown_entries(references: ReferenceList, services: Services) -> dict[str, FaultRecord]:
+    """For entries that the library lacks and metadata services do not know for sure, what they say; by key.
+
+    What services say of the others is stored, as `papers enrich` does.
+    """
+    found: dict[str, FaultRecord] = {}
+    asked = " and ".join(client.address.name for client in services.clients.values())
+    entries = entries_elsewhere(references)
+    async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
+        entry = references.entries[result.key]
+        if result.outcome == "not-found":
+            named = f"DOI {entry.doi}" if entry.doi else f'title "{_cut(entry.title)}"'
+            found[entry.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
+        elif result.outcome == "unsure":
+            near = f': "{_cut(result.candidates[0].work.title)}"' if result.candidates else ""
+            found[entry.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
+        elif result.outcome == "failed":
+            found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result.failures[0]}")
+    said = "Its title was not recognised, so it was not looked up."
+    return found | {one.key: fault("entry-unchecked", said) for one in entries if not (one.title or one.doi)}
 
 
 def _statuses(

@@ -14,7 +14,9 @@ from typing import Final, Literal
 
 from ..documents import Paper
 from ..experiment import Experiment
+from ..metadata.services import Services
 from ..models.concurrency import gather_all
+from ..plurals import counted
 from ..roles.protocols import CitedClaim, ClaimJudge, Source, UncitedKind, UncitedSentence
 from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
@@ -36,7 +38,7 @@ from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sente
 from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
 from .nearest_sentences import SAME_WORDS, NearSentence, cut, wording_faults
-from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults
+from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 
 # What is checked: sentences with citations, sentences without, numbers and other details, the reference list.
@@ -142,7 +144,10 @@ class _SentenceCheck:
 
 @dataclass(frozen=True)
 class ManuscriptCheck:
-    """The check of one text; `parts` are what is checked, `store` holds what services said of papers."""
+    """The check of one text; `parts` are what is checked, `store` holds what services said of papers.
+
+    `services` are asked for the entries that the library lacks; None asks none.
+    """
 
     manuscript: Manuscript
     references: ReferenceList
@@ -150,6 +155,7 @@ class ManuscriptCheck:
     parts: frozenset[CheckPart]
     experiment: Experiment | None = None
     store: MetadataStore | None = None
+    services: Services | None = None
 
     async def run(self) -> tuple[list[SentenceRecord], list[ReferenceCheck]]:
         """The records of all sentences and references."""
@@ -169,7 +175,8 @@ class ManuscriptCheck:
             await self._check_uncited(checks)
         references: list[ReferenceCheck] = []
         if "references" in self.parts:
-            references = await asyncio.to_thread(self._check_references, checks, papers)
+            unknown = await unknown_entries(self.references, self.services) if self.services else {}
+            references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
 
     def _works(self, sentence: ManuscriptSentence) -> list[_CitedWorkAt]:
@@ -341,7 +348,9 @@ class ManuscriptCheck:
             found += wording_faults(text, check.said, check.said.chunk.key)
         return [*found, *(quote_faults(marked, whole) if check.works else [])]
 
-    def _check_references(self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper]) -> list[ReferenceCheck]:
+    def _check_references(
+        self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper], unknown: Mapping[str, FaultRecord]
+    ) -> list[ReferenceCheck]:
         cited = Counter(work.entry for check in checks for work in check.works if work.entry)
         for check in checks:
             check.faults += citation_faults(check.sentence, self.references, papers)
@@ -356,7 +365,7 @@ class ManuscriptCheck:
                 "text": self.references.texts.get(key) or self.references.entries[key].title,
                 "cited": cited[key],
                 "paper": self.references.in_library.get(key, ""),
-                "faults": faults,
+                "faults": [*faults, *([unknown[key]] if key in unknown else [])],
             }
             for key, faults in shown.items()
         ]
@@ -381,7 +390,7 @@ class ManuscriptCheck:
 
 def _work_ahead(sentences: int, cited: int, judged: bool) -> str:
     how = "to be judged" if judged else "with their nearest passages; no model judges them"
-    return f"{sentences} sentences, {cited} with citations {how}."
+    return f"{counted(sentences, 'sentence')}, {cited} with citations {how}."
 
 
 def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:

@@ -47,6 +47,9 @@ WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Judge again, without reusing answers.")]
+LookUpOption = Annotated[
+    bool, typer.Option("--look-up", help="Ask metadata services whether entries that the library lacks exist.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an earlier copy of the text in --out.")]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
@@ -67,6 +70,7 @@ def check(
     out: OutOption = None,
     force: ForceOption = False,
     fresh: FreshOption = False,
+    look_up: LookUpOption = False,
     watch: WatchOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -86,7 +90,7 @@ def check(
     if watch and as_json:
         raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
     parts, wanted = _names(only), _names(formats)
-    options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh)
+    options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh, look_up)
     record = _check(file, options, home, settings)
     while watch:
         _show(record)
@@ -114,6 +118,7 @@ class _CheckOptions:
     out: Path | None
     force: bool
     fresh: bool
+    look_up: bool
 
 
 def _check(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
@@ -132,6 +137,7 @@ async def _checked(file: Path, options: _CheckOptions, home: str | None, given: 
             bib=options.bib,
             only=cast("list[CheckPart]", options.parts),
             fresh=options.fresh,
+            look_up=options.look_up,
             out=options.out,
             formats=cast("list[CheckFormat]", options.formats),
             force=options.force,

@@ -17,7 +17,7 @@ class MetadataSettings(BaseModel):
 
     metadata_services: list[MetadataService] = Field(
         ["crossref", "datacite", "openalex", "semantic_scholar"],
-        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+        description="Services that 'papers enrich', 'add' and 'check --look-up' ask, as a JSON list; no other does.",
     )
     metadata_mailto: str = Field(
         "",

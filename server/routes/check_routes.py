@@ -31,4 +31,5 @@ async def check(body: CheckBody, state: StateOf) -> CheckResult:
         only=body.only,
         max_calls=body.max_calls,
         fresh=body.fresh,
+        look_up=body.look_up,
     )
