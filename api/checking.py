@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
-from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, write_check
+from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, comment_in_place, write_check
 from ..claims.check_report import (
     check_report,
     needs_attention,
@@ -138,9 +138,10 @@ async def acheck_text(
     out: Path | str | None = None,
     formats: Sequence[CheckFormat] | CheckFormat = (),
     force: bool = False,
+    in_place_comments: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
-    """Check every sentence of a text of the user's own; nothing in it is changed.
+    """Check every sentence of a text of the user's own; nothing in it is changed unless that is asked for.
 
     Args:
         session: an open library.
@@ -154,6 +155,7 @@ async def acheck_text(
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
         force: replace files in `out` that exist already.
+        in_place_comments: put the remarks into the `.docx` or `.tex` itself; what it was is kept as `NAME.original`.
         on_notice: called with one line about the work ahead.
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
@@ -165,6 +167,8 @@ async def acheck_text(
     if out is not None and wanted:
         written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
         found.result["files"] = written
+    if in_place_comments:
+        found.result["kept"] = await in_thread(comment_in_place, found.result, found.manuscript, path)
     return found.result
 
 

@@ -56,6 +56,28 @@ def write_check(
         ) from error
 
 
+def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
+    """Put the remarks into the text itself; each file is kept beside it first, under the names returned. Blocks.
+
+    Raises `InputError` for other formats than Word and LaTeX.
+    """
+    if manuscript.format == "docx":
+        changed = {file: word_copy(file, result)}
+    elif manuscript.format == "tex":
+        copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
+        sources = dict(zip(manuscript.files, manuscript.sources, strict=True))
+        changed = {file.parent / name: text.encode() for name, text in copies.items() if text != sources[name]}
+    else:
+        raise InputError(f"{file}: only .docx and .tex take comments.", help="Leave out --in-place-comments.")
+    kept: list[str] = []
+    for path, content in changed.items():
+        original = _free(path.with_name(f"{path.stem}.original{path.suffix}"), force=False)
+        replace_file(original, path.read_bytes())
+        replace_file(path, content)
+        kept.append(str(original))
+    return kept
+
+
 def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
     if name == "docx":
         path = _free(out / f"{file.stem}.checked.docx", force)
@@ -64,13 +86,10 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
     if name == "tex":
         return _write_latex(result, manuscript, file, out, force)
     path = out / f"{file.stem}.check.{name}"
-    content = check_report(result) if name == "html" else json.dumps(_plain(name, result), indent=1, ensure_ascii=False)
+    plain = sarif(result) if name == "sarif" else result
+    content = check_report(result) if name == "html" else json.dumps(plain, indent=1, ensure_ascii=False)
     replace_file(path, f"{content}\n".encode("utf-8", "replace"))
     return path
-
-
-def _plain(name: CheckFormat, result: CheckResult) -> object:
-    return sarif(result) if name == "sarif" else result
 
 
 def _write_latex(result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
@@ -130,8 +131,16 @@ def check_report(result: CheckResult) -> str:
     cited = sum(sentence["kind"] == "cited" for sentence in sentences)
     opened = {position for position, severity in severities.items() if severity is not None}
     wrong = {position for position, severity in severities.items() if severity in ("error", "warning")}
+    filters = [
+        ("only-wrong", "Wrong or doubtful", len(wrong)),
+        ("only-open", "All remarks", len(opened)),
+        ("only-all", "All sentences", len(sentences)),
+        ("only-cited", "With citations", cited),
+        ("only-uncited", "Without citations", len(sentences) - cited),
+    ]
     return report_template("check.html").render(
         result=result,
+        name=Path(result["file"]).name,
         style=Markup(style),
         script=Markup(script),
         style_hash=content_hash(style),
@@ -139,14 +148,9 @@ def check_report(result: CheckResult) -> str:
         labels=LABELS,
         kinds=KINDS,
         wrong=[label for label, severity in SEVERITIES.items() if severity in ("error", "warning")],
-        figures=[(name, number) for name, number in _figures(result)],
-        filters=[
-            ("only-wrong", "Wrong or doubtful", len(wrong)),
-            ("only-open", "All remarks", len(opened)),
-            ("only-all", "All sentences", len(sentences)),
-            ("only-cited", "With citations", cited),
-            ("only-uncited", "Without citations", len(sentences) - cited),
-        ],
+        figures=list(_figures(result)),
+        filters=filters,
+        chosen=next((name for name, _, number in filters if number), "only-all"),
         groups=groups,
         places={sentence["position"]: shown_place(sentence["place"]) for sentence in sentences},
         open=opened,
@@ -155,7 +159,7 @@ def check_report(result: CheckResult) -> str:
 
 
 def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
-    yield "sentences", len(result["sentences"])
+    yield "sentence" if len(result["sentences"]) == 1 else "sentences", len(result["sentences"])
     for label, name in LABELS.items():
         number = result["counts"]["labels"].get(label, 0)
         if number:

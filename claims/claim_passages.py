@@ -246,14 +246,14 @@ def _words(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PaperText:
+class WholePaper:
     """A whole paper: its text, and its sentences by their words."""
 
     text: str
     sentences: SentenceIndex
 
     @classmethod
-    def of(cls, library: Library, key: str) -> PaperText:
+    def of(cls, library: Library, key: str) -> WholePaper:
         """Read it; empty for a paper that the library no longer has. Blocks."""
         try:
             chunks = library.paper_chunks(key)

@@ -189,6 +189,7 @@ class CheckResult(TypedDict):
     """The result of `check_text`. `complete` is false if a budget ended it: the same call goes on.
 
     `counts` has the number of sentences by label and kind, and of faults by rule; `model` is empty without a model.
+    `kept` are the originals of files that comments were put into.
     """
 
     file: str
@@ -203,6 +204,7 @@ class CheckResult(TypedDict):
     usage: dict[str, Any]
     warnings: list[str]
     files: NotRequired[dict[str, str]]
+    kept: NotRequired[list[str]]
 
 
 class RemarkedSentence(TypedDict):

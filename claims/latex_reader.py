@@ -31,7 +31,9 @@ _TOKEN: Final = re.compile(
 )
 _CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
-_NO_CITATION: Final = frozenset({"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename"})
+_NO_CITATION: Final = frozenset(
+    {"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename", "citeloomnote"}
+)
 _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
 _REFERENCES: Final = frozenset(
     "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
@@ -52,7 +54,7 @@ _DROPPED: Final = {
         " pagenumbering hypersetup graphicspath cline input@path tikzset lstset pgfplotsset todo glsaddall title author"
         " date affil affiliation email thanks keywords institute orcid address bibliographyunit RequirePackage"
         " selectlanguage phantomsection hyphenation newcounter stepcounter DeclareMathOperator* theoremstyle ensuremath"
-        " vskip linespread PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
+        " vskip linespread citeloomnote PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
         1,
     ),
     **dict.fromkeys(
@@ -61,6 +63,7 @@ _DROPPED: Final = {
         2,
     ),
 }
+NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
 _DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _SIGNS: Final = {
     **{sign: sign for sign in "%&_#${}"},
@@ -430,7 +433,7 @@ class _Scan:
             return stop
         content, _, behind = self._argument(head.end())
         count = int(head[2]) if head[2] else bool(head[3]) + bool(head[4])
-        if behind > head.end() and f"\\{head[1]}" not in content:
+        if behind > head.end() and head[1] != NOTE and f"\\{head[1]}" not in content:
             self._reading.macros[head[1]] = _Macro(count, content)
         return max(behind, head.end())
 

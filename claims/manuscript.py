@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
+
+from pydantic import TypeAdapter
 
 from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
@@ -172,25 +174,12 @@ class Manuscript:
 
     def as_record(self) -> dict[str, Any]:
         """Plain data that `from_record` restores; it crosses the boundary of the sandbox."""
-        return {item: getattr(self, item) for item in self.__dataclass_fields__} | {
-            "segments": [[one.start, one.unit, one.source, one.source_end, one.linear] for one in self.segments],
-            "pointers": [asdict(item) for item in self.pointers],
-            "listed": [asdict(item) for item in self.listed],
-            "papers": [asdict(item) for item in self.papers],
-        }
+        return dict(_adapter().dump_python(self, mode="json"))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Manuscript:
         """Restore a manuscript from `as_record`."""
-        plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-        papers: list[dict[str, Any]] = record["papers"]
-        made: dict[str, Any] = {
-            "segments": tuple(Segment(*item) for item in record["segments"]),
-            "pointers": tuple(Pointer(**item) for item in record["pointers"]),
-            "listed": tuple(ListedReference(**item) for item in record["listed"]),
-            "papers": tuple(map(_paper_from, papers)),
-        }
-        return cls(**{**plain, **made})
+        return _adapter().validate_python(record)
 
     def place(self, start: int, end: int) -> PlaceRecord:
         """Where `text[start:end]` is."""
@@ -233,7 +222,7 @@ class Manuscript:
         headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
         found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
-        for start, end in self._spans():
+        for start, end in sentence_spans(self.text):
             line = self.text.rfind("\n", 0, start) + 1
             if line in headings:
                 section, last = headings[line], end
@@ -241,7 +230,8 @@ class Manuscript:
             while place < len(marks) and marks[place].end <= start:
                 place += 1
             here = tuple(mark for mark in marks[place:] if mark.start < end)
-            shown = self._shown(start, end, here, names)
+            written = [written_citation(self.text, mark, names) for mark in here]
+            shown = as_written(self._rendered(start, end, here, written))
             if not _LETTER.search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
@@ -255,11 +245,6 @@ class Manuscript:
         held = [*markers, *[""] * (len(sentence.marks) - len(markers))]
         return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
 
-    def _shown(self, start: int, end: int, marks: Sequence[CitationMark], papers: Mapping[str, Paper]) -> str:
-        return as_written(
-            self._rendered(start, end, marks, [written_citation(self.text, mark, papers) for mark in marks])
-        )
-
     def _rendered(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
         pieces: list[str] = []
         done = start
@@ -269,9 +254,6 @@ class Manuscript:
         plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
         words = _HELD.sub(lambda held: written[int(held[1])], plain)
         return re.sub(r" ([.,;:!?])", r"\1", " ".join(words.split()))
-
-    def _spans(self) -> list[tuple[int, int]]:
-        return sentence_spans(self.text)
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""
@@ -335,11 +317,9 @@ def mentions(text: str) -> Iterator[Pointer]:
         yield Pointer("label", match[1], *match.span())
 
 
-def _paper_from(record: Mapping[str, Any]) -> Paper:
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-    }
-    return Paper(**fields)
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Manuscript]:
+    return TypeAdapter(Manuscript)
 
 
 def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
@@ -348,10 +328,10 @@ def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper])
         return text[mark.start : mark.end]
     if not mark.narrative:
         return f"[{'; '.join(work.shown for work in mark.works)}]"
-    return " and ".join(_name(papers.get(work.key), work.key) for work in mark.works)
-
-
-def _name(paper: Paper | None, key: str) -> str:
-    if paper is None or not (paper.authors or paper.family_names):
-        return key
-    return f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"
+    cited = [(work.key, papers.get(work.key)) for work in mark.works]
+    return " and ".join(
+        f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"
+        if paper is not None and (paper.authors or paper.family_names)
+        else key
+        for key, paper in cited
+    )

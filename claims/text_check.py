@@ -24,7 +24,7 @@ from ..text.sentences import is_context_dependent
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
 from .claim_passages import (
     ClaimPassage,
-    PaperText,
+    WholePaper,
     choose_sentences,
     claim_query,
     nearest_in_library,
@@ -187,11 +187,11 @@ class ManuscriptCheck:
             for key in [self.references.key_of(work) or work.key]
         ]
 
-    def _read_papers(self, cited: Sequence[_SentenceCheck]) -> dict[str, PaperText]:
+    def _read_papers(self, cited: Sequence[_SentenceCheck]) -> dict[str, WholePaper]:
         keys = {key for check in cited for key in check.papers}
-        return {key: PaperText.of(self.checker.library, key) for key in keys}
+        return {key: WholePaper.of(self.checker.library, key) for key in keys}
 
-    async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, PaperText]) -> None:
+    async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
         if check.papers:
             text = self.manuscript.marked(check.sentence, ())
             check.passages = await self.checker.find(text, check.sentence.before, check.papers, _NEAR)
@@ -311,7 +311,7 @@ class ManuscriptCheck:
         return bool(checks[place - 1].works) and is_context_dependent(check.sentence.shown)
 
     def _check_details(
-        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, PaperText]
+        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> None:
         known = tuple(self.references.entries.values())
         for check in checks:
@@ -324,7 +324,7 @@ class ManuscriptCheck:
             check.faults += self._detail_faults(check, papers, texts)
 
     def _detail_faults(
-        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, PaperText]
+        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> list[FaultRecord]:
         """The faults of numbers, wording and quotations, compared with whole papers."""
         own = speaks_of_itself(check.sentence.shown)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ModelSettings
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
@@ -51,6 +49,10 @@ LookUpOption = Annotated[
     bool, typer.Option("--look-up", help="Ask metadata services whether entries that the library lacks exist.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an earlier copy of the text in --out.")]
+InPlaceOption = Annotated[
+    bool,
+    typer.Option("--in-place-comments", help="Put the remarks into the .docx or .tex itself; the original is kept."),
+]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
@@ -72,6 +74,7 @@ def check(
     fresh: FreshOption = False,
     look_up: LookUpOption = False,
     watch: WatchOption = False,
+    in_place: InPlaceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
@@ -87,71 +90,54 @@ def check(
 
     Example: citeloom check paper.tex --exp exp.json --out checked --format html,tex
     """
-    if watch and as_json:
-        raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
+    from ..api.checking import needs_attention
+
+    if watch and (as_json or in_place):
+        other = "--json" if as_json else "--in-place-comments"
+        raise InputError(f"--watch only prints summaries, so {other} has no place.", help="Leave one of them out.")
     parts, wanted = _names(only), _names(formats)
-    options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh, look_up)
-    record = _check(file, options, home, settings)
+
+    def checked() -> CheckResult:
+        from ..api.checking import check_text
+
+        given, found = resolve(home, **settings.changes())
+        with command_session(given, found, create=False) as session:
+            return check_text(
+                session,
+                file,
+                experiment=experiment,
+                bib=bib,
+                only=cast("list[CheckPart]", parts),
+                fresh=fresh,
+                look_up=look_up,
+                out=out,
+                formats=cast("list[CheckFormat]", wanted),
+                force=force,
+                in_place_comments=in_place,
+                on_notice=notice,
+            )
+
+    record = checked()
     while watch:
         _show(record)
-        record = _check(_changed(file), options, home, settings)
+        notice(f"Watching {file}; Ctrl-C ends.")
+        seen = _stamp(file)
+        while _stamp(file) in (seen, 0):
+            time.sleep(_POLL_INTERVAL)
+        record = checked()
     if as_json:
         result_json(record)
     else:
         _show(record)
-    _end(record)
+    if not record["complete"]:
+        raise typer.Exit(PAUSED)
+    if needs_attention(record):
+        raise typer.Exit(DONE_WITH_REFUSALS)
 
 
 def _names(given: list[str] | None) -> list[str]:
     """The values of a repeatable option, each of which may hold several, separated by commas."""
     return [name.strip() for item in given or () for name in item.split(",") if name.strip()]
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckOptions:
-    """The options of one check."""
-
-    experiment: Path | None
-    bib: Path | None
-    parts: list[str]
-    formats: list[str]
-    out: Path | None
-    force: bool
-    fresh: bool
-    look_up: bool
-
-
-def _check(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    return run_async(_checked(file, options, home, given))
-
-
-async def _checked(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    from ..api.checking import acheck_text
-
-    settings, found = resolve(home, **given.changes())
-    with command_session(settings, found, create=False) as session:
-        return await acheck_text(
-            session,
-            file,
-            experiment=options.experiment,
-            bib=options.bib,
-            only=cast("list[CheckPart]", options.parts),
-            fresh=options.fresh,
-            look_up=options.look_up,
-            out=options.out,
-            formats=cast("list[CheckFormat]", options.formats),
-            force=options.force,
-            on_notice=notice,
-        )
-
-
-def _changed(file: Path) -> Path:
-    """Wait until the file changes; Ctrl-C ends the check."""
-    notice(f"Watching {file}; Ctrl-C ends.")
-    seen = _stamp(file)
-    while _stamp(file) in (seen, 0):
-        time.sleep(_POLL_INTERVAL)
-    return file
 
 
 def _stamp(file: Path) -> int:
@@ -190,13 +176,5 @@ def _show(record: CheckResult) -> None:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
     for path in record.get("files", {}).values():
         notice(f"Written: {path}")
-
-
-def _end(record: CheckResult) -> None:
-    """Exit with 3 if a limit left something unjudged, with 4 if something is wrong."""
-    from ..api.checking import needs_attention
-
-    if not record["complete"]:
-        raise typer.Exit(PAUSED)
-    if needs_attention(record):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    for path in record.get("kept", ()):
+        notice(f"Comments were put into the text; as it was: {path}")

@@ -279,6 +279,22 @@ def test_notes_in_the_margin_stand_where_latex_takes_them(library: Any, tmp_path
     assert "helped \\cite{okafor2022ensembles}.}\x00" in plain and "\\end{figure}\x00" in plain
 
 
+@pytest.mark.parametrize("kind", ["tex", "docx"])
+def test_comments_in_place_keep_the_original_and_are_not_checked_again(kind: str, library: Any, tmp_path: Path) -> None:
+    said = "Ensembles of seeds never help "
+    file = tmp_path / f"draft.{kind}"
+    if kind == "tex":
+        tex = f"\\begin{{document}}\n{said}\\cite{{okafor2022ensembles}}.\n\\end{{document}}\n"
+        file.write_text(tex, encoding="utf-8")
+    else:
+        write_word(file, paragraph(run(f"{said}[@okafor2022ensembles].")))
+    before = file.read_bytes()
+    record = check_text(library, file, in_place_comments=True)
+    assert [Path(path).read_bytes() for path in record["kept"]] == [before] and file.read_bytes() != before
+    again = check_text(library, file)
+    assert [one["claim"] for one in again["sentences"]] == [one["claim"] for one in record["sentences"]]
+
+
 def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: Path) -> None:
     file = written(tmp_path)
     with pytest.raises(InputError, match="sums"):
