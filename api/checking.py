@@ -259,6 +259,7 @@ async def acheck_prose(
     max_calls: int | None = None,
     fresh: bool = False,
     look_up: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
     """Check a text that is given as such; see `acheck_text`. `bib` is the content of its bibliography.
 

@@ -1,4 +1,4 @@
-"""Jobs that ingest uploads, add papers by identifier, or look papers up at metadata services."""
+"""Jobs that ingest uploads, add papers by identifier, look papers up at metadata services, or check a text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ..api.checking import acheck_prose
 from ..api.ingesting import IngestEvent, event_record
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
@@ -19,6 +20,7 @@ from .job import Emit, Job, Work
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
+from .request_models import CheckBody
 from .uploaded_files import file_name, find_bibliography, refusal, require_space, require_upload, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
@@ -36,7 +38,7 @@ class IngestJobs:
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
+        """Ingest the files of an upload, add papers by `identifiers`, look papers up by `keys`, or check a text.
 
         For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
@@ -44,6 +46,8 @@ class IngestJobs:
             work = self._add_by_identifier(order.id, order.request)
         elif "keys" in order.request:
             work = self._enrich(order.request)
+        elif "check" in order.request:
+            work = self._check(order.request["check"])
         else:
             require_upload(order.id)
             work = self._ingest(order.id, order.request)
@@ -167,6 +171,15 @@ class IngestJobs:
                 refresh=request["refresh"],
                 on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
             )
+
+        return work
+
+    def _check(self, request: Mapping[str, Any]) -> Work:
+        """Check a text; returns the JSON of `check --json`."""
+
+        async def work(emit: Emit) -> Mapping[str, Any]:
+            given = CheckBody.model_validate(request).arguments()
+            return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
 
         return work
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..api.checking import CheckPart
 from ..api.run_options import QuestionOptions, RunLimits, TextOptions, option, part_of, required
+from ..api.writing import parse_experiment
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -99,6 +100,11 @@ class CheckBody(_Body):
     max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
     fresh: bool = Field(False, description="Judge again, without reusing answers.")
     look_up: bool = Field(False, description="Ask metadata services whether entries that the library lacks exist.")
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `acheck_prose`; raises `InputError` for an experiment that is none."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return given | {"experiment": None if self.experiment is None else parse_experiment(self.experiment)}
 
 
 class IdentifierBody(_Body):

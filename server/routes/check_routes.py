@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 
 from fastapi import APIRouter
 
 from ...api.checking import CheckResult, acheck_prose
+from ...api.serving import JobOrder
 from ...api.writing import parse_experiment
+from ..job_requests import JobCall
 from ..request_models import CheckBody
 from ..response_models import problems
-from ..server_state import StateOf
 
 router = APIRouter(tags=["checks"])
 
 
 @router.post("/checks", responses=problems(404))
-async def check(body: CheckBody, state: StateOf) -> CheckResult:
+async def check(body: CheckBody, call: JobCall) -> CheckResult:
     """Check each sentence of a text by the papers that it cites; the same request again costs only what changed.
 
-    A request that is cut off keeps what was judged: the same one goes on.
+    A request that is cut off keeps what was judged: the same one goes on. With `Prefer: respond-async`, which long
+    texts need, the check is a job: 202 with its place, at which the result is found, as for an ingest.
     """
-    experiment = None if body.experiment is None else await asyncio.to_thread(parse_experiment, body.experiment)
-    return await acheck_prose(
-        state.session,
-        body.text,
-        format=body.format,
-        bib=body.bib,
-        experiment=experiment,
-        only=body.only,
-        max_calls=body.max_calls,
-        fresh=body.fresh,
-        look_up=body.look_up,
-    )
+    session = call.state.session
+    if body.experiment is not None:
+        await asyncio.to_thread(parse_experiment, body.experiment)
+    if "respond-async" in call.request.headers.get("prefer", ""):
+        content = body.model_dump(mode="json")
+        order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
+        return await call.refer(content, lambda: call.state.ingests.start(order))  # type: ignore[return-value]
+    return await acheck_prose(session, **body.arguments())

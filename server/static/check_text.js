@@ -36,7 +36,8 @@ form.addEventListener("submit", async (event) => {
 
 function show(record) {
   const remarked = record.sentences.filter((one) => one.faults.length || (one.kind === "cited" && one.label !== "supported"));
-  const summary = `${record.sentences.length} sentences, ${remarked.length} with remarks.`;
+  const count = record.sentences.length;
+  const summary = `${count} sentence${count === 1 ? "" : "s"}, ${remarked.length} with remarks.`;
   const warnings = record.warnings.map((line) => element("p", { class: "notice", dir: "auto" }, line));
   const entries = record.references.flatMap((entry) =>
     entry.cited ? entry.faults.map((fault) => element("p", { dir: "auto" }, `${entry.key}: ${fault.message}`)) : []);
