@@ -332,8 +332,9 @@ class ManuscriptCheck:
             self.experiment is None or uncited_kind(check.sentence.shown, check.sentence.section) != "own"
         ):
             return []
-        if check.works and own and self.experiment is None:
-            return []
+        same = check.said is not None and check.said.share >= SAME_WORDS
+        if check.works and own and self.experiment is None and not same:
+            return []  # its numbers may be the text's own
         ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
         whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
         near = [
@@ -343,7 +344,7 @@ class ManuscriptCheck:
         ]
         marked = self.manuscript.marked(check.sentence, _paper_markers(check, ids))
         found = number_faults(marked, near, whole, self.experiment, check.said)
-        if check.said is not None and not own:
+        if check.said is not None:
             text = self.manuscript.marked(check.sentence, ())
             found += wording_faults(text, check.said, check.said.chunk.key)
         return [*found, *(quote_faults(marked, whole) if check.works else [])]
