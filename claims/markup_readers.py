@@ -35,7 +35,7 @@ _BULLET: Final = re.compile(r"(?m)^[ \t]*[-*+][ \t]+")
 _BIBLIOGRAPHY: Final = re.compile(r"(?m)^bibliography:[ \t]*(?P<one>\S[^\n]*)?(?P<many>(?:\n[ \t]*-[^\n]*)*)")
 _LABELLED: Final = re.compile(r"\{#([\w:.-]{1,80})[^{}\n]{0,80}\}")
 _IMAGE: Final = re.compile(r"(?m)^[ \t]*!\[")
-_TABLE_RULE: Final = re.compile(r"(?m)^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*\|[-:| \t]*$")
+_TABLE_RULE: Final = re.compile(r"(?m)^[ \t]{0,20}(?:\|[ \t]{0,20})?:?-{3,}:?[ \t]{0,20}\|[-:| \t]*$")
 
 _TYPST: Final = re.compile(
     r"(?P<comment>(?<!:)//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>```.*?(?:```|\Z)|`[^`\n]*`)|(?P<escaped>\\.)"

@@ -43,11 +43,17 @@ _FIELD: Final = re.compile(
 _SIGNS: Final = tuple(
     (weight, re.compile(pattern))
     for weight, pattern in (
-        (3.0, r"\bet al\b|\b[A-Z][a-z]+ and [A-Z][a-z]+ (?:used|showed|found|proposed|introduced|reported|developed)\b"),
+        (
+            3.0,
+            r"\bet al\b|\b[A-Z][a-z]{1,20} and [A-Z][a-z]{1,20} (?:used|showed|found|proposed|introduced|reported)\b",
+        ),
         (1.0, r"\b(?:has|have) been\b|\b[Rr]ecent(?:ly)?\b|\b[Ee]fforts? to\b|\b(?:early|later|subsequent) work\b"),
         (1.0, r"\b(?:called|termed|known as|referred to as|defined as)\b|\bstate[- ]of[- ]the[- ]art\b"),
-        (1.0, r"\b(?:methods?|algorithms?|approaches|techniques|models|tools|systems|networks|proteins?|genes?|cells|patients)\b"),
-        (0.5, r"\b(?:[a-z]*[A-Z]+[a-z0-9]*[A-Z][A-Za-z0-9]*|[A-Z]{3,}[0-9]*)\b"),
+        (
+            1.0,
+            r"\b(?:methods?|algorithms?|approaches|techniques|models|tools|systems|networks|proteins?|genes?|patients)\b",
+        ),
+        (0.5, r"\b[a-z]{0,20}[A-Z][A-Za-z0-9]{0,20}[A-Z][A-Za-z0-9]{0,20}\b"),
         (0.5, r"\b(?:uses?|used|using|such as|including|[Ff]or example|across|compared|multiple)\b"),
         (0.5, r"(?<![\w.])\d"),
         (-1.0, r"\b(?:would|might|may|could|will|potential(?:ly)?|you|your)\b"),
