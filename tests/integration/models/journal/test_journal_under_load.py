@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.journal_database import connect
+from citeloom.models.journal.journal_database import JournalFile
 from tests.support.journal_load import PAYLOAD, crowd
 
 
@@ -20,7 +20,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     told = crowd(path, processes, threads, calls)
     assert [process["errors"] for process in told] == [[]] * processes
     each = threads * calls
-    with closing(sqlite3.connect(path)) as db:
+    with closing(sqlite3.JournalFile(path).connect()) as db:
         assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (processes * each,) * 2
         assert db.execute("SELECT DISTINCT payload FROM answers").fetchall() == [(PAYLOAD,)]
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -36,9 +36,9 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal.sqlite"
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with closing(sqlite3.JournalFile(path, isolation_level=None).connect()) as other:
         other.execute("CREATE TABLE begun (x)")
         other.execute("BEGIN IMMEDIATE")
         # It ends as soon as somebody waits for it.
         monkeypatch.setattr("citeloom.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
-        connect(path).close()
+        JournalFile(path).connect().close()
