@@ -20,7 +20,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
     told = crowd(path, processes, threads, calls)
     assert [process["errors"] for process in told] == [[]] * processes
     each = threads * calls
-    with closing(sqlite3.JournalFile(path).connect()) as db:
+    with closing(sqlite3.connect(path)) as db:
         assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (processes * each,) * 2
         assert db.execute("SELECT DISTINCT payload FROM answers").fetchall() == [(PAYLOAD,)]
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -36,7 +36,7 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal.sqlite"
-    with closing(sqlite3.JournalFile(path, isolation_level=None).connect()) as other:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("CREATE TABLE begun (x)")
         other.execute("BEGIN IMMEDIATE")
         # It ends as soon as somebody waits for it.
