@@ -1,8 +1,8 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
-Consecutive sentences that rest on one paper show a single citation, at the end of the last of them. The passage that
-supports a citation is recorded next to the text all the same, one record per sentence and passage in reading order, so
-that every rendered sentence links to its evidence.
+Consecutive sentences that rest on one paper show a single citation, at the end of the last of them, but a doubtful one
+has its own. The passage that supports a citation is recorded next to the text all the same, one record per sentence and
+passage in reading order, so that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
 from .checks.fabricated_citations import NEEDED
+from .checks.support_findings import DOUBTFUL, PairKey
 from .markers import citation_runs, marker_groups, normalise_markers, sentences
 from .marking import Mark
-
-# The sentence as the judge saw it (with markers) and the evidence id.
-Verdicts = Mapping[tuple[str, str], Verdict]
 
 PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
 _TITLE_LENGTH = 80
@@ -138,13 +136,15 @@ def render(
     sources: Sequence[Source],
     style: CitationStyle,
     *,
-    verdicts: Verdicts | None = None,
+    verdicts: Mapping[PairKey, Verdict] | None = None,
     marks: Sequence[Mark] = (),
     before: Sequence[str] = (),
+    typed: Collection[str] = (),
 ) -> Rendered:
     """Render the draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
 
-    `before` are the keys that already have the first numbers.
+    `before` are the keys that already have the first numbers, `typed` the sentences whose citations stay where the user
+    typed them.
 
     A marker that names none of `sources` is rendered as `[citation needed]`: it must not reach the output even if a
     caller did not call `replace_invalid_citations`.
@@ -152,7 +152,8 @@ def render(
     text = normalise_markers(text)
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
-    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()})
+    doubtful = {sentence for (sentence, _), verdict in (verdicts or {}).items() if verdict.label in DOUBTFUL}
+    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()}, doubtful.union(typed))
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
     numbering = tuple(dict.fromkeys([*before, *keys]))
     numbers = {key: number for number, key in enumerate(numbering, 1)}
@@ -214,7 +215,7 @@ def _records(
     rendered: str,
     moves: Sequence[_Move],
     evidence: Mapping[str, Evidence],
-    verdicts: Verdicts,
+    verdicts: Mapping[PairKey, Verdict],
     numbers: Mapping[str, int],
     covered: Collection[int],
 ) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:

@@ -51,6 +51,12 @@ class CitableEvidence:
         kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not pieces else ""
         return normalise_markers("".join([*pieces, as_text(words[done:]), kept]))
 
+    def types_citation(self, words: str, original: str, shown: str) -> bool:
+        """Whether edited words have a citation that the sentence did not have as it was `shown`."""
+        words = " ".join(words.split())
+        found = self._citations(words, self._groups_of(original), as_written(original))
+        return any(words[start:end] not in shown for start, end, _ in found)
+
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
         """The citable evidence of a published or stored record, with its numbering."""

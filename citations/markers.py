@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -119,11 +119,11 @@ class CitationRun:
     covered: tuple[int, ...]
 
 
-def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
+def citation_runs(text: str, keys: Mapping[str, str], apart: Collection[str] = ()) -> list[CitationRun]:
     """The runs of a normalised draft, of two groups or more; `keys` are the papers of the known evidence.
 
     A run stays within a line. A sentence belongs to it if a group of markers ends it, with all that it cites in that
-    group, or of a single paper.
+    group, or of a single paper, and if it is not one of those that stand `apart`.
     """
     groups = marker_groups(text)
     starts = [start for start, _, _ in groups]
@@ -143,7 +143,7 @@ def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
         open_run.clear()
 
     for sentence in sentences(text):
-        rests = papers_at_end(sentence, keys)
+        rests = None if sentence.text in apart else papers_at_end(sentence, keys)
         if open_run and (rests != papers or "\n" in text[open_run[-1].end : sentence.start]):
             close()
         papers = rests

@@ -76,14 +76,18 @@ def render_page(
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
-    shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
+    verdicts, typed = final.written.verdicts, final.typed
+    shown = render_text(text, sources, style, verdicts=verdicts, marks=marks, before=before, typed=typed)
     papers = {paper.key: paper for paper in library.papers()}
     ending = screening_lines(final.written.search, papers, shown.keys)
     shown = replace(shown, text=shown.text + ending)
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.citing_too([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
+    if style == "pandoc":
+        for_pandoc = shown
+    else:
+        for_pandoc = render_text(text, sources, "pandoc", verdicts=verdicts, marks=marks, typed=typed)
     places = [*for_pandoc.places, *filter(None, (pandoc_place(citation, for_pandoc) for citation in own))]
     return RenderedPage(
         final,

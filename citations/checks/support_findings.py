@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
+from ...roles.protocols import CitedClaim, Source, Verdict
 from ...text.statement_words import weighs_sources
 from ...text.words import is_generic, is_stop, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
@@ -139,12 +139,12 @@ PairKey = tuple[str, str]
 
 BY_SEARCHES = Verdict("unjudged", "what sources do not report is judged by the searches, not by a passage")
 
-_RULES: Mapping[VerdictLabel, Rule] = {
+# Verdicts that a reader should check, with the rule of their finding.
+DOUBTFUL: Final[Mapping[str, Rule]] = {
     "unsupported": "unsupported",
     "contradicted": "contradicted",
     "partly": "partly-supported",
     "off-topic": "off-topic",
-    "unjudged": "unjudged",
 }
 _MESSAGES: Mapping[Rule, str] = {
     "unsupported": "is not supported by {ids}{reason}; say no more than is said there, cite evidence that says it, or"
@@ -217,7 +217,7 @@ def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> It
     against = any(verdict.adds == "contradicts" for verdict in verdicts.values())
     grouped: dict[tuple[Rule, str], list[str]] = {}
     for identifier, verdict in verdicts.items():
-        rule = _RULES.get(verdict.label)
+        rule: Rule | None = DOUBTFUL.get(verdict.label, "unjudged" if verdict.label == "unjudged" else None)
         # If one source contradicts, only that one is named.
         if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
             grouped.setdefault((rule, verdict.reason), []).append(identifier)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...documents.plain_text import format_quote
+from ..checks.support_findings import DOUBTFUL
 from ..marking import MARKS
 
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
@@ -26,14 +27,6 @@ _UNKNOWN = {
 }  # a paper that was removed from the library
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
-# Verdicts that a reader should check, by the rule of their finding.
-VERDICT_OF = {
-    "unsupported": "unsupported",
-    "contradicted": "contradicted",
-    "partly-supported": "partly",
-    "off-topic": "off-topic",
-}
-DOUBTFUL = frozenset(VERDICT_OF.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +152,7 @@ class ReportView:
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
-        label = VERDICT_OF.get(finding["rule"])
+        label = next((label for label, rule in DOUBTFUL.items() if rule == finding["rule"]), None)
         return tuple(
             card
             for card in self.cards
