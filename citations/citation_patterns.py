@@ -18,7 +18,9 @@ from ..documents.paper_names import family_name
 from .checks.unicode_folding import Folded
 from .markers import SpanSet
 
-CitationForm = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
+CitationForm = Literal[
+    "pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key", "marker"
+]
 
 _PARTICLE = (
     r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin|ibn|zu|af|y"

@@ -18,12 +18,13 @@ from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
+from ..text.words import one_line
 from .checks.fabricated_citations import NEEDED
 from .checks.support_findings import DOUBTFUL, PairKey
 from .markers import citation_runs, marker_groups, normalise_markers, sentences
 from .marking import Mark
 
-PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
+_PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
 _TITLE_LENGTH = 80
 
 
@@ -271,71 +272,56 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
         by_key.setdefault(item.key, []).append(item)
     if style == "key":
         return f"({'; '.join(by_key)})"
-    if style == "numeric":
-        return _numeric(by_key, numbers)
-    if style == "latex":
-        return _latex(by_key)
+    if style == "numeric":  # `[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages
+        pages = {key: _pages(by_key[key], "p. ", "pp. ") for key in sorted(by_key, key=lambda key: numbers[key])}
+        located = [f"{numbers[key]}, {page}" if page else str(numbers[key]) for key, page in pages.items()]
+        return f"[{('; ' if any(pages.values()) else ', ').join(located)}]"
+    if style == "latex":  # `\cite[p.~4]{a}`; adjacent keys without a page share one command
+        commands: list[tuple[str, list[str]]] = []
+        for key, items in by_key.items():
+            page = _pages(items, "p.~", "pp.~")
+            if page or not commands or commands[-1][0]:
+                commands.append((page, [key]))
+            else:
+                commands[-1][1].append(key)
+        return " ".join(rf"\cite{f'[{page}]' if page else ''}{{{','.join(keys)}}}" for page, keys in commands)
     named = [_named(key, items, style) for key, items in by_key.items()]
     return f"[{'; '.join(named)}]"
 
 
-def _numeric(by_key: Mapping[str, Sequence[Evidence]], numbers: Mapping[str, int]) -> str:
-    """`[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages."""
-    located: list[str] = []
-    for key in sorted(by_key, key=lambda key: numbers[key]):
-        pages = _pages(by_key[key])
-        page = f", {'p.' if len(pages) == 1 else 'pp.'} {', '.join(map(str, pages))}" if pages else ""
-        located.append(f"{numbers[key]}{page}")
-    return f"[{('; ' if any(map(_pages, by_key.values())) else ', ').join(located)}]"
-
-
 def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
     """`@key, p. 4` or `key, page 4`; the section if the source has no pages."""
-    pages = _pages(items)
     titles = list(
         dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
     )
     if style == "pandoc":
         # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
-        name = f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
-        page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
-        section = "in section "
+        name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
     else:
-        name = key
-        page = ("page " if len(pages) == 1 else "pages ") + ", ".join(map(str, pages))
+        name, page = key, _pages(items, "page ", "pages ")
         section = "section " if len(titles) < 2 else "sections "
-    if pages:
-        return f"{name}, {page}"
-    return f"{name}, {section}{', '.join(titles)}" if titles else name
+    place = page or (f"{section}{', '.join(titles)}" if titles else "")
+    return f"{name}, {place}" if place else name
 
 
-def _latex(by_key: Mapping[str, Sequence[Evidence]]) -> str:
-    r"""`\cite[p.~4]{a}`; adjacent keys without a page share one command."""
-    commands: list[str] = []
-    plain: list[str] = []
-    for key, items in by_key.items():
-        pages = _pages(items)
-        if not pages:
-            plain.append(key)
-            continue
-        if plain:
-            commands.append(rf"\cite{{{','.join(plain)}}}")
-            plain = []
-        page = ("p.~" if len(pages) == 1 else "pp.~") + ", ".join(map(str, pages))
-        commands.append(rf"\cite[{page}]{{{key}}}")
-    if plain:
-        commands.append(rf"\cite{{{','.join(plain)}}}")
-    return " ".join(commands)
+def pandoc_key(key: str) -> str:
+    """A key as pandoc cites it."""
+    return f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
-def _pages(items: Sequence[Evidence]) -> list[int]:
-    return sorted({item.page for item in items if item.page is not None})
+def _pages(items: Sequence[Evidence], one: str, several: str) -> str:
+    """The pages of the items after the word for `one` or `several`; empty without pages."""
+    pages = sorted({item.page for item in items if item.page is not None})
+    return f"{one if len(pages) == 1 else several}{', '.join(map(str, pages))}" if pages else ""
 
 
 def quoted_section(section: str) -> str:
     """A section title for use inside a citation, in quotation marks; empty if there is none."""
-    plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
-    plain = " ".join(plain.split())
-    if len(plain) > _TITLE_LENGTH:
-        plain = plain[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
+    plain = shorten(re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section), _TITLE_LENGTH)
     return f'"{plain}"' if plain else ""
+
+
+def shorten(title: str, most: int) -> str:
+    """A title on one line, cut between words after at most `most` characters."""
+    line = one_line(title)
+    return line if len(line) <= most else line[:most].rsplit(" ", 1)[0].rstrip(",:;-") + " …"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
+from ..citations.checks.findings import RULES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered, render as render_text
@@ -256,7 +256,7 @@ def _move_finding(finding: Finding, shown: Rendered) -> Finding:
     if finding.span is None:
         return finding
     # A sentence's span includes its mark, the span of words in it does not.
-    whole = finding.rule in OF_SENTENCES
+    whole = RULES[finding.rule].of_sentence
     start, end = finding.span
     return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 

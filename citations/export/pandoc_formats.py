@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ...documents.pandoc import PandocError, pandoc
-from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
+from ..citation_styles import CitationPlace, Rendered, pandoc_key
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
@@ -84,7 +84,7 @@ def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | Non
     keys = [key.strip() for key in command["keys"].split(",")] if command else _KEYS.findall(citation.citation)
     if not written or not keys or not set(keys) <= set(citation.keys):
         return None
-    named = [_at(key) for key in keys]
+    named = [pandoc_key(key) for key in keys]
     place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
     within = command is not None and command["name"].lower() in _IN_TEXT
     bare = command is None and citation.citation[0] != "["
@@ -127,7 +127,7 @@ def convert(
         cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
         text.write_text(source, encoding="utf-8")
-        fields = {"nocite": ", ".join(_at(key) for key in cited_too), "abstract": abstract}
+        fields = {"nocite": ", ".join(map(pandoc_key, cited_too)), "abstract": abstract}
         if any(fields.values()):
             given = {name: value for name, value in fields.items() if value}
             metadata.write_text(json.dumps(given), encoding="utf-8")
@@ -163,10 +163,6 @@ def _parted(source: str) -> tuple[str, str]:
     found = _ABSTRACT.search(source)
     # pandoc reads metadata as paragraphs and lists only if it ends with a line break.
     return (_ABSTRACT.sub("", source, count=1), found["words"].strip() + "\n\n") if found else (source, "")
-
-
-def _at(key: str) -> str:
-    return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
 # In pandoc's preamble: the height to which larger images are scaled, so that the caption fits on the same page.
