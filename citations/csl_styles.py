@@ -110,7 +110,9 @@ def _read(path: Path) -> tuple[str, Element]:
     try:
         # As pandoc will read it, whatever encoding the file declares.
         text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
-        root = _parsed(text)
+        parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
+        parser.feed(text)
+        root: Element = parser.close()
         _check(root)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or type(error).__name__}).") from error
@@ -151,13 +153,6 @@ class _Builder(ElementTree.TreeBuilder):
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse document types: their entities can refer to files or expand beyond memory."""
         raise _StyleRefusedError("declares a document type, which CSL styles do not")
-
-
-def _parsed(text: str) -> Element:
-    parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
-    parser.feed(text)
-    root: Element = parser.close()
-    return root
 
 
 def _parent(root: Element) -> str | None:

@@ -104,7 +104,11 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
         style_hash=content_hash(style),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
-        costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
+        costs=[
+            (COSTS.get(name, name), f"{value:,}" if isinstance(value, int | float) else str(value))
+            for name, value in record["usage"].items()
+            if value is not None
+        ],
     )
 
 
@@ -135,10 +139,6 @@ def commonness(found: Mapping[str, Any]) -> str:
     """Describe in how many passages and fields a number occurs."""
     counts = ((found["passages"], "passage"), (found["fields"], "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
-
-
-def _amount(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def packaged_template(name: str) -> str:

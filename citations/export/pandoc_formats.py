@@ -54,7 +54,7 @@ _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
 _SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
-_IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
+_IN_TEXT: Final = ("citet", "textcite", "citeauthor")
 
 
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
@@ -116,8 +116,11 @@ def convert(
     year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
     ExportError if pandoc fails, and InputError for an unsafe style.
     """
-    options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
-    source, abstract = _parted(source)
+    options = ["--from", _READER, "--to", *_WRITERS[target], "--standalone", "--wrap=none"]
+    # A section titled Abstract; pandoc reads metadata as paragraphs and lists only if it ends with a line break.
+    found = _ABSTRACT.search(source)
+    abstract = found["words"].strip() + "\n\n" if found else ""
+    source = _ABSTRACT.sub("", source, count=1)
     if title := " ".join(_UNPRINTED.sub("", title).split()):
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
@@ -158,40 +161,28 @@ def convert(
     return comment.encode() + made
 
 
-def _parted(source: str) -> tuple[str, str]:
-    """The manuscript without its abstract, and the abstract."""
-    found = _ABSTRACT.search(source)
-    # pandoc reads metadata as paragraphs and lists only if it ends with a line break.
-    return (_ABSTRACT.sub("", source, count=1), found["words"].strip() + "\n\n") if found else (source, "")
-
-
 # In pandoc's preamble: the height to which larger images are scaled, so that the caption fits on the same page.
 _WHOLE_PAGE: Final = rb"\Gscale@div\@tempa{\textheight}"
 _ROOM_FOR_CAPTION: Final = rb"\Gscale@div\@tempa{0.8\textheight}"
 _ABSTRACT = re.compile(r"(?ms)^# Abstract[ \t]*\n(?P<words>.*?)(?=^# |\Z)")
-_WRITERS: Final[Mapping[PandocFormat, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
-_CITED_BY: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
-    "tex": (),
-    "docx": (),
-    "html": ("--mathml",),
+_WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
+    "tex": ("latex",),
+    "docx": ("docx",),
+    "html": ("html", "--mathml"),
 }
 
 
 def _escaped(text: str) -> str:
-    """Escape everything that pandoc would read as a citation, link, image or tag."""
-    text = _UNPRINTED.sub("", text)
+    """Escape everything that pandoc would read as a citation, link, image or tag, but for code and formulas."""
     pieces: list[str] = []
     done = 0
-    for match in _KEPT.finditer(text):
-        pieces.append(_plain(text[done : match.start()]))
-        formula = match["math"]
-        pieces.append(match[0] if formula is None or _harmless(formula) else _plain(match[0]).replace("$", "\\$"))
-        done = match.end()
-    return "".join([*pieces, _plain(text[done:])])
-
-
-def _plain(text: str) -> str:
-    return _MEANING.sub(r"\\\g<0>", text)
+    for match in [*_KEPT.finditer(text := _UNPRINTED.sub("", text)), None]:
+        pieces.append(_MEANING.sub(r"\\\g<0>", text[done : match.start() if match else len(text)]))
+        if match:
+            kept = match["math"] is None or _harmless(match["math"])
+            pieces.append(match[0] if kept else _MEANING.sub(r"\\\g<0>", match[0]).replace("$", "\\$"))
+            done = match.end()
+    return "".join(pieces)
 
 
 def _harmless(formula: str) -> bool:

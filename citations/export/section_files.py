@@ -7,12 +7,11 @@ number, as `discussion.2.md` with `discussion.2.bib`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import count
@@ -64,8 +63,8 @@ class SectionDocument:
     notice: str = ""
     title: str = ""
 
-    def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The section's JSON; `files` maps a format to the path of the file."""
+    def as_dict(self) -> dict[str, Any]:
+        """The section's JSON, whose `files` are named when they are written."""
         return {
             "thread_id": self.thread_id,
             "section": self.section,
@@ -80,7 +79,7 @@ class SectionDocument:
             "figures": [figure.as_dict() for figure in self.figures],
             "usage": dict(self.usage),
             "warnings": list(self.warnings),
-            "files": dict(files or {}),
+            "files": {},
         }
 
 
@@ -134,19 +133,6 @@ def prepare_folder(out_dir: Path) -> None:
             pass
     except OSError as error:
         raise _not_writable(out_dir, error) from error
-
-
-def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
-    """Write the three files named after `kind`; returns the path of each by format.
-
-    Raises InputError if the folder cannot be created or written.
-    """
-
-    def as_json(files: Mapping[str, str]) -> str:
-        return json.dumps(document.as_dict(files), ensure_ascii=False, indent=2) + "\n"
-
-    contents = {"md": markdown_document(document), "bib": bibliography(document.papers)}
-    return write_texts(out_dir, kind, contents, as_json)
 
 
 def write_texts(
@@ -244,21 +230,16 @@ class FreeName:
 
 def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
     """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files."""
-    kept = _foreign(_files(folder, stem, suffixes), is_own)
-    if not kept:
-        return FreeName(stem)
+
+    def foreign(name: str) -> tuple[Path, ...]:
+        paths = (folder / (f"{name}.{suffix}" if suffix else name) for suffix in suffixes)
+        return tuple(path for path in paths if there(path) and not is_own(path))
+
+    kept = foreign(stem)
     numbered = (f"{stem}.{number}" for number in count(2))
-    return FreeName(next(name for name in numbered if not _foreign(_files(folder, name, suffixes), is_own)), kept)
+    return FreeName(next(name for name in numbered if not foreign(name)), kept) if kept else FreeName(stem)
 
 
 def there(path: Path) -> bool:
     """Whether any kind of file exists at a path."""
     return os.path.lexists(path)
-
-
-def _files(folder: Path, stem: str, suffixes: Iterable[str]) -> list[Path]:
-    return [folder / (f"{stem}.{suffix}" if suffix else stem) for suffix in suffixes]
-
-
-def _foreign(paths: Iterable[Path], is_own: IsOwn) -> tuple[Path, ...]:
-    return tuple(path for path in paths if there(path) and not is_own(path))

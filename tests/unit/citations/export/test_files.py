@@ -12,11 +12,11 @@ from citeloom.citations.export.section_files import (
     bibliography,
     markdown_document,
     write_atomically,
-    write_files,
 )
 from citeloom.citations.references import Reference
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
+from tests.support.section_documents import write_section
 
 SOURCES = (make_source("E1", "b2019"), make_source("E2", "a2020", page=4))
 
@@ -40,7 +40,7 @@ def _document() -> SectionDocument:
 
 
 def test_three_files_and_nothing_else(tmp_path: Path) -> None:
-    files = write_files(tmp_path / "new" / "out", "discussion", _document())
+    files = write_section(tmp_path / "new" / "out", "discussion", _document())
     assert sorted(path.name for path in (tmp_path / "new" / "out").iterdir()) == [
         "discussion.bib",
         "discussion.json",
@@ -82,14 +82,14 @@ def test_the_bib_holds_each_cited_entry_once() -> None:
 @pytest.mark.parametrize("kind", ["../../etc/x", "a/b", "con", "what?", ""])
 def test_no_name_leaves_the_folder(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "a" / "b" / "c"
-    files = write_files(out, kind, _document())
+    files = write_section(out, kind, _document())
     assert {Path(path).resolve().parent for path in files.values()} == {out.resolve()}
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written") as caught:
-        write_files(tmp_path / "file" / "out", "discussion", _document())
+        write_section(tmp_path / "file" / "out", "discussion", _document())
     assert "--out" in str(caught.value)
 
 
@@ -108,6 +108,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_half_a_character_does_not_lose_the_section(tmp_path: Path) -> None:
-    files = write_files(tmp_path, "discussion", replace(_document(), text="Degree \ud800 matters."))
+    files = write_section(tmp_path, "discussion", replace(_document(), text="Degree \ud800 matters."))
     assert "Degree" in Path(files["md"]).read_text(encoding="utf-8")
     json.loads(Path(files["json"]).read_text(encoding="utf-8"))
