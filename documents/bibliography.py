@@ -107,18 +107,18 @@ def _decode_simple(latex: str) -> str | None:
 
     Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
     """
-    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_compose, latex))
+
+    def compose(match: re.Match[str]) -> str:
+        base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
+        return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
+
+    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(compose, latex))
     depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
     if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
         return None
     for source, shown in (("---", "\u2014"), ("--", "\u2013"), ("``", "\u201c"), ("''", "\u201d"), ("~", " ")):
         text = text.replace(source, shown)
     return " ".join(_ESCAPED.sub(r"\1", re.sub(r"[{}]", "", text)).split())
-
-
-def _compose(match: re.Match[str]) -> str:
-    base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
-    return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
 
 
 @lru_cache(maxsize=1)
@@ -145,15 +145,14 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             display.append(readable(name))
             family.append(display[-1])
             continue
-        parts = [part.strip() for part in _split(name, ",")]
+        parts = list(_split(name, ","))
+        shown = [readable(part) for part in parts]
         if len(parts) >= 2 and not NAME_SUFFIX.match(parts[-1]):
-            last = readable(parts[0])
-            given = " ".join([readable(parts[-1]), last, *(readable(part) for part in parts[1:-1])])
+            last, given = shown[0], " ".join([shown[-1], *shown[:-1]])
         elif len(parts) >= 3:
-            last = readable(parts[0])
-            given = " ".join([readable(parts[1]), last, *(readable(part) for part in parts[2:])])
+            last, given = shown[0], " ".join([shown[1], shown[0], *shown[2:]])
         else:
-            given = ", ".join(readable(part) for part in parts)
+            given = ", ".join(shown)
             words = list(_split(parts[0], " ")) if parts else []
             braced = bool(words) and words[-1].startswith("{")
             last = readable(words[-1]) if braced else family_name(given)
@@ -231,25 +230,17 @@ class Bibliography:
 
     def as_record(self) -> dict[str, Any]:
         """Plain data that `from_record` restores."""
-        refused = [[item.path, item.reason] for item in self.refused]
         papers = [asdict(paper) for paper in self.papers.values()]
-        return {
-            "papers": papers,
-            "files": dict(self.files),
-            "refused": refused,
-            "warnings": self.warnings,
-            "unreadable": self.unreadable,
-        }
+        rest = {"files": self.files, "warnings": self.warnings, "unreadable": self.unreadable}
+        return {"papers": papers, "refused": [[item.path, item.reason] for item in self.refused], **rest}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
         """Restore the bibliography from `as_record`."""
-        papers: dict[str, Paper] = {}
-        for item in record["papers"]:
-            fields: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in item.items()
-            }
-            papers[item["key"]] = Paper(**fields)
+        papers = {
+            item["key"]: Paper(**{name: tuple(one) if isinstance(one, list) else one for name, one in item.items()})
+            for item in record["papers"]
+        }
         refused = tuple(Refusal(*item) for item in record["refused"])
         return cls(papers, record["files"], refused, tuple(record["warnings"]), tuple(record["unreadable"]))
 
@@ -433,49 +424,39 @@ def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) ->
     raw = _fields(entry)
     if sum(value_length(value, macros) for value in raw.values()) > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
-    try:
-        return _make_paper(entry, raw, macros, as_written=as_written)
-    except RecursionError:
-        raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
-
-
-def _make_paper(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> Paper:
+    # Self-contained and valid if rewritten: without macros and duplicate fields.
+    values = {name: field_value(value, macros) for name, value in raw.items()}
+    source = (entry.raw or "").strip()
+    if not as_written or not source or any(uses_macros(value) for value in raw.values()):
+        source = render_entry(entry.entry_type, entry.key, values)
 
     def text(name: str) -> str:
-        return readable(field_value(raw.get(name, ""), macros))
+        return readable(values.get(name, ""))
 
-    authors, families = author_names(field_value(raw.get("author", raw.get("editor", "")), macros))
-    year = YEAR.search(text("year")) or YEAR.search(text("date"))
-    url = _link(field_value(raw.get("url", ""), macros))
-    subtitle = text("subtitle")
-    title = text("title")
-    return Paper(
-        key=entry.key,
-        title=f"{title}: {subtitle}" if title and subtitle else title,
-        authors=authors,
-        family_names=families,
-        year=int(year.group(1)) if year else None,
-        venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
-        doi=find_doi(_link(field_value(raw.get("doi", ""), macros))) or (find_doi(url) if "doi.org/" in url else ""),
-        url=url,
-        abstract=text("abstract"),
-        bibtex=_source(entry, raw, macros, as_written=as_written),
-    )
+    try:
+        authors, families = author_names(values.get("author", values.get("editor", "")))
+        year = YEAR.search(text("year")) or YEAR.search(text("date"))
+        url = _link(values.get("url", ""))
+        return Paper(
+            key=entry.key,
+            title=": ".join(filter(None, [text("title"), text("subtitle")])) if text("title") else "",
+            authors=authors,
+            family_names=families,
+            year=int(year.group(1)) if year else None,
+            venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
+            doi=find_doi(_link(values.get("doi", ""))) or (find_doi(url) if "doi.org/" in url else ""),
+            url=url,
+            abstract=text("abstract"),
+            bibtex=source,
+        )
+    except RecursionError:
+        raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
 
 
 def _link(value: str) -> str:
     r"""A URL without LaTeX escapes and `\url{...}`."""
     inner = re.sub(r"^\\url\{(.*)\}$", r"\1", value.strip())
     return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
-
-
-def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> str:
-    """The entry verbatim, or rewritten if it is not self-contained (macros) or would not parse (duplicate fields)."""
-    verbatim = (entry.raw or "").strip()
-    if as_written and verbatim and not any(uses_macros(value) for value in raw.values()):
-        return verbatim
-    fields = {name: field_value(value, macros) for name, value in raw.items()}
-    return render_entry(entry.entry_type, entry.key, fields)
 
 
 def _file_names(value: str) -> list[str]:

@@ -16,6 +16,7 @@ from .passages import Part, parts_of
 from .plain_text import plain_text
 
 MAX_FIGURES: Final = 300  # per paper
+_CAPTIONS: Final = ("figure caption", "table caption")
 _LEAST_ROWS: Final = 3
 _FULL: Final = 0.9
 _MAX_CAPTION: Final = 5_000  # characters
@@ -142,18 +143,11 @@ def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
         after = parts[index + 1] if index + 1 < len(parts) else None
         if part.start < taken:
             continue
-        if (
-            after
-            and _is_caption(part)
-            and _is_cut(text, (parts[place] for place in range(index - 1, -1, -1)), part, after)
-        ):
+        before = (parts[place] for place in range(index - 1, -1, -1))
+        if after and part.kind in _CAPTIONS and _is_cut(text, before, part, after):
             part = replace(part, end=after.end)
             taken = after.end
         yield part
-
-
-def _is_caption(part: Part) -> bool:
-    return part.kind in {"figure caption", "table caption"}
 
 
 def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
@@ -162,8 +156,7 @@ def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bo
     False if the paragraph before the caption (the first of `before`) is unfinished too, since it may continue there.
     """
     written, rest = text[caption.start : caption.end], text[after.start : after.end]
-    texts = (text[part.start : part.end] for part in before if part.kind == "prose" or _is_caption(part))
-    last = next(texts, ".")
+    last = next((text[part.start : part.end] for part in before if part.kind in {"prose", *_CAPTIONS}), ".")
     in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
     return (
         after.kind == "prose"
@@ -183,7 +176,7 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
         yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
     elif image := _image(text, part, raw):
         yield image
-    elif part.kind in {"figure caption", "table caption"}:
+    elif part.kind in _CAPTIONS:
         if not _OTHER_FLOATS.search(raw, 0, caption_label(raw)) and caption_label(raw):
             yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
         else:
@@ -209,7 +202,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
             return None  # in a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
-        caption = (part.start + opening, part.start + opening + len(alt)) if _has_letters(alt) else None
+        caption = (part.start + opening, part.start + opening + len(alt)) if any(map(str.isalpha, alt)) else None
         return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
@@ -218,7 +211,8 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
     if inner is None and not _TAGS_ONLY.fullmatch(raw):
         return None
     words = inner.group(1) if inner else ""
-    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _has_letters(words) else None
+    lettered = inner is not None and any(map(str.isalpha, words))
+    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and lettered else None
     return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
 
 
@@ -226,36 +220,30 @@ def _kind(caption: str) -> FigureKind:
     return "table" if caption_kind(caption) == "table" else "figure"
 
 
-def _has_letters(caption: str) -> bool:
-    return any(map(str.isalpha, caption))
-
-
 def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, int]:
     """The caption next to each table; if there are two, the one on the side that the paper prefers.
 
     With `titles`, a line that reads like a heading is the caption of the table below it.
     """
+
+    def captions_table(near: int, table: int) -> bool:
+        if not 0 <= near < len(items):
+            return False
+        item = items[near]
+        return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
+
     sides: dict[int, list[int]] = {}
     for index, item in enumerate(items):
         if item.what == "table" and item.caption is None:
-            sides[index] = [
-                near for near in (index - 1, _after_rows(items, index)) if _captions_table(items, near, index, titles)
-            ]
-    below = sum(near > index for index, found in sides.items() if len(found) == 1 for near in found)
-    above = sum(near < index for index, found in sides.items() if len(found) == 1 for near in found)
+            sides[index] = [near for near in (index - 1, _after_rows(items, index)) if captions_table(near, index)]
+    alone = [(found[0], index) for index, found in sides.items() if len(found) == 1]
+    below, above = sum(near > index for near, index in alone), sum(near < index for near, index in alone)
     taken: dict[int, int] = {}
     for index, found in sorted(sides.items(), key=lambda side: len(side[1])):
         free = [near for near in found if near not in taken.values()]
         if free:
             taken[index] = free[-1] if below > above else free[0]
     return taken
-
-
-def _captions_table(items: Sequence[_Item], near: int, table: int, titles: bool) -> bool:
-    if not 0 <= near < len(items):
-        return False
-    item = items[near]
-    return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
 
 
 def _after_rows(items: Sequence[_Item], index: int) -> int:

@@ -182,7 +182,7 @@ _NO_TITLE = re.compile(
     r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|html?))\b.*",
     re.IGNORECASE,
 )
-_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"", b"f": b""}
+_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", **dict.fromkeys((b"b", b"f", b"\n", b"\r\n"), b"")}
 _LEAST = 8  # characters
 
 
@@ -221,16 +221,14 @@ def _string(raw: bytes) -> str:
         digits = re.sub(rb"\s", b"", raw[1:-1])
         value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
     else:
-        value = re.sub(rb"\\([0-7]{1,3}|\r\n|.)", _escape, raw[1:-1], flags=re.DOTALL)
+        value = re.sub(
+            rb"\\(?:([0-7]{1,3})|(\r\n|.))",
+            lambda match: bytes([int(match[1], 8) & 0xFF]) if match[1] else _ESCAPES.get(match[2], match[2]),
+            raw[1:-1],
+            flags=re.DOTALL,
+        )
     if value.startswith(b"\xfe\xff"):
         return value[2:].decode("utf-16-be", "ignore")
     if value.startswith(b"\xef\xbb\xbf"):
         return value[3:].decode("utf-8", "ignore")
     return value.decode("cp1252", "ignore")
-
-
-def _escape(match: re.Match[bytes]) -> bytes:
-    code = match.group(1)
-    if code.isdigit():
-        return bytes([int(code, 8) & 0xFF])
-    return _ESCAPES.get(code, b"" if code in (b"\n", b"\r\n") else code)
