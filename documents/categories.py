@@ -298,21 +298,14 @@ def _category(plain: str, level: int, parent: SectionClass | None, body_begun: b
     if plain in {"summary", "overview"}:
         strong = Category.CONCLUSION if body_begun else Category.ABSTRACT
     if parent is None or parent.category not in _INHERITING:
-        if strong is Category.ABSTRACT and body_begun:
-            strong = None
-        return strong if strong is not None else _category_by_keyword(plain, parent)
-    if strong is Category.RELATED_WORK:
-        return strong
-    if strong is Category.CONCLUSION and parent.category is Category.EVALUATION:
+        if strong is not None and not (strong is Category.ABSTRACT and body_begun):
+            return strong
+        words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
+        above = parent.category if parent is not None else Category.OTHER
+        return next((category for category, pattern in _WEAK if pattern.search(words)), above)
+    nested = strong is Category.CONCLUSION and parent.category is Category.EVALUATION
+    if strong is Category.RELATED_WORK or nested:
         return strong
     if strong is not None and strong is not Category.ABSTRACT and level <= _TOP_LEVELS:
         return strong
     return parent.category
-
-
-def _category_by_keyword(plain: str, parent: SectionClass | None) -> Category:
-    if len(plain.split()) <= _WEAK_WORDS and " of " not in plain:
-        for category, pattern in _WEAK:
-            if pattern.search(plain):
-                return category
-    return parent.category if parent is not None else Category.OTHER

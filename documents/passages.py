@@ -151,19 +151,15 @@ def _kind(raw: str) -> PartKind:
         return "rows"
     if not any(map(str.isalnum, raw)):
         return "left out"
-    if _is_flat(raw):
-        return "flat"
-    if _is_fragment(raw):
-        return "equation" if _SIGN.search(raw) and len(raw) > 12 else "left out"
-    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
-
-
-def _is_flat(raw: str) -> bool:
-    """Whether every line is a row of numbers with labels, as in a table that lost its bars in a PDF."""
+    # A table that lost its bars in a PDF: every line, but perhaps for a header, is a row of numbers with labels.
     lines = raw.split("\n")
-    if LIST_ITEM.match(raw):
-        return False
-    return all(map(_is_flat_row, lines)) or (len(lines) > 2 and all(map(_is_flat_row, lines[1:])))
+    if not LIST_ITEM.match(raw) and all(map(_is_flat_row, lines[1:] if len(lines) > 2 else lines)):
+        return "flat"
+    if "\n" not in raw and len(raw) <= 200 and "|" not in raw:  # it may be a formula of a PDF, or a fragment of one
+        signed, words = _SIGN.search(raw) is not None, len(_LONG_WORD.findall(raw))
+        if words < _FORMULA_WORDS and (signed or not words):
+            return "equation" if signed and len(raw) > 12 else "left out"
+    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
 
 
 def _is_flat_row(line: str) -> bool:
@@ -172,14 +168,6 @@ def _is_flat_row(line: str) -> bool:
         return False
     numbers = sum(_NUMERIC.fullmatch(word) is not None for word in words)
     return numbers >= 2 and numbers >= _FLAT_SHARE * len(words)
-
-
-def _is_fragment(raw: str) -> bool:
-    """Whether text on a separate line of a PDF is a formula or a fragment of one."""
-    if "\n" in raw or len(raw) > 200 or "|" in raw:
-        return False
-    words = _LONG_WORD.findall(raw)
-    return len(words) < _FORMULA_WORDS and (_SIGN.search(raw) is not None or not words)
 
 
 UnitKind = Literal["sentence", "table", "caption", "equation"]
@@ -227,35 +215,25 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     """The index after the table (with its caption) that begins with `parts[index]`; `index` if none begins."""
-    stop = index
-    titled = parts[stop].kind in {"table caption", "title"}
-    stop += titled
-    if (
-        titled
-        and stop + 1 < len(parts)
-        and parts[stop + 1].kind in {"flat", "rows"}
-        and _names_columns(text, parts[stop])
-    ):
-        stop += 1
+    titled = parts[index].kind in {"table caption", "title"}
+    stop = index + titled
+    if titled and stop + 1 < len(parts) and parts[stop + 1].kind in {"flat", "rows"}:
+        # A line that is not a sentence may be the header of a table without bars.
+        line = text[parts[stop].start : parts[stop].end]
+        names_columns = len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
+        stop += names_columns and parts[stop].kind in {"title", "prose"}
     first, barred = stop, 0
     while stop < len(parts) and parts[stop].kind in {"rows", "flat"} and barred + (parts[stop].kind == "rows") < 2:
         barred += parts[stop].kind == "rows"
         stop += 1
     if stop == first:
         return index
-    captioned = titled
-    if not titled and stop < len(parts) and parts[stop].kind == "table caption":
-        stop, captioned = stop + 1, True
-    rows = stop - first
+    following = parts[stop].kind if stop < len(parts) else None
+    if not titled and following == "table caption":
+        return stop + 1
     # Such rows above a figure's caption are axis labels.
-    labels = stop < len(parts) and parts[stop].kind == "figure caption"
-    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not labels) else index
-
-
-def _names_columns(text: str, part: Part) -> bool:
-    """Whether a line that is not a sentence may be the header of a table without bars."""
-    line = text[part.start : part.end]
-    return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
+    is_table = stop - first >= _FEWEST_ROWS and following != "figure caption"
+    return stop if barred or titled or is_table else index
 
 
 def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:

@@ -30,6 +30,7 @@ _WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\
 _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"
 _NAME = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_PARTICLE})){{0,3}} {_WORD}(?:,? (?:Jr|Sr|I{{2,3}})\.?)?")
 _MARKS = re.compile(r"[^\w\s.,;&'\u2019@-]+|[\d\u00b9\u00b2\u00b3\u2070-\u2079]+(?:\.\d+)*")
+_NICKNAME = re.compile(r"\s\([^\W\d_]{2,20}\)\s")
 _NO_NAME = re.compile(
     r"\b(?:universit\w*|institut\w*|department|dept|school|college|faculty|laborator\w*|labs?|cent(?:er|re)|hospital"
     r"|academy|inc|ltd|gmbh|corp\w*|company|group|team|research|article|paper|report|review|journal|proceedings"
@@ -163,7 +164,8 @@ def _statements(lead: Sequence[Piece]) -> Iterator[str]:
 
 def _names(text: str, around: str) -> list[str]:
     """The parts of a list of names."""
-    parts = map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", _MARKS.sub(",", text)))
+    text = _MARKS.sub(",", _NICKNAME.sub(" ", text))
+    parts = map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text))
     return [name for part in parts if part.strip(" .\u00b7") for name in (_pairs(part, around) or [part])]
 
 

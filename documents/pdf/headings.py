@@ -29,6 +29,7 @@ NUMBERED = re.compile(
     r"^(?:[Aa]ppendix\s+|APPENDIX\s+)?((?:\d{1,2}|[A-Z](?=[.\d]))(?:\.\d{1,2})*)\.?\s+(?=\S*[^\W\d_])"
     r"|^(?:[Aa]ppendix|APPENDIX)\s+([A-Z])\.?\s+(?=\S*[^\W\d_])"
 )
+_ROMAN = re.compile(r"[IVX]{1,5}\. [A-Z][A-Z ,:&-]{3,80}")  # "II. RELATED WORK": a heading in any type
 ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 
@@ -101,7 +102,8 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
 
 
 def looks_like_heading(line: Line, body: float) -> bool:
-    if line.table or line.code or not (line.bold or line.size > LARGER * body) or line.size < SMALLER * body:
+    set_apart = line.bold or line.size > LARGER * body or _ROMAN.fullmatch(line.text)
+    if line.table or line.code or not set_apart or line.size < SMALLER * body:
         return False
     return any(character.isalpha() for character in line.text)
 

@@ -94,16 +94,17 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
     read = structure(read_lines(pages, lost), count)
     if not read.blocks:
         raise PdfRefusedError("holds no text")
-    title = document_title(data)
-    on_page = tuple(name for name in read.authors if name.casefold() not in (title or read.title).casefold())
+    stated = document_title(data)
+    title = choose_title(stated, read.title, pages[0])
+    on_page = tuple(name for name in read.authors if name.casefold() not in title.casefold())
     first_page = read.text[: read.pages[1]] if count > 1 else read.text
     printed = " ".join(run.text for run in pages[0].runs)
     lead = read.text[: read.headings[1][2]] if len(read.headings) > 1 and read.opens_with_names else ""
     dois = {find_doi(match) for match in re.findall(r"10\.\d{4,9}/\S+", first_page)}
     return replace(
         read,
-        title=title or read.title,
-        title_source="metadata of the PDF" if title else read.title_source,
+        title=title,
+        title_source="metadata of the PDF" if title == stated else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
         authors=max(on_page, confirm_authors(document_authors(data), printed), key=len),
         year=read_year(printed, lead),
@@ -184,6 +185,27 @@ _NO_TITLE = re.compile(
 )
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", **dict.fromkeys((b"b", b"f", b"\n", b"\r\n"), b"")}
 _LEAST = 8  # characters
+
+
+def choose_title(stated: str, largest: str, page: Page) -> str:
+    """The title in the metadata if the first page has it, else its largest line, without the mark of a footnote.
+
+    The metadata may name another document; a page read by OCR has the title with other letters.
+    """
+    printed = _letters("".join(plain(run.text) for run in page.runs))
+    if stated and _letters(stated) in printed:
+        return stated
+    mark = re.search(r"(?<=[^\W\d_])\d{1,2}\Z", largest)
+    sizes = [run.size for run in page.runs if mark and run.text.strip() == mark[0]]
+    if mark and sizes and min(sizes) < 0.75 * max(run.size for run in page.runs):
+        largest = largest[: mark.start()]
+    shared = set(stated.casefold().split()) & set(largest.casefold().split())
+    alike = bool(stated) and 2 * len(shared) >= len(stated.split()) and _letters(largest) not in _letters(stated)
+    return stated if alike or not largest else largest
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def document_title(data: bytes) -> str:

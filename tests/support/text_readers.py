@@ -302,7 +302,6 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "is_latin": words.is_latin,
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
-    "lists_references": pdf_headings.lists_references,
     "begins_text": pdf_headings.begins_text,
     "numbered_level": pdf_headings.numbered_level,
     "without_numbers": pdf_lines.without_numbers,
