@@ -14,13 +14,7 @@ from typing import Final
 
 from ..documents import Paper
 from .checks.unicode_folding import fold
-from .citation_patterns import (
-    CitationForm,
-    NamedSource,
-    citation_forms,
-    find_author_years,
-    split_authors,
-)
+from .citation_patterns import CitationForm, NamedSource, citation_forms, find_author_years, split_authors
 
 LATEX_CITATION: Final = (
     r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"

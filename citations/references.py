@@ -96,11 +96,7 @@ def places_line(places: Iterable[Mapping[str, Any]]) -> str:
 
 
 def build_references(
-    papers: Sequence[Paper],
-    style: CitationStyle,
-    *,
-    numbers: Mapping[str, int] | None = None,
-    csl: Path | None = None,
+    papers: Sequence[Paper], style: CitationStyle, *, numbers: Mapping[str, int] | None = None, csl: Path | None = None
 ) -> References:
     """Build the references of the cited papers: by key, or by number in the numeric style.
 

@@ -142,10 +142,8 @@ def _remove_boxes(text: str) -> str:
 def _unescape(line: str) -> str:
     """Unescape brackets and signs where that does not change the meaning of the markdown."""
     parts = _VERBATIM.split(line)
-    return "".join(
-        part if index % 2 else _ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part))
-        for index, part in enumerate(parts)
-    )
+    parts[::2] = [_ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def most_bytes(path: Path) -> int:

@@ -86,10 +86,7 @@ _ONE_IN = re.compile(
     r"(?!\s(?:hundred|thousand))(?!-)",
     re.IGNORECASE,
 )
-_FOLD = re.compile(
-    rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b",
-    re.IGNORECASE,
-)
+_FOLD = re.compile(rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b", re.IGNORECASE)
 # "The answer is twofold:" announces two parts.
 _HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
 _ENDS = re.compile(r"\s*[:,;.]")
@@ -258,10 +255,7 @@ _COUNTED = re.compile(
 _EQUALS = re.compile(r"[=<>≤≥]\s*$")
 
 _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
-    (
-        "above",
-        re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I),
-    ),
+    ("above", re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I)),
     (
         "below",
         re.compile(

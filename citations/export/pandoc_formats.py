@@ -42,7 +42,7 @@ _MEANING = re.compile(r"[\[\]@<&]")
 _UNSAFE = re.compile(
     r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
     r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
-    r"|end\s*\{document)",
+    r"|end\s*\{document)"
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 

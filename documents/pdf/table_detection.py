@@ -161,8 +161,7 @@ def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
 def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
     """The column with the largest overlap with a cell, or the nearest if none overlaps."""
     return max(
-        range(len(columns)),
-        key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
+        range(len(columns)), key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0])
     )
 
 
