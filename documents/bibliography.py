@@ -45,6 +45,7 @@ _LETTERS: Final = MappingProxyType(
     dict(zip("ss o O l L ae AE oe OE aa AA".split(), "ß ø Ø ł Ł æ Æ œ Œ å Å".split(), strict=True))
 )
 _LETTER = re.compile(r"\{\\(ss|[oOlL]|ae|AE|oe|OE|aa|AA)\}")
+_BRACED = re.compile(r"\{[^{}]*\}")
 _HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # left to the full decoder
 # Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
@@ -137,49 +138,24 @@ def _decoder() -> Callable[[str], str]:
 
 def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Display names and family names of an author field; "others" is kept for "et al."."""
+    from bibtexparser.middlewares.names import parse_single_name_into_parts, split_multiple_persons_names
+
     display: list[str] = []
     family: list[str] = []
-    for name in _split(value, " and "):
-        depths = list(accumulate((character == "{") - (character == "}") for character in name))
-        if name.startswith("{") and 0 not in depths[:-1] and depths[-1] == 0:
-            display.append(readable(name))
-            family.append(display[-1])
-            continue
-        parts = list(_split(name, ","))
-        shown = [readable(part) for part in parts]
-        if len(parts) >= 2 and not NAME_SUFFIX.match(parts[-1]):
-            last, given = shown[0], " ".join([shown[-1], *shown[:-1]])
-        elif len(parts) >= 3:
-            last, given = shown[0], " ".join([shown[1], shown[0], *shown[2:]])
+    for name in split_multiple_persons_names(value):
+        parts = parse_single_name_into_parts(name, strict=False)
+        shown, given = readable(name), readable(" ".join(parts.first))
+        # "Ada B. Lovelace, Jr." has no family name before its comma.
+        if "," in _BRACED.sub("", name) and (parts.jr or not NAME_SUFFIX.match(given)):
+            last = readable(" ".join([*parts.von, *parts.last]))
+            shown = " ".join(filter(None, [given, last, readable(" ".join(parts.jr))]))
         else:
-            given = ", ".join(shown)
-            words = list(_split(parts[0], " ")) if parts else []
-            braced = bool(words) and words[-1].startswith("{")
-            last = readable(words[-1]) if braced else family_name(given)
-        if given.strip():
-            display.append(given.strip())
+            braced = bool(parts.last) and parts.last[-1].startswith("{")
+            last = readable(parts.last[-1]) if braced else family_name(shown)
+        if shown:
+            display.append(shown)
             family.append(last)
     return tuple(display), tuple(family)
-
-
-def _split(value: str, separator: str) -> Iterator[str]:
-    """Split a value at a separator outside braces; empty parts are dropped."""
-    text = re.sub(r"\s+", " ", value).strip()
-    depth, begin, index = 0, 0, 0
-    while index < len(text):
-        if text[index] == "{":
-            depth += 1
-        elif text[index] == "}":
-            depth -= 1
-        elif depth == 0 and text[index : index + len(separator)].lower() == separator:
-            if text[begin:index].strip():
-                yield text[begin:index].strip()
-            index += len(separator)
-            begin = index
-            continue
-        index += 1
-    if text[begin:].strip():
-        yield text[begin:].strip()
 
 
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
