@@ -12,22 +12,18 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...documents import Evidence, Paper
+from ...documents import Paper
 from ...documents.safe_files import replace_file
 from ...errors import CiteloomError, InputError
-from ..checks.findings import Finding
-from ..checks.number_tracing import NumberTrace
-from ..citation_styles import Citation
 from ..html_escaping import inert
 from ..references import Reference
-from ..user_citations import UserCitation
-from .plot_figures import Figure, figure_lines
+from .plot_figures import figure_lines
 
 _SLUG_LENGTH = 60
 
@@ -38,59 +34,18 @@ class ExportError(CiteloomError):
     default_help = "The other files were written; run the command again without this --format."
 
 
-@dataclass(frozen=True, slots=True)
-class SectionDocument:
-    """A rendered section with the content of all its files.
-
-    `papers` are the cited papers, `evidence` everything gathered, `notice` one line about the mode, `title` the heading
-    if it is not the section's name; the spans of `findings` and `numbers` refer to `text`.
-    """
-
-    thread_id: str
-    section: str
-    text: str
-    citations: Sequence[Citation] = ()
-    evidence: Sequence[Evidence] = ()
-    papers: Sequence[Paper] = ()
-    references: Sequence[Reference] = ()
-    findings: Sequence[Finding] = ()
-    numbers: Sequence[NumberTrace] = ()
-    left_out: Sequence[Mapping[str, Any]] = ()
-    own_citations: Sequence[UserCitation] = ()
-    figures: Sequence[Figure] = ()
-    usage: Mapping[str, Any] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
-    notice: str = ""
-    title: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The section's JSON, whose `files` are named when they are written."""
-        return {
-            "thread_id": self.thread_id,
-            "section": self.section,
-            "text": self.text,
-            "citations": [citation.as_dict() for citation in self.citations],
-            "evidence": [item.as_dict() for item in self.evidence],
-            "references": [reference.as_dict() for reference in self.references],
-            "findings": [finding.as_dict() for finding in self.findings],
-            "numbers": [trace.as_dict(self.text) for trace in self.numbers],
-            "left_out": [dict(item) for item in self.left_out],
-            "own_citations": [citation.as_dict() for citation in self.own_citations],
-            "figures": [figure.as_dict() for figure in self.figures],
-            "usage": dict(self.usage),
-            "warnings": list(self.warnings),
-            "files": {},
-        }
-
-
-def markdown_document(document: SectionDocument) -> str:
-    """Heading, text and references; notice and warnings are in a comment, invisible in the paper."""
-    title = document.title or section_title(document.section)
-    parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
-    parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
-    if document.references:
-        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
-    parts.append(comment([document.notice, *document.warnings]))
+def markdown_document(
+    title: str,
+    text: str,
+    references: Sequence[Reference] = (),
+    figures: Sequence[Mapping[str, Any]] = (),
+    remarks: Sequence[str] = (),
+) -> str:
+    """Heading, text, figures and references; the remarks are in a comment, invisible in the paper."""
+    parts = [f"# {inert(title)}", inert(without_title(text, title)), figure_lines(figures)]
+    if references:
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references))
+    parts.append(comment(remarks))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
