@@ -162,44 +162,44 @@ def render(
     moves: list[_Move] = []
     places: list[CitationPlace] = []
     done = length = 0
-    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [
-        *groups,
-        *((mark.position, mark.position, mark) for mark in marks),
-    ]
+    inserted = ((mark.position, mark.position, mark) for mark in marks)
+    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [*groups, *inserted]
     ends = {run.group[0]: run for run in runs}
     hidden = {start for run in runs for start in run.hidden}
-    for start, end, ids in sorted(edits, key=lambda edit: edit[:2]):
-        if isinstance(ids, Mark):
-            pieces += [text[done:start], f" {ids.words}"]
-            length += start - done + len(ids.words) + 1
-            moves.append(_Move(end, length - end, mark=True))
-            done = end
-            continue
-        if start in hidden:
-            words = text[done:start].rstrip(" ")
-            pieces.append(words)
-            length += len(words)
-            done = end
-            moves.append(_Move(end, length - end))
-            continue
-        run = ends.get(start)
-        ids = run.ids if run else ids
-        cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        # A list names the location of each passage anyway.
-        listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
-        shown = show_group(ids, evidence | listed, style, numbers)
-        pieces += [text[done:start], shown]
-        length += start - done + len(shown)
-        if cited:
-            begin = length - len(shown)
-            covers = begin - _moved(moves, run.start) if run else 0
-            places.append(CitationPlace(begin, length, tuple(item.id for item in cited), covers=covers))
+    for start, end, edit in sorted(edits, key=lambda edit: edit[:2]):
+        before = text[done:start]
+        if isinstance(edit, Mark):
+            shown = f" {edit.words}"
+        elif start in hidden:
+            before, shown = before.rstrip(" "), ""
+        else:
+            run = ends.get(start)
+            ids = run.ids if run else edit
+            cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+            # A list names the location of each passage anyway.
+            listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
+            shown = show_group(ids, evidence | listed, style, numbers)
+            if cited:
+                begin = length + len(before)
+                covers = begin - _moved(moves, run.start) if run else 0
+                place = CitationPlace(begin, begin + len(shown), tuple(item.id for item in cited), covers=covers)
+                places.append(place)
+        pieces += [before, shown]
+        length += len(before) + len(shown)
+        moves.append(_Move(end, length - end, mark=isinstance(edit, Mark)))
         done = end
-        moves.append(_Move(end, length - end))
     rendered = as_written("".join([*pieces, text[done:]]))
     covered = {start for run in runs for start in run.covered}
-    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers, covered)
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
+    spans: list[RenderedSentence] = []
+    records: list[Citation] = []
+    for sentence in sentences(text):
+        first, last = _moved(moves, sentence.start), _moved(moves, sentence.end)
+        spans.append(RenderedSentence(first, last, sentence.ids, sentence.start in covered))
+        for identifier in sentence.ids:
+            if found := evidence.get(identifier):
+                verdict = (verdicts or {}).get((sentence.text, identifier), Verdict("unjudged"))
+                records.append(citation_of(found, rendered[first:last], verdict, numbers[found.key]))
+    return Rendered(rendered, keys, tuple(records), tuple(spans), tuple(places), tuple(moves), numbering)
 
 
 def show_group(
@@ -209,31 +209,6 @@ def show_group(
     cited = [evidence[identifier] for identifier in ids if identifier in evidence]
     shown = _cite(cited, style, numbers) if cited else ""
     return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
-
-
-def _records(
-    text: str,
-    rendered: str,
-    moves: Sequence[_Move],
-    evidence: Mapping[str, Evidence],
-    verdicts: Mapping[PairKey, Verdict],
-    numbers: Mapping[str, int],
-    covered: Collection[int],
-) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
-    """The sentences of the rendered text and a record for each citation in them."""
-
-    spans: list[RenderedSentence] = []
-    records: list[Citation] = []
-    for sentence in sentences(text):
-        start, end = _moved(moves, sentence.start), _moved(moves, sentence.end)
-        span = RenderedSentence(start, end, sentence.ids, sentence.start in covered)
-        spans.append(span)
-        for identifier in sentence.ids:
-            found = evidence.get(identifier)
-            if found is not None:
-                verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
-                records.append(citation_of(found, rendered[span.start : span.end], verdict, numbers[found.key]))
-    return tuple(spans), tuple(records)
 
 
 def _moved(moves: Sequence[_Move], position: int) -> int:

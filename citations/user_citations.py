@@ -98,14 +98,11 @@ def left_to_other_sections(
     if kind != "abstract":
         return []
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
-    left = [
-        item
-        for item in citing_statements(experiment, known_keys)
-        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in existing
-    ]
+    statements = [item for item in citing_statements(experiment, known_keys) if item.field in _IN_SHORT]
+    left = [item for item in statements if plain_wording(as_written(item.text)) not in existing]
     if not left:
         return []
-    named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
+    named = "; ".join(f'"{shown(item.text)}" ({item.field})' for item in left)
     cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
     return [
         f"exp.json: an abstract has no citations, so {counted(len(left), 'sentence')} of yours that {cite} a"

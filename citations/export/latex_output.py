@@ -159,7 +159,7 @@ def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
 
 
 def _compile(engine: str, source: Path) -> str:
-    """Run the engine and return its output."""
+    """The output of the engine."""
     folder = source.parent
     tectonic = Path(engine).name == "tectonic"
     options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
