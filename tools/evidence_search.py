@@ -179,7 +179,7 @@ async def read_windows(
     *,
     heard: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
-    """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
+    """The useful findings of windows, best first, and the ids of unreadable chunks.
 
     Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
     `searched_for`, otherwise to the first search.
@@ -202,7 +202,6 @@ async def read_windows(
         )
         for reading in readings
         for finding in reading
-        if finding.score >= limits.score_threshold
     ]
     lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
     return limit_findings(found, limits), frozenset(name for names in lost for name in names)

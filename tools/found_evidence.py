@@ -29,7 +29,8 @@ class EvidenceLimits:
     `abstracts` the number of papers whose abstract is read at its end; see `WindowLimits` for `paper_share`,
     `paper_margin` and `spread`. Reading for a need stops after `plenty` strong findings, from several papers if there
     are several, or after `dry` consecutive windows without one. `top_k_final` and `per_paper` limit what is kept for
-    each need, and per paper for each need; None keeps everything that was read and is useful.
+    each need, and per paper for each need; None keeps everything that was read and is useful. If nothing is, the `near`
+    best of the rest are kept, so that an answer can name what comes nearest.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -50,6 +51,7 @@ class EvidenceLimits:
     vector_weight: float = 0.4
     llm_weight: float = 0.6
     score_threshold: float = 0.35
+    near: int = 0
     rerank: float = 0.0
 
     @property
@@ -67,6 +69,7 @@ class EvidenceLimits:
             self,
             read_tokens=_BREADTH * self.read_tokens,
             window_tokens=max(1, self.window_tokens // _BREADTH),
+            call_tokens=self.call_tokens * 3 // 2,
             plenty=_BREADTH * _BREADTH * self.plenty,
             dry=_BREADTH * _BREADTH * self.dry,
         )
@@ -150,7 +153,7 @@ class SearchResult:
 
 
 def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
-    """The findings to keep, best first, within the limits per need and per paper.
+    """The useful findings to keep, best first, within the limits per need and per paper.
 
     Findings on the same words, and those of a paper that state the same twice, are merged into one, which serves the
     needs of all.
@@ -160,7 +163,9 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
     statements: list[_StatementWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
-    for item in sorted(found, key=_order):
+    ordered = sorted(found, key=_order)
+    useful = [item for item in ordered if item.finding.score >= limits.score_threshold]
+    for item in useful or ordered[: limits.near]:
         need, key = item.finding.need, item.finding.paper.key
         own = FindingWords.of_finding(item.finding)
         if (place := find_same(own, words)) is not None:

@@ -15,6 +15,7 @@ from ...experiment import Experiment
 from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
+from ...text.statement_words import telling_words
 from ...text.words import one_line
 from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans
@@ -266,9 +267,11 @@ def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
         if not pair.inside or not pair.of_none or len(said) != 1:
             continue
         (unsaid,) = set(names) - set(said)
-        sentence = next(sentence for sentence in cited if said[0] in sentence.ids)
-        message = f"cites [{said[0]}]; the same paper may say otherwise in [{unsaid}]."
-        found.append(Finding.about(sentence, "other-side-unsaid", message, names))
+        citing = (sentence for sentence in cited if said[0] in sentence.ids)
+        sentence = next((one for one in citing if pair.outcome & telling_words(one.text).keys()), None)
+        if sentence is not None:  # else it is cited for something else
+            message = f"cites [{said[0]}]; the same paper may say otherwise in [{unsaid}]."
+            found.append(Finding.about(sentence, "other-side-unsaid", message, names))
     return found
 
 
