@@ -98,15 +98,9 @@ def places_line(places: Iterable[Mapping[str, Any]]) -> str:
 def build_references(
     papers: Sequence[Paper], style: CitationStyle, *, numbers: Mapping[str, int] | None = None, csl: Path | None = None
 ) -> References:
-    """Build the references of the cited papers: by key, or by number in the numeric style.
+    """Build the references of the cited papers, each given once: by key, or by number in the numeric `style`.
 
-    Args:
-        papers: the cited papers, without duplicates.
-        style: the citation style of the text, which decides label and order.
-        numbers: the number of each key, for the numeric style.
-        csl: the user's own style file; pandoc's default if omitted.
-
-        Raises InputError if the file `csl` does not exist.
+    `csl` is the user's own style file; raises InputError if it does not exist.
     """
     if csl is not None and not csl.is_file():
         raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")

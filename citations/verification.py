@@ -1,9 +1,8 @@
 """Verifies a result (its record and its readable text) against its own file and the library.
 
-A record is the content of `discussion.json`, an answer, a paper or an exported conversation. Sentences of a text are
-compared by their words, without citations. An edited sentence is checked like a new one: it must cite evidence of the
-run, its quotes must occur in the cited papers, and its numbers there or in the run's text. If only a number in a
-sentence changed, that is a failure.
+Sentences of a text are compared by their words, without citations. An edited sentence is checked like a new one: it
+must cite evidence of the run, its quotes must occur in the cited papers, and its numbers there or in the run's text. If
+only a number in a sentence changed, that is a failure.
 """
 
 from __future__ import annotations

@@ -270,13 +270,9 @@ def classify_section(
 ) -> SectionClass:
     """Category and searchability of a section.
 
-    Args:
-        title: the heading as written.
-        level: its level, 1 for the highest.
-        above: the placements of its parent sections, outermost first.
-        body_begun: whether an introduction, method or result came before; "Summary" means the abstract
-            before that and a conclusion after.
-        has_table: whether a table stands directly below the heading.
+    `level` is 1 for the highest heading; `above` are the classes of its parent sections, outermost first. With
+    `body_begun` an introduction, method or result came before: "Summary" then means a conclusion, else the abstract.
+    `has_table` if a table stands directly below the heading.
     """
     plain = plain_title(title)
     parent = above[-1] if above else None

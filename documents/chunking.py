@@ -1,12 +1,9 @@
 """Splits a paper's searchable sections into chunks for embedding, and joins chunks into windows for reading.
 
 Every chunk is a slice of the paper's text. Chunks of a section are about equally long, overlap by whole sentences and
-never cross into the next section; formulas, code and tables stay whole unless they are much longer than a chunk, and
-are then split at line ends, since the embedding reads only 512 tokens. A table's caption stays with its rows.
-
-Search works on chunks of about 400 tokens; an argument is longer. A window joins the chunks around a hit, up to the
-boundaries of their section, and shows every sentence once although chunks overlap. Each sentence keeps its position in
-a chunk, so that evidence can be sliced from it exactly.
+never cross into the next section; formulas, code and tables with their captions stay whole unless they are much longer
+than a chunk, since the embedding reads only 512 tokens. An argument is longer than a chunk: a window joins the chunks
+around a hit within their section and shows every sentence once, each with its position in a chunk.
 """
 
 from __future__ import annotations
@@ -64,12 +61,8 @@ def chunk_paper(
 ) -> list[Chunk]:
     """Split all searchable sections into chunks with indices 0, 1, 2 ...; `chunk.text == paper.text[start:end]`.
 
-    Args:
-        key: the paper's key.
-        paper: the parsed text.
-        count_tokens: token counts by the embedding's tokenizer; called once with all sentences of the paper.
-        target: target size in tokens; only a whole block may exceed 1.25 times as many.
-        overlap: approximate number of tokens shared by neighbouring chunks of a section.
+    `count_tokens` counts by the embedding's tokenizer, and is called once with all sentences of the paper. Only a whole
+    block may exceed 1.25 times the `target` in tokens; neighbouring chunks of a section share about `overlap` tokens.
     """
     text = paper.text
     tables = [each.figure.span for each in find_figures(paper) if each.figure.body and each.figure.span]

@@ -37,12 +37,7 @@ class PandocLimitError(PandocError):
 
 
 def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes:
-    """Run pandoc and return its standard output.
-
-    Args:
-        arguments: all arguments except those for sandbox and limits.
-        seconds: the timeout after which it is killed.
-        megabytes: the memory limit.
+    """Run pandoc with these arguments, within limits of time and memory, and return its standard output.
 
     Raises `PandocError`, and OSError if it cannot be started. It is killed if the task that called it through
     `sandbox.in_thread` is cancelled.

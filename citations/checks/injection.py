@@ -1,9 +1,8 @@
 """Flags sources that seem to contain prompt injection, such as "ignore all previous instructions".
 
-Every part of a source that a model was shown is examined: the passage, its section title, and every field of the paper,
-including the bibliography entry. Instructions in a source are never followed: its text is fenced, citations are
-markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since hiding a passage would
-let an attacker silence a paper. Other wordings are not detected.
+Every part of a source that a model was shown is examined. Instructions in a source are never followed: its text is
+fenced, citations are markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since
+hiding a passage would let an attacker silence a paper. Other wordings are not detected.
 """
 
 from __future__ import annotations

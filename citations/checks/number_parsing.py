@@ -1,11 +1,8 @@
 """Parses the numbers of a text as values: 72.5%, 1,234, 2.3 × 10^-7, 1.25 million, twelve, two thirds, twofold.
 
-In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they are
-measurements: with a unit, as a share or ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
-
-Digits that neither count nor measure are ignored: years, dates, section, figure and version numbers, names such as p53
-or GPT-4, and list numbering. A number has a precision (`unit`, the place of its last digit) and a qualifier ("more
-than"), which determine the values that it may be a rounding of.
+In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they measure: with a
+unit, as a share or ratio, or of a total. Digits that neither count nor measure are ignored: years, dates, labels, names
+such as p53, list numbering. A number's precision (`unit`) and qualifier ("more than") determine what it may round.
 """
 
 from __future__ import annotations

@@ -135,12 +135,7 @@ def wording(sentence: str) -> str:
 
 
 def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
-    """A finding for each repeated sentence of a normalised draft.
-
-    Args:
-        text: the draft.
-        earlier: the texts of the paper's other sections, by name.
-    """
+    """A finding for each sentence that a normalised draft repeats, or that another section of the paper has."""
     seen = {wording(one.text): f"in the {name}" for name, other in earlier.items() for one in sentences(other)}
     found: list[Finding] = []
     for sentence in sentences(text):
