@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -55,27 +55,23 @@ _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\
 def field_value(raw: str, macros: Mapping[str, str]) -> str:
     """The source text of a field, without its braces or quotes and with macros expanded."""
     parts = _value_parts(raw)
-    return "".join(part[1:-1] if _is_delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
+    return "".join(part[1:-1] if part[0] in '{"' else macros.get(part.lower(), part) for part in parts).strip()
 
 
 def value_length(raw: str, macros: Mapping[str, str]) -> int:
     """The length of `field_value`, which expands a macro each time it is used."""
-    return sum(len(part if _is_delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
+    return sum(len(part if part[0] in '{"' else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
 
 def uses_macros(raw: str) -> bool:
     """Whether a field needs an `@string` of its file; month names are predefined everywhere."""
-    bare = [part for part in _value_parts(raw) if not _is_delimited(part)]
+    bare = [part for part in _value_parts(raw) if part[0] not in '{"']
     return any(not part.isdigit() and part.lower() not in _MONTHS for part in bare)
-
-
-def _is_delimited(part: str) -> bool:
-    return part[:1] in {"{", '"'}
 
 
 def _value_parts(raw: str) -> Iterator[str]:
     """The parts of a value joined by `#`."""
-    depth, quoted, begin = 0, False, 0
+    depth, quoted, ends = 0, False, [-1]
     for index, character in enumerate(raw):
         if character == "{":
             depth += 1
@@ -84,11 +80,9 @@ def _value_parts(raw: str) -> Iterator[str]:
         elif character == '"' and depth == 0:
             quoted = not quoted
         elif character == "#" and depth == 0 and not quoted:
-            yield raw[begin:index].strip()
-            begin = index + 1
-    last = raw[begin:].strip()
-    if last:
-        yield last
+            ends.append(index)
+    parts = (raw[begin + 1 : end].strip() for begin, end in pairwise([*ends, len(raw)]))
+    yield from filter(None, parts)
 
 
 def readable(latex: str) -> str:
@@ -222,23 +216,25 @@ class Bibliography:
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
-        found = self.papers.get(path.stem) or self._only("key", path.stem.lower())
-        found = found or self.papers.get(self.files.get(path.name.lower(), ""))
-        if found is None and doi:
-            found = self._only("doi", doi.lower())
         wanted = _letters(title)
-        return found or (self._only("title", wanted) if len(wanted) >= _TITLE_ENOUGH else None)
+        return (
+            self.papers.get(path.stem)
+            or self._only("key", path.stem.lower())
+            or self.papers.get(self.files.get(path.name.lower(), ""))
+            or (self._only("doi", doi.lower()) if doi else None)
+            or (self._only("title", wanted) if len(wanted) >= _TITLE_ENOUGH else None)
+        )
 
     def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
         """Whether an entry that was refused seems to be of this file: by its key, file name, DOI or title."""
-        names = [name for name in (path.name.lower(), doi.lower()) if name]
+        names = list(filter(None, (path.name.lower(), doi.lower())))
         wanted = _letters(title) if len(_letters(title)) >= _TITLE_ENOUGH else ""
-        for raw in self.unreadable:
-            named = _ENTRY_KEY.search(raw)
-            same_key = named is not None and named.group(1).lower() == path.stem.lower()
-            if same_key or any(name in raw.lower() for name in names) or (wanted and wanted in _letters(raw)):
-                return True
-        return False
+        return any(
+            ((named := _ENTRY_KEY.search(raw)) and named[1].lower() == path.stem.lower())
+            or any(name in raw.lower() for name in names)
+            or (wanted and wanted in _letters(raw))
+            for raw in self.unreadable
+        )
 
     def _only(self, name: str, value: str) -> Paper | None:
         """The only paper with this normalised key, DOI or title; None if there are several."""
@@ -347,8 +343,6 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
     entry: object = block
     if isinstance(block, model.DuplicateBlockKeyBlock):
         entry = block.ignore_error_block
-        if isinstance(entry, model.String):
-            return None
     elif isinstance(block, model.DuplicateFieldKeyBlock):
         given = block.ignore_error_block
         if isinstance(given, model.Entry):
@@ -359,7 +353,7 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
         raw = block.raw or ""
         named = _ENTRY_KEY.search(raw)
         why = ": a closing brace } is missing" if raw.count("{") > raw.count("}") else ""
-        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX{why}")
+        raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} cannot be read as BibTeX{why}")
     if not isinstance(entry, model.Entry):
         return None
     key = entry.key
@@ -437,10 +431,6 @@ def _link(value: str) -> str:
 
 def _file_names(value: str) -> list[str]:
     """Base names in a `file` field in the format of Zotero ("name:path:type;...") or JabRef (":path:PDF")."""
-    names: list[str] = []
-    for part in re.split(r"(?<!\\);", value):
-        for piece in re.split(r"(?<!\\):", part):
-            name = PureWindowsPath(re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece)).name.strip().lower()
-            if re.search(r"\.\w{1,8}$", name):
-                names.append(name)
-    return names
+    pieces = (re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece) for piece in re.split(r"(?<!\\)[;:]", value))
+    names = (PureWindowsPath(piece).name.strip().lower() for piece in pieces)
+    return [name for name in names if re.search(r"\.\w{1,8}$", name)]

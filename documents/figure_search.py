@@ -116,7 +116,7 @@ def _figure(
 ) -> FoundFigure:
     start, end = caption or (None, None)
     written = paper.text[start:end] if caption else ""
-    place = start if start is not None else body[0] if body else 0
+    place = (caption or body or (0, 0))[0]
     shown = " ".join(plain_text(written).split()).removeprefix("Table: ").lstrip(": ")
     label = "" if written.startswith("Table:") else read_label(written)
     figure = PaperFigure(0, kind, label, shown[:_MAX_CAPTION], paper.page_at(place), start, end, body)
@@ -129,8 +129,7 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
-        section = paper.sections[place] if place >= 0 else None
-        if section is None or part.start >= section.end:
+        if place < 0 or part.start >= paper.sections[place].end:
             yield _Item("text", part.start, part.end)
         else:
             yield from _items_of(paper.text, part)
@@ -176,11 +175,8 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
         yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
     elif image := _image(text, part, raw):
         yield image
-    elif part.kind in _CAPTIONS:
-        if not _OTHER_FLOATS.search(raw, 0, caption_label(raw)) and caption_label(raw):
-            yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
-        else:
-            yield _Item("text", part.start, part.end)
+    elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
+        yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
     elif part.kind == "title":
         yield _Item("title", part.start, part.end, "table")
     elif part.kind != "picture" or any(map(str.isalnum, raw)):
@@ -189,12 +185,14 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
 
 def _image(text: str, part: Part, raw: str) -> _Item | None:
     """The image that makes up a part, with its caption if it contains one."""
+
+    def item(address: str, words: str, start: int | None) -> _Item:
+        caption = None if start is None else (start, start + len(words))
+        return _Item("image", part.start, part.end, _kind(words), address, caption, bool(read_label(words)))
+
     if part.kind == "figure caption" and text[part.start - 2 : part.start] == "![":
         target = _TARGET.match(text, part.end)
-        caption = (part.start, part.end) if raw.strip() else None
-        return _Item(
-            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(read_label(raw))
-        )
+        return item(target.group(1) if target else "", raw, part.start)
     if raw.startswith(("![", "[![")):
         embedded = _EMBEDDED.search(raw)
         target = embedded or _TARGET.search(raw)
@@ -202,8 +200,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
             return None  # in a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
-        caption = (part.start + opening, part.start + opening + len(alt)) if any(map(str.isalpha, alt)) else None
-        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
+        return item(target.groups()[-1], alt, part.start + opening if any(map(str.isalpha, alt)) else None)
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
         return None
@@ -211,9 +208,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
     if inner is None and not _TAGS_ONLY.fullmatch(raw):
         return None
     words = inner.group(1) if inner else ""
-    lettered = inner is not None and any(map(str.isalpha, words))
-    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and lettered else None
-    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
+    return item(source.group(1), words, part.start + inner.start(1) if inner and any(map(str.isalpha, words)) else None)
 
 
 def _kind(caption: str) -> FigureKind:

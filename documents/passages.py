@@ -57,25 +57,18 @@ _NESTED = 8  # maximum nesting of brackets around an image
 def parts_of(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
     for block in parse_blocks(text, "passage"):
-        if block.kind == "paragraph_open":
-            yield from _paragraph(text, block.start, block.end)
-        elif block.kind == "display_math" and not block.token.info.startswith("algorithm"):
-            yield from _part(text, "equation", block.start, block.end)
-        else:
-            yield from _part(text, _KINDS.get(block.kind, "left out"), block.start, block.end)
-
-
-def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
-    """The parts of a paragraph or list item: captions of its images separately, the rest by kind."""
-    place = start
-    for left, right, alt in _pictures(text, start, end):
-        yield from _part(text, None, place, left)
-        if alt is None:
-            yield from _part(text, "picture", left, right)
-        else:
-            yield from _part(text, "figure caption", *alt)
-        place = right
-    yield from _part(text, None, place, end)
+        if block.kind != "paragraph_open":
+            formula = block.kind == "display_math" and not block.token.info.startswith("algorithm")
+            kind = "equation" if formula else _KINDS.get(block.kind, "left out")
+            yield from _part(text, kind, block.start, block.end)
+            continue
+        # A paragraph or list item: captions of its images separately, the rest by kind.
+        place = block.start
+        for left, right, alt in _pictures(text, block.start, block.end):
+            yield from _part(text, None, place, left)
+            yield from _part(text, "figure caption" if alt else "picture", *(alt or (left, right)))
+            place = right
+        yield from _part(text, None, place, block.end)
 
 
 def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
@@ -237,13 +230,11 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
 
 
 def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
-    start, end = parts[0].start, parts[-1].end
     named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
     shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
-    if _has_letters(shown):
-        yield ReadableUnit(start, end, shown, "table")
+    yield from _unit(parts[0].start, parts[-1].end, shown, "table")
 
 
 def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
@@ -278,12 +269,8 @@ def _join_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUni
 
 
 def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[ReadableUnit]:
-    if _has_letters(shown):
+    if any(map(str.isalpha, shown)):
         yield ReadableUnit(start, end, shown, kind)
-
-
-def _has_letters(shown: str) -> bool:
-    return any(map(str.isalpha, shown))
 
 
 _ROW = re.compile(r"[ \t]*\|")

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...text.words import unescape_html
+from ...text.words import one_line, unescape_html
 from ..front_matter import find_doi
 from ..safe_files import FileRefusedError
 from .dehyphenation import lacks_ligatures, plain
@@ -214,7 +214,7 @@ def document_title(data: bytes) -> str:
     words = xmp.group(1).decode("utf-8", "ignore") if xmp else ""
     described = re.sub(r"<[^>]*>", " ", words)  # bounded: 2,000 characters
     for found in (_from_information(data, b"/Title"), unescape_html(described)):
-        title = " ".join(plain(found).split())
+        title = one_line(plain(found))
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
             return title
     return ""
@@ -222,7 +222,7 @@ def document_title(data: bytes) -> str:
 
 def document_authors(data: bytes) -> str:
     """The authors in a PDF's metadata, as written there; empty if there are none."""
-    return " ".join(plain(_from_information(data, b"/Author")).split())
+    return one_line(plain(_from_information(data, b"/Author")))
 
 
 def _from_information(data: bytes, name: bytes) -> str:
