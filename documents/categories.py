@@ -299,9 +299,10 @@ def _category(plain: str, level: int, parent: SectionClass | None, body_begun: b
         words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
         above = parent.category if parent is not None else Category.OTHER
         return next((category for category, pattern in _WEAK if pattern.search(words)), above)
-    nested = strong is Category.CONCLUSION and parent.category is Category.EVALUATION
-    if strong is Category.RELATED_WORK or nested:
-        return strong
-    if strong is not None and strong is not Category.ABSTRACT and level <= _TOP_LEVELS:
-        return strong
-    return parent.category
+    if strong is None:
+        return parent.category
+    nested = strong is Category.RELATED_WORK or (
+        strong is Category.CONCLUSION and parent.category is Category.EVALUATION
+    )
+    own = nested or (strong is not Category.ABSTRACT and level <= _TOP_LEVELS)
+    return strong if own else parent.category
