@@ -258,7 +258,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._corrected(f"@misc{{a,\n{text}\n}}"),
-    "a reference of pandoc": lambda text: references._readable(text, own_style=True),
+    "a reference of pandoc": lambda text: references._readable(text),
     "_escaped, for pandoc": pandoc_formats._escaped,
     "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),
     "a manuscript for pandoc": lambda text: pandoc_formats.manuscript(text, [], title=text),
