@@ -77,14 +77,11 @@ def with_plot_files(
     `file_of` maps a plot's path to a file in the folder, by default the path itself. `reference` gives the name of an
     image in the experiment.
     """
-    plots: list[Plot | str] = []
+    plots: list[Plot] = []
     for plot in map(_without_file, experiment.plots):
-        written = plot if isinstance(plot, str) else plot.path
-        path = _inside(folder, file_of(written))
-        if path is not None and _image(path):
-            fields = {} if isinstance(plot, str) else plot.model_dump()
-            plot = Plot.model_validate({"path": written, **fields, PLOT_FILE: reference(path)})
-        plots.append(plot)
+        path = _inside(folder, file_of(plot.path))
+        shown = path is not None and _image(path)
+        plots.append(Plot.model_validate({**plot.model_dump(), PLOT_FILE: reference(path)}) if path and shown else plot)
     return experiment.model_copy(update={"plots": plots})
 
 
@@ -226,9 +223,7 @@ def image_type(name: str) -> str:
     return kind.media if kind else ""
 
 
-def _without_file(plot: Plot | str) -> Plot | str:
-    if isinstance(plot, str):
-        return plot
+def _without_file(plot: Plot) -> Plot:
     return Plot.model_validate({name: value for name, value in plot.model_dump().items() if name != PLOT_FILE})
 
 

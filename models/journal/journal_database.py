@@ -99,7 +99,8 @@ class JournalFile:
         return connect(self.path)
 
     def call_locks(self) -> KeyLocks:
-        return KeyLocks.beside(self.path)
+        place = self.path.resolve()
+        return KeyLocks(place.with_name(f"{place.name}-calls"))
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -110,7 +111,16 @@ class JournalFile:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remedy(self, error: Exception) -> str:
-        return remedy(error)
+        name = getattr(error, "sqlite_errorname", "")
+        if "another version of Citeloom" in str(error):
+            return OtherFormatError.default_help
+        if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            return DAMAGED_REMEDY
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return "Another process holds it: wait for that one to end, then run the same command again."
+        if name.startswith("SQLITE_FULL"):
+            return "Free space on the disk, then run the same command again."
+        return "Check that the folder is writable, or choose another with --home."
 
 
 DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
@@ -156,42 +166,20 @@ def connect(path: Path) -> sqlite3.Connection:
         write_ahead(db, LOCK_TIMEOUT)
         db.execute("PRAGMA synchronous = FULL")
         if _version(db) != SCHEMA_VERSION:
-            _make_tables(db)
+            db.execute("BEGIN IMMEDIATE")
+            version = _version(db)  # check again: another process may have created them meanwhile
+            if version > SCHEMA_VERSION:
+                raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
+            for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            db.execute("COMMIT")
     except BaseException:
-        db.close()
+        db.close()  # rolls back
         raise
     return db
-
-
-def _make_tables(db: sqlite3.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(db)  # check again: another process may have created them meanwhile
-        if version > SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
-        for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
-            db.execute(statement)
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def _version(db: sqlite3.Connection) -> int:
     with closing(db.execute("PRAGMA user_version")) as cursor:
         return int(cursor.fetchone()[0])
-
-
-def remedy(error: Exception) -> str:
-    """A one-line remedy for an error of the file."""
-    name = getattr(error, "sqlite_errorname", "")
-    if "another version of Citeloom" in str(error):
-        return OtherFormatError.default_help
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return DAMAGED_REMEDY
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "Another process holds it: wait for that one to end, then run the same command again."
-    if name.startswith("SQLITE_FULL"):
-        return "Free space on the disk, then run the same command again."
-    return "Check that the folder is writable, or choose another with --home."

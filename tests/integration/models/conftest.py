@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.models.chat_caller import _dialect
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journaled_chat import _dialect
 from tests.support.fake_clock import FakeClock
 
 
@@ -19,7 +19,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.sqlite", clock=clock) as opened:
+    with Journal(tmp_path / "journal.sqlite", clock=clock) as opened:
         yield opened
 
 

@@ -24,7 +24,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (processes * each,) * 2
         assert db.execute("SELECT DISTINCT payload FROM answers").fetchall() == [(PAYLOAD,)]
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         spent = await journal.spending()
     # What was reserved before each answer is counted once, as what it cost.
     assert [(row.run, row.paid, row.input_tokens, row.reserved_calls, row.reserved_input) for row in spent] == [

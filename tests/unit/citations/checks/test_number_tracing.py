@@ -20,7 +20,7 @@ EXPERIMENT = Experiment.model_validate(
     {
         "metrics": {"auroc": 0.725, "by-fold": [0.7, 0.75], "n": 1234, "p": 2.3e-7, "note": None, "ok": True},
         "results": "AUROC was 0.725 on 1,234 edges.",
-        "plots": ["degree.png"],
+        "plots": [{"path": "degree.png"}],
     }
 )
 SOURCES = (
