@@ -207,10 +207,10 @@ class Bibliography:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
         """Restore the bibliography from `as_record`."""
-        papers = {
-            item["key"]: Paper(**{name: tuple(one) if isinstance(one, list) else one for name, one in item.items()})
-            for item in record["papers"]
-        }
+        papers: dict[str, Paper] = {}
+        for item in record["papers"]:
+            fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in item.items()}
+            papers[item["key"]] = Paper(**fields)
         refused = tuple(Refusal(*item) for item in record["refused"])
         return cls(papers, record["files"], refused, tuple(record["warnings"]), tuple(record["unreadable"]))
 

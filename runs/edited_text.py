@@ -77,7 +77,7 @@ class EditableSection:
     by_hand: EditedSection | None = None
 
     @cached_property
-    def sentences(self) -> list[CitedSentence]:
+    def sentences(self) -> Sequence[CitedSentence]:
         """The sentences of the stored text, with markers."""
         return sentences(self.record["with_markers"])
 

@@ -182,7 +182,7 @@ class UserText:
         return found if found and item.start < found.end else None
 
     @cached_property
-    def _sentences(self) -> list[CitedSentence]:
+    def _sentences(self) -> Sequence[CitedSentence]:
         return sentences(self._draft)
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:

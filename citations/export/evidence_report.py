@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup
 
 from ...plurals import counted
+from ..checks.support_findings import DOUBTFUL
 from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
-from .report_model import DOUBTFUL, ReportView, finding_place, report_view
+from .report_model import ReportView, finding_place, report_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
