@@ -222,7 +222,7 @@ class Manuscript:
         headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
         found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
-        for start, end in sentence_spans(self.text):
+        for start, end in _with_quotes(self.text, sentence_spans(self.text)):
             line = self.text.rfind("\n", 0, start) + 1
             if line in headings:
                 section, last = headings[line], end
@@ -270,6 +270,15 @@ class Manuscript:
     @cached_property
     def _lines(self) -> list[list[int]]:
         return [[0, *(match.end() for match in re.finditer("\n", source))] for source in self.sources]
+
+
+def _with_quotes(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans of sentences, each with the quotation mark that opens it and was left at the end of the last one."""
+    moved = 0
+    for start, end in spans:
+        opens = text[end - 1] in '"\u201c(' and text[end - 2].isspace() and not text[end : end + 1].isspace()
+        yield start - moved, len(text[: end - 1].rstrip()) if opens else end
+        moved = int(opens)
 
 
 def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:

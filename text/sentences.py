@@ -66,7 +66,6 @@ _AHEAD = 400
 _BEHIND = 64
 _MOST_AT_ONCE = 4_000
 _STOPS = ".!?"
-_OPENING = "\"\u201c'\u2018(["
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LEANS = re.compile(
     r"\W*(?:(?:in|by|for|of|from|with|on|at|to|under|after|despite)\s)?(?:this|these|that|those|they|them|it|its|their"
@@ -130,8 +129,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         cut = _after_citations(passage, cut)
         if cut >= len(passage):
             break
-        if passage[cut - 1] in _OPENING and passage[cut - 2].isspace() and not passage[cut].isspace():
-            cut -= 1  # it opens a quotation of the next sentence
         before = bisect_left(opens, cut) - 1
         inside = before >= 0 and cut < protected[before][1]
         if inside or not (cut in units or _ends_sentence(passage, begin, cut)):

@@ -51,6 +51,12 @@ def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str
     assert file.read_text(encoding="utf-8") == case["text"]
 
 
+def test_a_quotation_mark_stands_with_the_sentence_that_it_opens(tmp_path: Path) -> None:
+    file = tmp_path / "text.md"
+    file.write_text('They are slow. "The looms never rest, they said. So.', encoding="utf-8")
+    assert shown(read_manuscript(file)) == ["They are slow.", '"The looms never rest, they said.', "So."]
+
+
 def test_each_sentence_leads_back_to_its_words_in_the_file(tmp_path: Path) -> None:
     text = (
         "\\begin{document}\n% a remark\nLooms \\emph{scale} well \\cite{smith2020}.\nThey are slow.\n\\end{document}\n"

@@ -94,12 +94,3 @@ def test_half_a_character_takes_no_sentence_away() -> None:
 )
 def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str, leans: bool) -> None:
     assert is_context_dependent(sentence) is leans
-
-
-@pytest.mark.parametrize("quote", ['"', "\u201c", "("])
-def test_a_sign_that_opens_the_next_sentence_is_not_left_at_the_end_of_the_last_one(quote: str) -> None:
-    text = f"They are overconfident. {quote}The looms never rest, they said."
-    assert [text[start:end] for start, end in sentence_spans(text)] == [
-        "They are overconfident.",
-        f"{quote}The looms never rest, they said.",
-    ]
