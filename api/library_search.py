@@ -29,7 +29,6 @@ from ..tools.scope import Scope, require_words as require_words
 from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking
-from .run_options import WindowOptions
 
 if TYPE_CHECKING:
     from .results import FoundPaper, FoundPapers, FoundPassage, PassageWindow
@@ -186,19 +185,17 @@ def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationS
     }
 
 
-async def apassage_window(session: Session, options: WindowOptions) -> PassageWindow:
+async def apassage_window(session: Session, chunk_id: str, window: int) -> PassageWindow:
     """Return a passage with its neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(session.library.window, options.chunk_id, options.window)
+        chunks = await asyncio.to_thread(session.library.window, chunk_id, window)
     except ValueError:
         chunks = []
     if not chunks:
-        raise InputError(
-            f"chunk_id: there is no passage {options.chunk_id[:80]!r}.", help="Take an id that a search gave."
-        )
+        raise InputError(f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that a search gave.")
     paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
     return {
         "key": paper.key,

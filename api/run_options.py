@@ -268,14 +268,6 @@ class SearchOptions(PaperLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowOptions:
-    """Which passages to read around a passage."""
-
-    chunk_id: str = required("Id of a passage, as a search gives it.", min_length=1, max_length=500)
-    window: int = option("Number of passages on either side.", value=1, ge=1, le=10)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ContradictionOptions:
     """Which statements of papers to compare."""
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.events import EventRecorder
 from ..api.homes import Home
@@ -16,15 +17,6 @@ from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
 from ..api.running import RunRequest, begin_run, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
-from ..api.stored_conversations import (
-    ConversationEntry,
-    KeptTurn,
-    UnknownConversationError,
-    find_conversation,
-    find_turn,
-    last_turn,
-    turn_record,
-)
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job, Work
 from .jobs import Jobs
@@ -46,15 +38,15 @@ class RunJobs:
         """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
-    async def find_conversation(self, thread_id: str) -> ConversationEntry:
+    async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
         """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
-        return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
+        return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
-    async def find_turn(self, thread_id: str, number: int) -> tuple[str, KeptTurn]:
+    async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
         """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
-        entry = await asyncio.to_thread(find_conversation, self.session.home, thread_id)
-        turn = await asyncio.to_thread(find_turn, self.session.home, entry.thread_id, number)
+        entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
+        turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
             raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
         return entry.thread_id, turn
@@ -152,7 +144,7 @@ class RunJobs:
         return await self.jobs.start(order, self._turn_work(order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
-        entry = find_conversation(self.session.home, thread_id)
+        entry = stored_conversations.find_conversation(self.session.home, thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
         return entry.turns + 1
@@ -165,10 +157,10 @@ class RunJobs:
 
     def _find_finished_turn(self, order: Mapping[str, Any]) -> Job | None:
         given = order["request"]
-        turn = find_turn(self.session.home, order["id"], given["number"])
+        turn = stored_conversations.find_turn(self.session.home, order["id"], given["number"])
         if turn is None or turn.asked != given["asked"]:
             return None
-        return _finished_job(order["id"], "turn", turn_record(turn))
+        return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
 
     def _turn_work(self, thread_id: str, request: Mapping[str, Any]) -> Work:
         session = self.session.with_settings(**request["limits"])
@@ -188,8 +180,8 @@ def _unknown_run(run_id: str) -> UnknownRunError:
     return UnknownRunError(f"There is no run {run_id!r:.200}.")
 
 
-def _unknown_conversation(thread_id: str) -> UnknownConversationError:
-    return UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
+def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConversationError:
+    return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
 def _run_work(request: RunRequest, session: Session) -> Work:
@@ -227,13 +219,13 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
         return _ended_job(entry.thread_id, "turn")
-    last = await asyncio.to_thread(last_turn, home, entry.thread_id)
+    last = await asyncio.to_thread(stored_conversations.last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
-    return _finished_job(entry.thread_id, "turn", turn_record(last))
+    return _finished_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:

@@ -8,14 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from ...api import stored_conversations
 from ...api.conversation import PausedTurn, paused_turn
-from ...api.stored_conversations import (
-    ConversationEntry,
-    KeptTurn,
-    find_conversation,
-    list_conversations,
-    read_turns,
-)
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
@@ -34,7 +28,7 @@ _KINDS: dict[str, DetailKind] = {
 class TurnView:
     """A finished turn with its rendered answer."""
 
-    turn: KeptTurn
+    turn: stored_conversations.KeptTurn
     answer: AnswerView
 
 
@@ -67,8 +61,8 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
     """A conversation with its finished turns and the active one."""
     entries = await _entries(state)
     home = state.session.home
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
-    turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
     context = {
         **_side(entries, entry.thread_id),
         "turns": [_turn_view(turn, entry.thread_id) for turn in turns],
@@ -82,7 +76,7 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
 @router.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
     """The number of finished turns and the open one, for a page to catch up."""
-    entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": asdict(current) if current else None}
 
@@ -112,11 +106,11 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, "detail_page.html" if alone else "detail.html", shown)
 
 
-async def _entries(state: ServerState) -> list[ConversationEntry]:
+async def _entries(state: ServerState) -> list[stored_conversations.ConversationEntry]:
     """Conversations with an answer, or whose first question is being answered."""
     listed = []
     jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(list_conversations, state.session.home):
+    for entry in await asyncio.to_thread(stored_conversations.list_conversations, state.session.home):
         job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
@@ -125,11 +119,11 @@ async def _entries(state: ServerState) -> list[ConversationEntry]:
     return listed
 
 
-def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
+def _side(entries: list[stored_conversations.ConversationEntry], current: str) -> dict[str, Any]:
     return {"conversations": entries, "thread_id": current}
 
 
-def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
+def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> TurnView:
     return TurnView(kept, answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}"))
 
 

@@ -21,18 +21,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...api import result_views
 from ...api.messages import counted
-from ...api.result_views import (
-    DOUBTFUL,
-    VERDICTS,
-    commonness,
-    doi_html,
-    packaged_template,
-    reference_html,
-    section_html,
-    shown_text,
-    zotero_html,
-)
 from ..problems import MEDIA_TYPE, ServerError
 
 NAVIGATION: Final = (
@@ -82,12 +72,12 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are invalid in HTML or change text direction."""
-    return _TURNING.sub("", shown_text(text))
+    return _TURNING.sub("", result_views.shown_text(text))
 
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
-    return section_html(strip_controls(text), ())
+    return result_views.section_html(strip_controls(text), ())
 
 
 @lru_cache(maxsize=1)
@@ -103,14 +93,16 @@ def _environment() -> Environment:
         ),
     )
     environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
-    environment.globals.update(verdicts=VERDICTS, doubtful=DOUBTFUL, commonness=commonness)
+    environment.globals.update(
+        verdicts=result_views.VERDICTS, doubtful=result_views.DOUBTFUL, commonness=result_views.commonness
+    )
     environment.filters.update(
         markdown=markdown,
         counted=counted,
-        doi=doi_html,
-        reference=reference_html,
+        doi=result_views.doi_html,
+        reference=result_views.reference_html,
         moment=_format_time,
-        zotero=zotero_html,
+        zotero=result_views.zotero_html,
     )
     return environment
 
@@ -118,7 +110,7 @@ def _environment() -> Environment:
 def _load_template(name: str) -> str:
     """A page's template, or one that it shares with the evidence report."""
     own = files("citeloom.server").joinpath("templates", name)
-    return own.read_text(encoding="utf-8") if own.is_file() else packaged_template(name)
+    return own.read_text(encoding="utf-8") if own.is_file() else result_views.packaged_template(name)
 
 
 def _format_time(seconds: float) -> Markup:

@@ -12,17 +12,9 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
+from ...api import run_texts
 from ...api.homes import Home
 from ...api.result_views import section_title
-from ...api.run_texts import (
-    ResultFiles,
-    edited_record,
-    load_editable,
-    sentence_records,
-    stem_of,
-    stored,
-    with_notices,
-)
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
 from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summary
@@ -193,7 +185,7 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
-    known = await asyncio.to_thread(with_notices, stored(record.result), state.session)
+    known = await asyncio.to_thread(run_texts.with_notices, run_texts.stored(record.result), state.session)
     view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
@@ -211,10 +203,10 @@ def _load_text(record: RunRecord, session: Session) -> dict[str, Any]:
     if record.status != "finished" or record.result is None:
         return {"answer": None, "files": [], "figures": []}
     base = f"/runs/{record.thread_id}"
-    files = ResultFiles.of(stored(record.result), session.home)
+    files = run_texts.ResultFiles.of(run_texts.stored(record.result), session.home)
     address = f"/api/v1{base}/files"
     return {
-        "answer": answer_view(with_notices(stored(record.result), session), base),
+        "answer": answer_view(run_texts.with_notices(run_texts.stored(record.result), session), base),
         "files": file_records([files], address),
         "figures": [_view_figure(figure, address) for figure in files.figures],
     }
@@ -228,8 +220,8 @@ def _view_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
 
 async def _render_user_version(record: RunRecord, state: ServerState) -> Markup:
     """The user's version as one text."""
-    text = await asyncio.to_thread(load_editable, state.session.home, record.thread_id)
-    return markdown((await edited_record(text, state.session))["text"])
+    text = await asyncio.to_thread(run_texts.load_editable, state.session.home, record.thread_id)
+    return markdown((await run_texts.edited_record(text, state.session))["text"])
 
 
 def _load_sentences(record: RunRecord, state: ServerState) -> dict[str, Any]:
@@ -237,10 +229,10 @@ def _load_sentences(record: RunRecord, state: ServerState) -> dict[str, Any]:
     if record.status != "finished":
         return {"sentences": [], "not_editable": "", "edited_files": []}
     try:
-        text = load_editable(state.session.home, record.thread_id)
+        text = run_texts.load_editable(state.session.home, record.thread_id)
     except InputError as error:
         return {"sentences": [], "not_editable": error.message, "edited_files": []}
-    known, home = stored(record.result or {}), state.session.home
-    edited = [ResultFiles.of(known, home, f"{stem_of(known)}.edited")] if text.edits else []
+    known, home = run_texts.stored(record.result or {}), state.session.home
+    edited = [run_texts.ResultFiles.of(known, home, f"{run_texts.stem_of(known)}.edited")] if text.edits else []
     files = file_records(edited, f"/api/v1/runs/{record.thread_id}/files")
-    return {"sentences": sentence_records(text), "not_editable": "", "edited_files": files}
+    return {"sentences": run_texts.sentence_records(text), "not_editable": "", "edited_files": files}

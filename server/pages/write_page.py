@@ -1,4 +1,4 @@
-"""Write: a section or paper from an experiment, uploaded or entered in a form.
+"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: a text of the user's own.
 
 Form fields are in the order in which authors learn them.
 """
@@ -105,3 +105,11 @@ def write(request: Request, state: StateOf) -> Response:
         "settings": session.settings,
     }
     return page(request, "write.html", context)
+
+
+@router.get("/check")
+def check(request: Request, state: StateOf) -> Response:
+    """The form; the script sends it to the API and shows the sentences beside the passages that they cite."""
+    session = state.session
+    context = {"papers": len(session.library.records()), "judged": "judge" not in session.extractive}
+    return page(request, "check_text.html", context)
