@@ -152,14 +152,16 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem in OpenAI's format; the message includes the help line, since chat programs show no more."""
     status = problem["status"]
     detail = problem["detail"].removeprefix("body.")
-    field = _FIELD.match(detail)
+    field, name = _FIELD.match(detail), problem["type"].removeprefix("urn:citeloom:").removesuffix("Error")
+    generic = ":" in name or name in ("Server", "Input")
+    code = None if generic else _WORD_START.sub("_", name).lower()  # such as `model_not_found`
     kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {
         "error": {
             "message": f"{detail} {problem.get('help', '')}".strip(),
             "type": kind,
             "param": field[1] if field and status < 500 else None,
-            "code": "invalid_api_key" if status == 401 else _openai_code(problem["type"]),
+            "code": "invalid_api_key" if status == 401 else code,
         }
     }
 
@@ -170,12 +172,6 @@ def openai_error_response(problem: Problem, headers: Mapping[str, str] | None = 
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
     body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
     return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
-
-
-def _openai_code(kind: str) -> str | None:
-    """`model_not_found` for `urn:citeloom:ModelNotFoundError`; None for a generic problem."""
-    name = kind.removeprefix("urn:citeloom:").removesuffix("Error")
-    return None if ":" in name or name in ("Server", "Input") else _WORD_START.sub("_", name).lower()
 
 
 class _ProblemResponse(JSONResponse):

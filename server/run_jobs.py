@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from ..api import stored_conversations
@@ -18,7 +19,7 @@ from ..api.run_texts import public_record, stored
 from ..api.running import RunRequest, begin_run, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
-from .job import STOPPED, Emit, EventLog, Job, Work
+from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
 from .problems import Problem, ServerError, problem
@@ -92,7 +93,9 @@ class RunJobs:
             order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
-                    return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
+                    return await self.jobs.start(
+                        order, partial(_run, replace(request, thread_id=run.thread_id), session)
+                    )
 
     async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
         """Resume a paused or killed run by its id, with its original settings.
@@ -107,7 +110,7 @@ class RunJobs:
             await resumed.require_unchanged(session)
         async with self.order_on(run):
             return await self.jobs.start(
-                JobOrder(run.thread_id, "run", {"limits": given}), _run_work(resumed.request, session)
+                JobOrder(run.thread_id, "run", {"limits": given}), partial(_run, resumed.request, session)
             )
 
     async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
@@ -120,7 +123,9 @@ class RunJobs:
         await self.session.require_papers()
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
-            return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
+            return await self.jobs.start(
+                JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
+            )
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request, or its registered outcome; resumes a paused run.
@@ -131,7 +136,12 @@ class RunJobs:
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
         if order["kind"] == "turn":
-            return await asyncio.to_thread(self._find_finished_turn, order)
+            given = order["request"]
+            home, number = self.session.home, given["number"]
+            turn = await asyncio.to_thread(stored_conversations.find_turn, home, order["id"], number)
+            if turn is None or turn.asked != given["asked"]:
+                return None
+            return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
         try:
             return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
         except UnknownRunError:
@@ -141,7 +151,7 @@ class RunJobs:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, TextOptions(**order.request.get("limits", {})))
-        return await self.jobs.start(order, self._turn_work(order.id, order.request))
+        return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
         entry = stored_conversations.find_conversation(self.session.home, thread_id)
@@ -155,25 +165,13 @@ class RunJobs:
             return find_run(self.session.home, run_id).thread_id == run_id
         return False
 
-    def _find_finished_turn(self, order: Mapping[str, Any]) -> Job | None:
-        given = order["request"]
-        turn = stored_conversations.find_turn(self.session.home, order["id"], given["number"])
-        if turn is None or turn.asked != given["asked"]:
-            return None
-        return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
-
-    def _turn_work(self, thread_id: str, request: Mapping[str, Any]) -> Work:
-        session = self.session.with_settings(**request["limits"])
-
-        async def work(emit: Emit) -> Mapping[str, Any]:
-            recorder = _recorder(emit)
-            given = TurnRequest(request["asked"], request["kind"], request["number"])
-            turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
-            record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
-            recorder.done(record)
-            return record
-
-        return work
+    async def _take_turn(self, thread_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        session, recorder = self.session.with_settings(**request["limits"]), _recorder(emit)
+        given = TurnRequest(request["asked"], request["kind"], request["number"])
+        turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
+        record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
+        recorder.done(record)
+        return record
 
 
 def _unknown_run(run_id: str) -> UnknownRunError:
@@ -184,14 +182,11 @@ def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConvers
     return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-def _run_work(request: RunRequest, session: Session) -> Work:
-    async def work(emit: Emit) -> Mapping[str, Any]:
-        recorder = _recorder(emit)
-        saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
-        recorder.done(saved.record)
-        return saved.record
-
-    return work
+async def _run(request: RunRequest, session: Session, emit: Emit) -> Mapping[str, Any]:
+    recorder = _recorder(emit)
+    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
+    recorder.done(saved.record)
+    return saved.record
 
 
 def _recorder(emit: Emit) -> EventRecorder:

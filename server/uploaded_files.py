@@ -150,7 +150,13 @@ def store_plots(
     taken: dict[str, bytes] = {}
     refused: list[RefusedFile] = []
     for name, data in ((safe_name(name), data) for name, data in given):
-        if reason := _reason_to_refuse(name, data, taken):
+        if not name:
+            reason = "has no usable name"
+        elif name.casefold() in {other.casefold() for other in taken}:
+            reason = "has the same name as another image of this upload; rename one, also in the experiment"
+        else:
+            reason = writing.image_problem(name, data)
+        if reason:
             refused.append(refusal(name or "file", reason))
         else:
             taken[name] = data
@@ -185,27 +191,15 @@ def with_uploaded_plots(experiment: writing.Experiment, home: Home, upload_id: s
 def tidy_plots(home: Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
     plots = writing.plot_files(home)
-    idle, copies = set(plots.idle()), _old_folders(home.plots)
+    idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
+    folders = list(home.plots.iterdir()) if home.plots.is_dir() else []  # also copies of deleted sets, broken uploads
+    copies = [folder for folder in folders if folder.stat().st_mtime < before]
     named = writing.named_plot_sets(home) if idle or copies else set()
     for upload_id in idle - named:
         plots.remove(upload_id, plots.names(upload_id))
     for folder in copies:
         if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _old_folders(root: Path) -> list[Path]:
-    """Folders untouched for a day, including copies of deleted sets and interrupted uploads."""
-    before = time.time() - writing.PLOTS_KEPT
-    return [folder for folder in root.iterdir() if folder.stat().st_mtime < before] if root.is_dir() else []
-
-
-def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
-    if not name:
-        return "has no usable name"
-    if name.casefold() in {other.casefold() for other in taken}:
-        return "has the same name as another image of this upload; rename one, also in the experiment"
-    return writing.image_problem(name, data)
 
 
 def _store_images(images: Mapping[str, bytes], home: Home) -> str:

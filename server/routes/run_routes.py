@@ -153,7 +153,11 @@ async def _file(
             )
         except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error
-    return _attachment(name, content, name.removeprefix(f"{stem}."), inline=inline)
+    suffix = name.removeprefix(f"{stem}.")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    if inline and suffix == "evidence.html":
+        headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
+    return Response(content, media_type=_media_type(suffix), headers=headers)
 
 
 @router.get("/runs/{run_id}/sentences", tags=["writing"], responses=response_models.problems(404))
@@ -217,14 +221,6 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 def _media_type(suffix: str) -> str:
     """A file's media type, by its suffix."""
     return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
-
-
-def _attachment(name: str, content: bytes, suffix: str, *, inline: bool = False) -> Response:
-    """A download; `inline` shows an evidence report in the browser instead."""
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
-    if inline and suffix == "evidence.html":
-        headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
-    return Response(content, media_type=_media_type(suffix), headers=headers)
 
 
 def _finished(run: RunRecord) -> run_texts.StoredRecord:
