@@ -51,11 +51,11 @@ def contradictions(
 
 
 async def _find(options: ContradictionOptions, home: str | None, given: ModelSettings) -> dict[str, Any]:
-    from ..api.contradiction_search import find_contradictions
+    from ..api.contradiction_search import acontradictions
 
     settings, found = resolve(home, **given.changes())
     with command_session(settings, found, create=False) as session:
-        record = await find_contradictions(options, session, on_notice=notice)
+        record = await acontradictions(session, **vars(options), on_notice=notice)
         spent = session.spent_now()
     found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
     skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""

@@ -72,7 +72,7 @@ def research(
 async def _ask(
     request: ResearchRequest, output: Output | None, home: str | None, given: AnswerSettings, *, draft: bool
 ) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.questions import plain_question
+    from ..api.running import plain_question
 
     plain_question(request.question)  # before a home is created or printed
     settings, found = resolve(home, **given.changes())

@@ -19,9 +19,8 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
-from ..api.library_papers import MissingFigureError
+from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
-from ..api.paper_pdfs import MissingPdfError
 from ..api.results import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError

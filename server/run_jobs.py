@@ -11,12 +11,10 @@ from typing import Any, Final
 
 from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
-from ..api.events import EventRecorder
 from ..api.homes import Home
-from ..api.questions import plain_question
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
-from ..api.running import RunRequest, begin_run, run_and_save
+from ..api.running import EventRecorder, RunRequest, begin_run, plain_question, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job

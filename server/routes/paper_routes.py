@@ -12,9 +12,10 @@ from fastapi.responses import FileResponse
 
 from ...api import library_papers
 from ...api.library_search import afind_papers, asearch, year_range
-from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...api.results import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
 from ...documents.figures import IMAGE_TYPES, image_type
+from ...documents.pdf.drawing import MAX_WORDS
+from ...documents.safe_files import FileRefusedError
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
@@ -103,7 +104,7 @@ async def get_text(key: str, state: StateOf) -> PaperText:
 @router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
 async def paper_file(key: str, state: StateOf) -> Response:
     """The PDF of a paper, as it was added; 404 for papers in other formats."""
-    path = await apaper_pdf(state.session, key)
+    path = await library_papers.apaper_pdf(state.session, key)
     return FileResponse(
         path, media_type="application/pdf", filename=path.name, content_disposition_type="inline", headers=_VIEWER
     )
@@ -120,7 +121,7 @@ async def page_image(
     """A page of a paper's PDF as an image, with the given words marked where they are found."""
     try:
         async with state.renderers:
-            image = await apage_image(state.session, key, number, words=quote, width=width)
+            image = await library_papers.apage_image(state.session, key, number, words=quote, width=width)
     except FileRefusedError as error:
         raise ServerError(422, f"Page {number} of {key}: {error}.") from error
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
