@@ -257,7 +257,8 @@ class _LibraryServer(MCPServer[Any]):
         for record in papers[start : start + _PAGE]:
             authors = ", ".join(record["authors"][:3]) or "no authors"
             about = f"{authors} ({record['year'] or 'no year'}). {record['venue']}".rstrip()
-            uri, named = f"{_PAPERS}{quote(record['key'], safe='')}", {"name": record["key"], "title": record["title"]}
-            page.append(Resource(uri=uri, description=about, mime_type=_MARKDOWN, **named))
+            key, title = record["key"], record["title"]
+            uri = f"{_PAPERS}{quote(key, safe='')}"
+            page.append(Resource(uri=uri, name=key, title=title, description=about, mime_type=_MARKDOWN))
         following = str(start + _PAGE) if start + _PAGE < len(papers) else None
         return ListResourcesResult(resources=page, next_cursor=following)
