@@ -283,8 +283,11 @@ class TableOptions:
     columns: tuple[str, ...] = option(
         "What to know of each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
         value=(),
+        max_length=50,
     )
-    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option("Citation keys of the papers.", value=())
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
+        "Citation keys of the papers.", value=(), max_length=10_000
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from ..settings.config import Settings
 from . import shared_calls
 from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
-from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
+from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, tables_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
@@ -32,6 +32,7 @@ from .routes import (
     paper_routes as papers,
     run_routes as runs,
     status_routes as status,
+    table_routes as tables,
     writing_routes as writing,
 )
 from .server_options import ServerOptions, Tokens
@@ -75,10 +76,10 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (conversations, runs, writing, ingests, status, shared_calls)
+    api = (conversations, runs, writing, ingests, status, tables, shared_calls)
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    for page in (html, sign_in_page, ask_page, library_page, write_page, runs_page, settings_page):
+    for page in (html, sign_in_page, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)
     app.router.routes.append(Route(PATH, McpEndpoint()))

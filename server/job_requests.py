@@ -39,6 +39,7 @@ IdempotencyKey = Annotated[
 ]
 Find = Callable[[Mapping[str, Any]], Awaitable[Job | None]]
 Start = Callable[[], Awaitable[Job]]
+Place = Literal["runs", "conversations", "tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ class JobRequest:
     state: ServerState
     key: str | None
 
-    async def answer(self, content: Any, start: Start, place: Literal["runs", "conversations"] = "runs") -> Response:
+    async def answer(
+        self, content: Any, start: Start, place: Literal["runs", "conversations", "tables"] = "runs"
+    ) -> Response:
         """The job that `start` starts, or that the same request started earlier with the same key."""
         job = await self._get_or_start(content, self.state.runs.find, start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)

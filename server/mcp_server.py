@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from types import MethodType
 from typing import Annotated, Any, Final, Literal
@@ -29,16 +29,18 @@ from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
+from ..api.evidence_tables import aload_table
 from ..api.library_papers import alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
 from ..api.messages import describe_invalid, field_path
-from ..api.results import AnswerRecord, FoundPapers, FoundPassages, LibraryStatus
+from ..api.results import AnswerRecord, FoundPapers, FoundPassages, LibraryStatus, TableRecord
 from ..api.serving import Session
 from ..errors import CiteloomError
+from .job import Job
 from .problems import ServerError, client_help
-from .request_models import ResearchBody
-from .routes import paper_routes as paper_routes  # which has shared tools
+from .request_models import ResearchBody, TableBody
+from .routes import paper_routes as paper_routes, table_routes as table_routes  # which have shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, with_fields
 
@@ -117,17 +119,19 @@ class LibraryTools:
         something up.
         """
         job = await self._runs.start_run(asked.request(asked.question), asked.limits())
-        steps = 0
-        async for event in job.log.read():
-            if event.name == "stage":
-                steps += 1
-                await context.report_progress(steps, message=json.loads(event.data)["text"])
-        await job.ended()
-        if job.result is None:
-            problem = job.why_no_result()
-            raise ServerError(problem["status"], problem["detail"], help=problem.get("help", ""))
-        answer, text = dict(short_answer(job.result)), answer_with_sources(job.result)
+        record = await _follow(job, context)
+        answer, text = dict(short_answer(record)), answer_with_sources(record)
         return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
+
+    async def make_table(self, context: Context[Any, Any], asked: TableBody) -> TableRecord:
+        """Make a table of the user's papers that answer a question: a row for each study, a cell for each column, with
+        the words it rests on.
+
+        Every paper is screened. May take many minutes and cost the user money; the same question again reads only what
+        is missing.
+        """
+        table = await _follow(await self._runs.make_table(asked), context)
+        return await aload_table(self._session, table["table_id"])
 
     async def check_claim(
         self,
@@ -163,6 +167,20 @@ class LibraryTools:
         return await alibrary_status(self._session)
 
 
+async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
+    """The result of a job, after its steps as progress; raises its problem as `ServerError`."""
+    steps = 0
+    async for event in job.log.read():
+        if event.name == "stage":
+            steps += 1
+            await context.report_progress(steps, message=json.loads(event.data)["text"])
+    await job.ended()
+    if job.result is not None:
+        return job.result
+    problem = job.why_no_result()
+    raise ServerError(problem["status"], problem["detail"], help=problem.get("help", ""))
+
+
 def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     """Create the MCP server on an open library, for any transport."""
     # The package would otherwise print the log messages of all modules in its own format.
@@ -174,6 +192,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             _strict_tool(tools.search_evidence, "Search passages"),
             _strict_tool(tools.search_papers, "Search papers"),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
             _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
             _strict_tool(tools.check_text, "Check a text", read_only=False),
             _strict_tool(tools.library_status, "Library status"),

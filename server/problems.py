@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
+from ..api.evidence_tables import CellChangedError, UnknownTableError
 from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
 from ..api.results import Meaning
@@ -66,6 +67,8 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownPaperError, 404),
     (MissingFigureError, 404),
     (MissingPdfError, 404),
+    (UnknownTableError, 404),
+    (CellChangedError, 409),
     (RunUnderWayError, 409),
     (ReadOnlyLibraryError, 409),
     (EndpointUnreachableError, 503),
@@ -83,6 +86,7 @@ class Problem(TypedDict):
     help: NotRequired[str]
     errors: NotRequired[list[FieldProblem]]
     paused: NotRequired[Annotated[bool, Meaning("True when the same request resumes the run.")]]
+    cell: NotRequired[Annotated[dict[str, Any], Meaning("The cell as it is stored, if an edit was refused.")]]
 
 
 class ServerError(CiteloomError):

@@ -61,6 +61,18 @@ class ConversationWithJob(results.ConversationDetails):
     paused: PausedQuestion | None
 
 
+class ListedTable(results.TableSummary):
+    """An evidence table as `tables list` shows it; `active` is the job that makes it while it waits or works."""
+
+    active: JobRecord | None
+
+
+class ListedTables(TypedDict):
+    """The evidence tables, the latest first."""
+
+    tables: list[ListedTable]
+
+
 class Stopped(TypedDict):
     """Whether there was anything to stop."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
+from ..api.evidence_tables import aload_table, amake_table, id_of_table
 from ..api.homes import Home
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
@@ -21,6 +22,7 @@ from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
 from .problems import Problem, ServerError, problem
+from .request_models import TableBody
 
 _STORED_EPOCH: Final = "stored"
 
@@ -125,6 +127,18 @@ class RunJobs:
                 JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
             )
 
+    async def make_table(self, asked: TableBody) -> Job:
+        """Start to make or complete a table, or join the job that does.
+
+        Raises `ServerError` with status 409 while it is being made with other columns.
+        """
+        await self.session.require_papers()
+        request = {"question": asked.question, "columns": list(asked.columns), "papers": list(asked.papers)}
+        order = JobOrder(
+            id_of_table(asked.question, asked.papers), "table", {**request, "limits": asked.limits().changes()}
+        )
+        return await self.resume_order(order)
+
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request, or its registered outcome; resumes a paused run.
 
@@ -133,6 +147,8 @@ class RunJobs:
         job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
+        if order["kind"] == "table":
+            return await self.resume_order(JobOrder(**order))
         if order["kind"] == "turn":
             given = order["request"]
             home, number = self.session.home, given["number"]
@@ -149,6 +165,8 @@ class RunJobs:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, TextOptions(**order.request.get("limits", {})))
+        if order.kind == "table":
+            return await self.jobs.start(order, partial(_make_table, order.request, self.session))
         return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
@@ -187,6 +205,19 @@ async def _run(request: RunRequest, session: Session, emit: Emit) -> Mapping[str
     return saved.record
 
 
+async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) -> Mapping[str, Any]:
+    def show(text: str) -> None:
+        emit("stage", {"source": "citeloom", "kind": "stage", "stage": "table", "text": text})
+
+    return await amake_table(
+        session.with_settings(**request["limits"]),
+        request["question"],
+        columns=request["columns"],
+        papers=request["papers"],
+        on_progress=show,
+    )
+
+
 def _recorder(emit: Emit) -> EventRecorder:
     return EventRecorder(lambda event: emit(event["kind"], event))
 
@@ -219,6 +250,12 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
     return _finished_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
+
+
+async def load_ended_table(table_id: str, session: Session) -> Job:
+    """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
+    table = await aload_table(session, table_id)
+    return _finished_job(table["table_id"], "table", table)
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:

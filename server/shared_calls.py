@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, Final, get_type_hints
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AliasChoices, Field
 
+from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
-from ..api.results import PassageWindow
+from ..api.results import PassageWindow, TableRecord
 from ..api.run_options import spread_options
 from ..api.serving import Session
 from .response_models import problems
@@ -66,3 +67,14 @@ async def get_context_window(
 ) -> PassageWindow:
     """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
     return await apassage_window(session, chunk_id, window)
+
+
+@router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))
+@shared_tool("An evidence table")
+async def get_table(
+    session: SessionOf,
+    table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")],
+) -> TableRecord:
+    """A table by its id or a prefix of it: every cell with its words, status and revision."""
+    table: TableRecord = await aload_table(session, table_id)
+    return table

@@ -107,6 +107,7 @@ async def _conversation_page(
         "open": current,
         "papers": len(await asyncio.to_thread(state.session.library.records)),
         "settings": state.session.settings,
+        "judged": not state.session.extractive,
     }
     return page(request, "ask.html", context)
 

@@ -30,6 +30,7 @@ NAVIGATION: Final = (
     ("/library", "Library"),
     ("/write", "Write"),
     ("/check", "Check"),
+    ("/tables", "Tables"),
     ("/runs", "Runs"),
     ("/settings", "Settings"),
 )
