@@ -29,7 +29,6 @@ from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
-from ..api.evidence_tables import aload_table
 from ..api.library_papers import alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
@@ -40,9 +39,9 @@ from ..errors import CiteloomError
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import ResearchBody, TableBody
-from .routes import paper_routes as paper_routes, table_routes as table_routes  # which have shared tools
+from .routes import paper_routes as paper_routes  # which has a shared tool
 from .run_jobs import RunJobs
-from .shared_calls import SHARED_TOOLS, with_fields
+from .shared_calls import SHARED_TOOLS, get_table, with_fields
 
 _PAPERS: Final = "citeloom://papers/"
 _PAGE: Final = 200  # resources per response
@@ -131,7 +130,7 @@ class LibraryTools:
         is missing.
         """
         table = await _follow(await self._runs.make_table(asked), context)
-        return await aload_table(self._session, table["table_id"])
+        return await get_table(self._session, table["table_id"])
 
     async def check_claim(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AliasChoices, Field
@@ -23,6 +23,7 @@ from .server_state import StateOf
 
 _EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}  # of tools' arguments
 Call = Callable[..., Awaitable[Any]]
+T = TypeVar("T", bound=Call)
 SHARED_TOOLS: Final[list[tuple[Call, str, bool]]] = []  # with titles, and whether they only read
 router = APIRouter()
 
@@ -34,10 +35,10 @@ def _session_of(state: StateOf) -> Session:
 SessionOf = Annotated[Session, Depends(_session_of)]
 
 
-def shared_tool(title: str, *, read_only: bool = True) -> Callable[[Call], Call]:
+def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
     """Also offer a route as an MCP tool."""
 
-    def add(call: Call) -> Call:
+    def add(call: T) -> T:
         SHARED_TOOLS.append((call, title, read_only))
         return call
 
@@ -76,5 +77,4 @@ async def get_table(
     table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")],
 ) -> TableRecord:
     """A table by its id or a prefix of it: every cell with its words, status and revision."""
-    table: TableRecord = await aload_table(session, table_id)
-    return table
+    return cast("TableRecord", await aload_table(session, table_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,7 +14,7 @@ from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError, problem_response, to_problem
 from ..request_models import CellBody, TableBody
-from ..response_models import ListedTables, Stopped, event_answers, job_answers, problems
+from ..response_models import ListedTable, ListedTables, Responses, Stopped, event_answers, job_answers, problems
 from ..run_jobs import load_ended_table
 from ..server_state import StateOf
 
@@ -30,7 +30,7 @@ _TYPES = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "html": "text/html; charset=utf-8",
 }
-_FILE = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+_FILE: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 
 
 @router.post("", responses=job_answers(404), response_class=Response)
@@ -47,7 +47,8 @@ async def list_tables(state: StateOf) -> ListedTables:
     """The tables, the latest first."""
     jobs = await state.jobs.known()
     stored = await evidence_tables.alist_tables(state.session)
-    return {"tables": [{**asdict(item), "active": active_record(jobs, item.table_id)} for item in stored]}
+    listed = [{**asdict(item), "active": active_record(jobs, item.table_id)} for item in stored]
+    return {"tables": cast("list[ListedTable]", listed)}  # which has the fields of a stored table
 
 
 @router.get("/{table_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
@@ -82,7 +83,7 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
     """
     edit = asdict(body)
     try:
-        return await evidence_tables.aedit_cell(state.session, table_id, **edit)
+        return cast("CellRecord", await evidence_tables.aedit_cell(state.session, table_id, **edit))
     except evidence_tables.CellChangedError as error:
         stored = await show_cell(table_id, state, body.key, body.column, body.study)
         return problem_response({**to_problem(error), "cell": dict(stored)})
