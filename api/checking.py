@@ -71,6 +71,7 @@ __all__ = [
     "summary_lines",
 ]
 
+_WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
 
@@ -271,14 +272,9 @@ async def acheck_prose(
         entries = Path(folder) / "references.bib"
         if bib.strip():
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
-        found = await _check(
-            session,
-            _CheckRequest(
-                file, entries if bib.strip() else None, _parts(only), experiment, fresh, look_up, name=file.name
-            ),
-            max_calls,
-        )
-        return found.result
+        own = entries if bib.strip() else None
+        request = _CheckRequest(file, own, _parts(only), experiment, fresh, look_up, name=file.name)
+        return (await _check(session, request, max_calls, on_notice)).result
 
 
 check_claims = requires_open(blocking(acheck_claims))
@@ -293,7 +289,7 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
     endpoint = session.custom_model_id or [*settings.address_of("judge")[:2], settings.temperature]
     identity = hash_key([endpoint, settings.judge_protocol, prompts])[:24]
     memory = VerdictMemory(session.journal, session.scope(run), identity)
-    options = Retrieval(settings.retrieval_mode, rerank=settings.rerank)
+    options = Retrieval(settings.retrieval_mode, bm25_weight=_WORD_WEIGHT, rerank=settings.rerank)
     return ClaimChecker(session.library, role, memory, progress, options, most)
 
 

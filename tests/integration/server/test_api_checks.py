@@ -56,6 +56,6 @@ def test_a_long_check_is_a_job_on_request(served: Served) -> None:
     assert accepted.status_code == 202
     place = accepted.headers["location"].removeprefix("/api/v1")
     told = [str(event) for event in served.events(f"{place}/events")]
-    assert any("2 sentences, 2 with citations to be judged" in data for data in told)
+    assert any("2 sentences, 2 with citations to be judged" in data for data in told), told
     result = served.api.get(place).json()["result"]
     assert [item["label"] for item in result["sentences"]] == ["supported", "contradicted"]
