@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -30,17 +29,7 @@ ExpOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 
-class FileFormat(StrEnum):
-    """Output formats of a section, as command-line values."""
-
-    MD = "md"
-    TEX = "tex"
-    DOCX = "docx"
-    HTML = "html"
-    PDF = "pdf"
-    ZIP = "zip"
-
-
+FileFormat = Literal["md", "tex", "docx", "html", "pdf", "zip"]
 FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
@@ -121,7 +110,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
     from ..errors import InputError
 
-    require_single_value("--format", list(FileFormat), file)
+    require_single_value("--format", get_args(FileFormat), file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:
