@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -25,7 +26,7 @@ OutOption = Annotated[
 ]
 
 
-TableFileFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html"]
+TableFileFormat = StrEnum("TableFileFormat", ["MD", "CSV", "XLSX", "TEX", "DOCX", "HTML"])
 TableFormatOption = Annotated[
     list[TableFileFormat] | None,
     typer.Option(
@@ -67,8 +68,12 @@ def make_table(
     with home_session(home, **settings.changes()) as session:
         record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
         if out is not None:
-            record |= save_table(session, record["table_id"], out, formats or (), force=force)
+            record |= save_table(session, record["table_id"], out, _names(formats), force=force)
     result_json(record) if as_json else show(record)
+
+
+def _names(formats: list[TableFileFormat] | None) -> Any:
+    return [item.value for item in formats or ()]
 
 
 @tables_app.command("list")
@@ -105,7 +110,7 @@ def show_table(
         if out is None:
             record = load_table(session, table_id)
         else:
-            record = save_table(session, table_id, out, formats or (), force=force)
+            record = save_table(session, table_id, out, _names(formats), force=force)
     result_json(record) if as_json else show(record)
 
 

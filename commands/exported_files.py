@@ -36,7 +36,7 @@ def export(
 
     Example: citeloom export paper/discussion.md --format docx
     """
-    wanted = [name for name in dict.fromkeys(formats) if name != "md"]
+    wanted = [name.value for name in dict.fromkeys(formats) if name is not FileFormat.MD]
     if not wanted:
         raise InputError("--format md: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
     from ..api.arguments import parse_formats

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +30,7 @@ ExpOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 
-FileFormat = Literal["md", "tex", "docx", "html", "pdf", "zip"]
+FileFormat = StrEnum("FileFormat", ["MD", "TEX", "DOCX", "HTML", "PDF", "ZIP"])
 FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(
@@ -110,7 +111,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
     from ..errors import InputError
 
-    require_single_value("--format", get_args(FileFormat), file)
+    require_single_value("--format", list(FileFormat), file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:
