@@ -222,11 +222,20 @@ class Contexts:
         """
         if not self._roles:
             return {}
+
+        async def determine(pair: _EndpointModel) -> int | None:
+            if self._settings.context_tokens is not None or self._given is not None:
+                return self._settings.context_tokens
+            if pair not in self._asked:
+                model, url, key = self._settings.role_endpoint(pairs[pair])
+                self._asked[pair] = await request_context_size(url, key, model)
+            return self._asked[pair]
+
         if run_id not in self._runs:
             pairs = {self._endpoint_model(name): name for name in self._roles}
             kept = await self._journal.submit(partial(load_context_sizes, run=run_id))
             missing = [pair for pair in pairs if pair not in kept]
-            found = await gather_all(self._determine(pair, pairs[pair]) for pair in missing)
+            found = await gather_all(determine(pair) for pair in missing)
             known = {pair: kept.get(pair) for pair in pairs} | dict(zip(missing, found, strict=True))
             if missing:
                 await self._journal.submit(partial(save_context_sizes, run=run_id, sizes=known))
@@ -254,14 +263,6 @@ class Contexts:
         """Drop the cached sizes of all other runs."""
         for run_id in [known for known in self._runs if known not in run_ids]:
             self.forget(run_id)
-
-    async def _determine(self, pair: _EndpointModel, role: RoleName) -> int | None:
-        if self._settings.context_tokens is not None or self._given is not None:
-            return self._settings.context_tokens
-        if pair not in self._asked:
-            model, url, key = self._settings.role_endpoint(role)
-            self._asked[pair] = await request_context_size(url, key, model)
-        return self._asked[pair]
 
     def _endpoint_model(self, role: RoleName) -> _EndpointModel:
         if self._given is not None:
