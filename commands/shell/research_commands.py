@@ -23,7 +23,7 @@ from .shell_state import ShellDraft, ShellState
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
-    from ...api.events import ProgressEvent
+    from ...api.running import ProgressEvent
 
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
