@@ -263,9 +263,13 @@ class LibraryReader(PaperReader, Protocol):
 
 @dataclass
 class Verified:
-    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version."""
+    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version.
+
+    `quotes` and `keys` are those of citations, `findings` the quotes of all that was found, cited or not.
+    """
 
     quotes: int = 0
+    findings: int = 0
     keys: int = 0
     numbers: int = 0
     mismatches: list[tuple[str, str]] = field(default_factory=list)
@@ -298,8 +302,10 @@ def verify(
         check.check_file(text, labels)
         found.lacks |= {"edited sentences, whose support was not judged": check.edited} if check.edited else {}
     for place, part in _parts(record):
-        _check(part, place, shelf, found)
-        _check_numbers(part, place, shelf, experiment, found)
+        repeated = bool(place) and "citations" in record  # a section of a paper, which has the same citations
+        counts = Verified(mismatches=found.mismatches) if repeated else found
+        _check(part, place, shelf, counts)
+        _check_numbers(part, place, shelf, experiment, counts)
     return found
 
 
@@ -328,6 +334,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
     for number, citation in enumerate(_records(part, "citations")):
         at = f"{place}citations[{number}]"
         found.keys += 1
+        found.quotes += 1
         if citation.get("key") not in references:
             found.wrong(f"{at}.key", f"{citation.get('key')!r} is not among the references of the file")
         if evidence and citation.get("evidence_id") not in evidence:
@@ -337,6 +344,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
             found.lacking("citations without the text of their chunk")
         _check_quote(citation, at, own, shelf, found)
     for number, entry in enumerate(_records(part, "evidence")):
+        found.findings += 1
         _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
     for number, entry in enumerate(_records(part, "references")):
         if shelf.paper(str(entry.get("key"))) is None:
@@ -354,7 +362,6 @@ def _check_own_text(part: Mapping[str, Any], place: str, shelf: LibraryReader, f
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
     """Check that the quote is at its position in the chunk, in both the file and the library."""
-    found.quotes += 1
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
         found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")

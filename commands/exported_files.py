@@ -9,6 +9,7 @@ import typer
 
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
+from ..plurals import counted
 from .options import HomeOption, JsonOption, command_session, resolve, takes_options
 from .output import notice, result, result_json
 from .sections import FileFormat, ForceOption
@@ -83,7 +84,11 @@ def verify_file(
     with command_session(settings, found, create=False) as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
-    counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
+    findings = counted(checked["findings"], "finding")
+    counts = (
+        f"{counted(checked['quotes'], 'citation')} with key and quote, the quotes of {findings}, cited or not,"
+        f" and {checked['numbers']} numbers were checked"
+    )
     wrong, unchecked = len(mismatches), verified["lacks"]
     outcome = (
         f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"

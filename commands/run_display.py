@@ -30,7 +30,7 @@ class RunView:
         self.stage = "starting"
         self._section = ""
         self.searches = 0
-        self.passages = 0
+        self.findings = 0
 
     def take(self, event: ProgressEvent) -> None:
         """Note an event."""
@@ -40,11 +40,11 @@ class RunView:
         self.stage = f"{self._section}{event['stage']}{counted}"
         if event["stage"] == "searched":
             self.searches += 1
-            self.passages += event.get("passages", 0)
+            self.findings += event.get("passages", 0)
 
     def counts(self) -> str:
         """Searches, evidence, calls, tokens and cost on one line; calls are omitted when there were none."""
-        parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
+        parts = [f"searches: {self.searches}", f"findings: {self.findings}", *self._paid()]
         return " · ".join(parts)
 
     def paid(self) -> str:
