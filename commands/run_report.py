@@ -65,6 +65,8 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 
 def outcome_words(record: Mapping[str, Any]) -> str:
     """How a question ended, to start a line."""
+    if record["route"]["kind"] == "remark":
+        return "Nothing was searched"
     if record["outcome"] == "nothing" and record["citations"]:
         return "Not answered, the nearest evidence"
     endings = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
@@ -73,6 +75,8 @@ def outcome_words(record: Mapping[str, Any]) -> str:
 
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     """Suggested next steps, one line each."""
+    if record["route"]["kind"] == "remark":
+        return []
     if not record["citations"]:
         return [
             "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",

@@ -54,7 +54,7 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     if "question" in state:
         given = cast(ResearchState, state)
         limited = bool(given.get("papers"))
-        search = QuestionSearch(given["route"], given.get("shortlist", []), len(given.get("found", [])), limited)
+        search = QuestionSearch(given["route"], given.get("shortlist", []), limited)
     return WrittenDraft(
         brief,
         draft,
