@@ -18,18 +18,25 @@ from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_records import find_figure
 from ..tools.paper_search import (
+    NEAR_PASSAGE,
     PAGE_SIZE,
     matching_sentence,
+    nearness_to,
+    papers_near_to,
     publication_statuses,
     search_papers,
     year_range as year_range,
 )
 from ..tools.retrieval import Hit, Retrieval, retrieve
-from ..tools.scope import Scope, require_words as require_words
-from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
+from ..tools.scope import (
+    CategoryName as CategoryName,
+    Scope,
+    as_list as as_list,
+    as_years as as_years,
+    require_words as require_words,
+)
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
-from .blocking import blocking
-from .run_options import WindowOptions
+from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
     from .results import FoundPaper, FoundPapers, FoundPassage, PassageWindow
@@ -68,7 +75,11 @@ async def asearch(
     require_words(query)
     at_least_one("k", k)
     require_choice("mode", mode, RetrievalMode)
-    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
+    if years is not None:
+        if not (isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)):
+            raise ArgumentError(f"years: expected the first and the last year, as in (2018, 2020), got {years!r:.60}.")
+        years = year_range(*years)
+    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), years, venue)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(passage_records, session.library, query, hits)
 
@@ -82,6 +93,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
+    is_near = nearness_to(library, query, NEAR_PASSAGE)
     figures = {key: library.catalog.figures.of(key) for key in said}
     return [
         {
@@ -95,6 +107,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
+            "near": is_near(hit.candidate.chunk.text, hit.candidate.vector_score),
             "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
@@ -117,7 +130,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers for a query, as the JSON of `find --json`.
+    """Return a page of ten papers that are near to a query, as the JSON of `find --json`.
 
     Args:
         session: an open library.
@@ -141,9 +154,7 @@ async def afind_papers(
 def _find_by_summary(
     library: Library, query: str, vector: Vector, years: tuple[int, int] | None, page: int
 ) -> FoundPapers:
-    near = library.nearest_papers(vector, len(library.papers()))
-    if years is not None:
-        near = [item for item in near if item.paper.year is not None and years[0] <= item.paper.year <= years[1]]
+    near = papers_near_to(library, query, vector, years)
     shown = near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     statuses = publication_statuses(library, [item.paper for item in shown])
     papers: list[FoundPaper] = [
@@ -186,20 +197,19 @@ def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationS
     }
 
 
-async def apassage_window(session: Session, options: WindowOptions) -> PassageWindow:
+@threaded
+def apassage_window(session: Session, chunk_id: str, window: int) -> PassageWindow:
     """Return a passage with its neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(session.library.window, options.chunk_id, options.window)
+        chunks = session.library.window(chunk_id, window)
     except ValueError:
         chunks = []
     if not chunks:
-        raise InputError(
-            f"chunk_id: there is no passage {options.chunk_id[:80]!r}.", help="Take an id that a search gave."
-        )
-    paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
+        raise InputError(f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that a search gave.")
+    paper = session.library.paper(chunks[0].key)
     return {
         "key": paper.key,
         "title": paper.title,
@@ -209,12 +219,10 @@ async def apassage_window(session: Session, options: WindowOptions) -> PassageWi
     }
 
 
-async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
+@threaded
+def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
     """Return the words that occur in no passage, title, author, year or key."""
-    return await asyncio.to_thread(_unknown_words, session.library, words)
-
-
-def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
+    library = session.library
     terms = {word: analyze(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
@@ -228,15 +236,6 @@ def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
         metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
         known.update(_WORD.findall(metadata), [paper.key.casefold()])
     return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
-
-
-def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last year; raises `ArgumentError` unless given both."""
-    if years is not None and not (
-        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
-    ):
-        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
-    return years and year_range(*years)
 
 
 search = requires_open(blocking(asearch))

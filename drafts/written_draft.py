@@ -79,11 +79,15 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers."""
+    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
+
+    `read` counts the papers of which a reader was shown passages.
+    """
 
     route: RouteRecord
     shortlist: Sequence[str]
     limited: bool
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
-from ..experiment import Experiment, SectionKind
 from ..models.journal.streaming import TextListener
 from ..settings.config import Depth
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+    from ..experiment import Experiment, SectionKind
     from .cell_protocols import CellReader
 
 _WORDS: Final = re.compile(r"\w+")
@@ -130,9 +130,10 @@ class AnswerBrief:
     """The input of a planner or writer for an answer.
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again. `needs` and `library` are as for a section. `survey` says whether the question is about several
-    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to base an
-    answer on. With `feedback`, the last answer is to be revised.
+    may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
+    `inventory` says whether the question asks for the papers of a kind, `most_papers` how many an answer may cite,
+    `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
+    revised.
     """
 
     question: str
@@ -141,7 +142,7 @@ class AnswerBrief:
     searches_left: int
     words: int
     depth: Depth = "standard"
-    survey: bool = True
+    inventory: bool = False
     most_papers: int = 8
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()
@@ -163,6 +164,8 @@ class AnswerBrief:
     @property
     def experiment(self) -> Experiment:
         """The user's own statements, which need no source: here the question alone."""
+        from ..experiment import Experiment  # its models take 30 ms, and a search needs none
+
         return Experiment.model_validate({"question": self.question})
 
     @property

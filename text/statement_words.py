@@ -56,12 +56,10 @@ _NONE: Final = re.compile(
     re.IGNORECASE,
 )
 _UP: Final = re.compile(
-    r"\b(?:increas\w*|higher|rose|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b",
-    re.IGNORECASE,
+    r"\b(?:increas\w*|higher|rose|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b", re.IGNORECASE
 )
 _DOWN: Final = re.compile(
-    r"\b(?:decreas\w*|lower\w*|fell|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b",
-    re.IGNORECASE,
+    r"\b(?:decreas\w*|lower\w*|fell|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b", re.IGNORECASE
 )
 
 
@@ -72,6 +70,19 @@ def direction(text: str) -> Direction:
         return "none"
     up, down = _UP.search(text) is not None, _DOWN.search(text) is not None
     return "" if up == down else "up" if up else "down"
+
+
+_OUTCOME_REACH: Final = 45  # characters on either side of what rose, fell or did not differ
+
+
+def outcome_words(text: str) -> set[str]:
+    """The telling words next to what a statement says rose, fell or did not differ; empty if it says none."""
+    text = text[:_EXAMINED]
+    pattern = {"none": _NONE, "up": _UP, "down": _DOWN}.get(direction(text))
+    match = pattern.search(text) if pattern else None
+    if match is None:
+        return set()
+    return set(telling_words(text[max(0, match.start() - _OUTCOME_REACH) : match.end() + _OUTCOME_REACH]))
 
 
 _QUANTIFIED: Final = r"(?:all|both|most|many|some|several|few|none|neither|each|two|three|four|five|half|majority)"

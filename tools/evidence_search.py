@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,23 +46,6 @@ class FurtherSearch:
 _PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
 
 
-async def search_evidence(
-    library: Library,
-    reader: EvidenceReader,
-    purpose: Purpose,
-    needs: Sequence[Need],
-    scope: Scope,
-    limits: EvidenceLimits,
-    *,
-    known: Sequence[str] = (),
-) -> SearchResult:
-    """Search for needs by their queries, and read the best windows of chunks not yet `known`, in one wave."""
-    proposed = limits.windows(limits.search_tokens, len(needs))
-    windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
-    found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
-    return _build_result(found, windows, windows, unreadable)
-
-
 def _build_result(
     found: Sequence[FoundEvidence], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
 ) -> SearchResult:
@@ -79,7 +62,10 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """The searches of one turn, read together; a window read for one search is not read again for a later one."""
+    """The best windows for each search, without chunks that are `known`, read together in one wave.
+
+    A window read for one search is not read again for a later one.
+    """
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:
@@ -107,7 +93,9 @@ async def read_in_waves(
     further: FurtherSearch | None = None,
     heard: OnFindings | None = None,
 ) -> SearchResult:
-    """Read windows best first, skipping those whose needs are met or exhausted; the last wave has `further` windows.
+    """Read windows best first, skipping those whose needs are met, exhausted, or well served by the same paper.
+
+    The last wave has `further` windows.
 
     What is found is `heard` as soon as it is read.
 
@@ -119,11 +107,23 @@ async def read_in_waves(
     unreadable: frozenset[str] = frozenset()
     prepared: Sequence[Window] = ()
     again: tuple[str, ...] = ()
-    waves = list(_waves(windows, limits.waves))
+    # The first half, then the rest in equal parts.
+    first = len(windows) if limits.waves <= 1 else -(-len(windows) // 2)
+    size = max(1, -(-(len(windows) - first) // max(1, limits.waves - 1)))
+    waves = [windows[:first], *(windows[start : start + size] for start in range(first, len(windows), size))]
     waves += [()] if further is not None and len(waves) == 1 else []
     for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
-        wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
+        told = Counter((item.finding.paper.key, need) for item in found for need in item.needs if _is_strong(item))
+        wanted = [
+            window
+            for window in wave
+            if not window.needs
+            or any(
+                limits.of_paper is None or told[window.paper.key, need] < limits.of_paper
+                for need in open_needs.intersection(window.needs)
+            )
+        ]
         last, more = number == len(waves) > 1, list[Window]()
         if last and further is not None:
             again = further.wanted(found)
@@ -133,7 +133,11 @@ async def read_in_waves(
         wanted, windows = [*wanted, *more], [*windows, *more]
         reading = read_windows(reader, purpose, wanted, limits, purpose.needs, heard=heard)
         if number == 1 and further is not None:
-            (new, lost), prepared = await _while_preparing(reading, further)
+            preparing = asyncio.ensure_future(further.windows())  # while the first wave is read
+            try:
+                (new, lost), prepared = await reading, await preparing
+            finally:
+                preparing.cancel()
         else:
             new, lost = await reading
         if more and further is not None:
@@ -143,22 +147,11 @@ async def read_in_waves(
     return replace(_build_result(limit_findings(found, limits), windows, read, unreadable), again=again)
 
 
-async def _while_preparing(
-    reading: Awaitable[tuple[list[FoundEvidence], frozenset[str]]], further: FurtherSearch
-) -> tuple[tuple[list[FoundEvidence], frozenset[str]], Sequence[Window]]:
-    """What is read, and the windows of the further search, which is made meanwhile."""
-    preparing = asyncio.ensure_future(further.windows())
-    try:
-        return await reading, await preparing
-    finally:
-        preparing.cancel()
-
-
 def _abstracts(
     library: Library, found: Sequence[FoundEvidence], read: Sequence[Window], limits: EvidenceLimits
 ) -> list[Window]:
     """The unread abstracts of the papers with most strong findings; blocks."""
-    papers = Counter(item.finding.paper.key for item in found if item.finding.score >= STRONG)
+    papers = Counter(item.finding.paper.key for item in found if _is_strong(item))
     known = set(chunk_ids(read))
     windows: list[Window] = []
     for key, _ in sorted(papers.items(), key=lambda item: (-item[1], item[0]))[: limits.abstracts]:
@@ -179,7 +172,7 @@ async def read_windows(
     *,
     heard: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
-    """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
+    """The useful findings of windows, best first, and the ids of unreadable chunks.
 
     Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
     `searched_for`, otherwise to the first search.
@@ -202,7 +195,6 @@ async def read_windows(
         )
         for reading in readings
         for finding in reading
-        if finding.score >= limits.score_threshold
     ]
     lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
     return limit_findings(found, limits), frozenset(name for names in lost for name in names)
@@ -254,20 +246,15 @@ async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Se
     return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
 
 
-def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
-    """Split the windows into waves: the first half, then the rest in equal parts."""
-    first = len(windows) if count <= 1 else -(-len(windows) // 2)
-    yield windows[:first]
-    rest = windows[first:]
-    size = max(1, -(-len(rest) // max(1, count - 1)))
-    yield from (rest[start : start + size] for start in range(0, len(rest), size))
+def _is_strong(item: FoundEvidence) -> bool:
+    return item.finding.score >= STRONG
 
 
 def _settled_needs(
     purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
 ) -> set[str]:
     """The needs for which further reading is not worth the calls."""
-    strong = [item for item in found if item.finding.score >= STRONG]
+    strong = [item for item in found if _is_strong(item)]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1

@@ -6,7 +6,7 @@ import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..documents import Category, Paper
 from ..documents.categories import standard_section
@@ -14,6 +14,24 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..stores.library import Library
+
+
+CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
+
+
+def as_list(value: Any) -> Any:
+    """Wrap a single value from a model in a list; nothing becomes an empty list."""
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def as_years(value: Any) -> Any:
+    """Normalise years from a model to first and last year; a single year counts as both."""
+    if value is None or value in ("", []):
+        return None
+    years = as_list(value)
+    return [years[0], years[0]] if len(years) == 1 else years
 
 
 def require_words(query: str) -> None:
@@ -61,8 +79,12 @@ class Scope:
         """Build the scope from user input; raises `InputError` naming a key, category or venue that does not exist."""
         for key in papers:
             library.paper(key)
-        if venue:
-            _require_venue(library, venue)
+        venues = {paper.venue for paper in library.papers() if paper.venue} if venue else set()
+        if venue and not any(venue.casefold() in known.casefold() for known in venues):
+            by_form = {known.casefold(): known for known in sorted(venues)}
+            near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
+            hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
+            raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
         return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
@@ -104,16 +126,6 @@ class Scope:
         if self.venue:
             record["venue"] = self.venue
         return record
-
-
-def _require_venue(library: Library, venue: str) -> None:
-    venues = {paper.venue for paper in library.papers() if paper.venue}
-    if any(venue.casefold() in known.casefold() for known in venues):
-        return
-    by_form = {known.casefold(): known for known in sorted(venues)}
-    near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
-    hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
-    raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
 
 
 MOST_WORDS: Final = 400

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -18,28 +18,11 @@ from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted
 from ..stores.library import Library
 from .paper_search import publication_statuses, search_papers
-from .scope import Scope
-
-CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
+from .scope import CategoryName, Scope, as_list, as_years
 
 
 class ToolRequestError(Exception):
     """A tool call that cannot be carried out; the message is meant for the model."""
-
-
-def as_list(value: Any) -> Any:
-    """Wrap a single value from a model in a list; nothing becomes an empty list."""
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list | tuple) else [value]
-
-
-def as_years(value: Any) -> Any:
-    """Normalise years from a model to first and last year; a single year counts as both."""
-    if value is None or value in ("", []):
-        return None
-    years = as_list(value)
-    return [years[0], years[0]] if len(years) == 1 else years
 
 
 class _ToolArguments(BaseModel):
@@ -124,17 +107,19 @@ _REQUESTS: dict[str, type[ToolRequest]] = {
 COUNTED = frozenset({"search_evidence", "search_summaries", "search_papers"})
 
 
-def _specification(name: str, request: type[ToolRequest]) -> dict[str, Any]:
-    schema = request.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
-    return {
+TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(
+    {
         "type": "function",
-        "function": {"name": name, "description": " ".join((request.__doc__ or "").split()), "parameters": schema},
+        "function": {
+            "name": name,
+            "description": " ".join((request.__doc__ or "").split()),
+            "parameters": {
+                key: part for key, part in request.model_json_schema().items() if key not in ("title", "description")
+            },
+        },
     }
-
-
-TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(_specification(name, kind) for name, kind in _REQUESTS.items())
+    for name, request in _REQUESTS.items()
+)
 
 
 def parse_request(name: str, arguments: Any) -> ToolRequest:

@@ -18,9 +18,9 @@ from ...plurals import counted
 from ...roles.extractive.follow_ups import is_remark
 from ...roles.protocols import Draft, ScreenedPapers, Turn
 from ...text.question_subject import subject_words
-from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
+from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
 from ...tools.found_evidence import EvidenceLimits, coverage
-from ...tools.paper_cards import screen_papers
+from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
@@ -45,6 +45,7 @@ from ..state_conversion import (
 )
 
 _MOST_CHUNKS = 12
+_NEAR = 3  # findings or papers that are named if nothing answers the question
 _CHUNKS_OF_A_NEED = 8
 _SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
     Category.ABSTRACT: "abstracts",
@@ -71,7 +72,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         question = await condense_follow_up(question, state["turns"], runtime, session)
     remark = "writer" in session.extractive and is_remark(question)
     found = await asyncio.to_thread(route_in, question, session.library)
+    narrowed = found.notice()
     if limits.papers:
+        narrowed = ""
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
@@ -96,6 +99,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         **nothing_done(),
         "draft": draft_record(Draft("")),
+        "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
 
@@ -193,7 +197,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
-        found = await search_evidence(session.library, reader, asked, [need], within, usual, known=known)
+        (found,) = await search_each(session.library, reader, asked, [(need, within)], usual, known=known)
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )
@@ -212,6 +216,12 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         await more(purpose.text, "in the whole library", searched.read)
     if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
         await more(lacking, f"for: {lacking}")
+    if limits.near and not any(search.searched.found for search in searches):
+        named = list(state["route"].get("screened", {"near": {}})["near"])
+        near = await asyncio.to_thread(
+            nearest_findings, session.library, purpose.needs[0], windows, [*state["route"]["start"], *named], _NEAR
+        )
+        searches[0] = replace(searches[0], searched=replace(searches[0].searched, found=tuple(near)))
     # Evidence that earlier answers cited is read again when it is found again.
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
@@ -266,7 +276,7 @@ def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> E
     For a question about one paper, the share of a single paper is not limited.
     """
     if "reader" not in session.extractive:
-        return limits.for_breadth() if _is_broad(state) else limits
+        return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2

@@ -22,7 +22,7 @@ from ...settings.key_trust import endpoint_name
 from ..concurrency import gather_all
 from ..http.endpoints import ModelIdentity, check_url, hash_key
 from ..http.failures import BrokenAnswerError
-from ..http.limiter import Limiter, limiter_for
+from ..http.limiter import limiter_for
 from ..http.responses import read_usage
 from ..journal.budget import Budget, BudgetLimits, Payer, current_payer
 from ..journal.journal import Journal
@@ -61,20 +61,14 @@ class JournaledEmbedding:
     count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(
-        self,
-        source: VectorSource,
-        *,
-        identity: ModelIdentity,
-        journal: Journal,
-        scope: RunScope,
-        limiter: Limiter,
+        self, source: VectorSource, settings: Settings, *, identity: ModelIdentity, journal: Journal, scope: RunScope
     ) -> None:
         self.name: Final = f"{identity.model} at {identity.endpoint}"
         self._source = source
         self._identity = identity
         self._journal = journal
         self._scope = scope
-        self._limiter = limiter
+        self._limiter = limiter_for(settings, identity)
         self.dimensions: int | None = None
         self._unlimited = Budget(BudgetLimits(), {}, journal)
 
@@ -188,10 +182,15 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
         usage = read_usage(answer.get("usage"), given="")
-        return EmbeddedTexts(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
+        data = answer["data"]
+        places = [item.get("index", 0) for item in data]
+        if any(place != places[0] for place in places):  # otherwise, or without indices, in the order of the texts
+            if sorted(places) != list(range(len(places))):
+                raise ValueError("their indices do not match the texts")
+            data = sorted(data, key=lambda item: item["index"])
+        return EmbeddedTexts([item["embedding"] for item in data], usage["input_tokens"] if usage else None)
 
-    limiter = limiter_for(settings, identity)
-    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+    return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
 
 def embedding_for(
@@ -207,18 +206,7 @@ def embedding_for(
             return EmbeddedTexts([await embeddings.aembed_query(text) for text in texts], 0)
         return EmbeddedTexts(await embeddings.aembed_documents(list(texts)), 0)
 
-    limiter = limiter_for(settings, identity)
-    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
-
-
-def _in_order(data: Sequence[Any]) -> list[Any]:
-    """The vectors sorted by index, or in the received order if all have the same index or none. Raises ValueError."""
-    places = [item.get("index", 0) for item in data]
-    if any(place != places[0] for place in places):
-        if sorted(places) != list(range(len(places))):
-            raise ValueError("their indices do not match the texts")
-        data = sorted(data, key=lambda item: item["index"])
-    return [item["embedding"] for item in data]
+    return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
 
 def _payload(row: Vector) -> str:

@@ -93,7 +93,7 @@ class LocalBackend(Backend):
         return Catalog(self._home.catalog, FigureFiles(self._home))
 
     def open_journal(self) -> Journal:
-        return Journal.open(self._home.journal)
+        return Journal(self._home.journal)
 
     def journal_database(self) -> JournalFile:
         return JournalFile(self._home.journal)
