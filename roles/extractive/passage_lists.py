@@ -31,7 +31,7 @@ _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
 OF_SUBJECT: Final = "*Evidence in your library near to the subject of the paper, nearest first, not judged:*"
-LISTED_BEFORE: Final = "*Listed in an earlier section and near to this one too:*"
+LISTED_BEFORE: Final = "*Listed in an earlier section, and near to the {} too:*"  # no two sections have the same words
 EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
@@ -90,7 +90,8 @@ class ExtractiveWriter(_Repairless):
         if beside := sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds):
             blocks += [OF_SUBJECT, "\n".join(_item(item.source, less=item.odds < _NEAR) for item in beside)]
         if again:
-            blocks.append(f"{LISTED_BEFORE} {', '.join(f'[{item.source.evidence.id}]' for item in again)}")
+            markers = ", ".join(f"[{item.source.evidence.id}]" for item in again)
+            blocks.append(f"{LISTED_BEFORE.format(brief.kind)} {markers}")
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
         notes = used_and_left_out(brief.kind, brief.experiment)

@@ -96,7 +96,7 @@ def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
         thanked = talk.ask("Thank you, that was helpful!")
         assert (thanked["outcome"], thanked["question"]) == ("nothing", "Thank you, that was helpful!")
         assert "nothing was searched" in thanked["text"]
-        assert talk.ask("And of its limits?")["question"] == "And of the limits of temperature scaling?"
+        assert talk.ask("And of its limits?")["question"] == "And of temperature scaling's limits?"
         alone = talk.ask("Where is the sensor worn?", alone=True)
         assert alone["question"] == "Where is the sensor worn?"
         talk.export(tmp_path / "talk.md")

@@ -159,7 +159,7 @@ def test_a_later_section_names_what_is_listed_and_what_nothing_is_near_to_once()
         replace(near(EXPERIMENT.summary), need=Need("N2", EXPERIMENT.summary, ("q",))),
     )
     second = write("conclusion", *needs, sources=(given,), earlier=(EarlierSection("discussion", first.text),))
-    assert f"{LISTED_BEFORE} [E1]" in second.text and FITTING not in second.text
+    assert f"{LISTED_BEFORE.format('conclusion')} [E1]" in second.text and FITTING not in second.text
     third = write("abstract", *needs, sources=(given,), earlier=(EarlierSection("conclusion", second.text),))
     assert NOTHING_NEAR in second.text and NOTHING_NEAR not in third.text
 
