@@ -18,6 +18,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from ...documents.paper_names import is_zotero_address
+from ...text.sentences import replace_spans
 from ..marking import MARKS
 
 if TYPE_CHECKING:
@@ -88,13 +89,9 @@ def anchored(link: Link) -> Markup:
 def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
     """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link."""
     text = shown_text(text)
-    pieces: list[str] = []
-    done = 0
-    for index, link in enumerate(placed):
-        pieces += [text[done : link.start], f"\ue000{index}\ue001"]
-        done = link.end
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
-    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown, "attributes": attributes}))
+    marked = replace_spans(text, ((link.start, link.end, f"\ue000{index}\ue001") for index, link in enumerate(placed)))
+    return Markup(_reader().render(marked, {"shown": shown, "attributes": attributes}))
 
 
 def reference_html(text: str, doi: str = "") -> Markup:
