@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from ..text.sentences import sentence_spans
+from ..text.sentences import sentence_spans, trim_span
 from .figure_search import find_figures
 from .figures import PaperFigure, Span
 from .markdown import Block, ParsedPaper
@@ -150,28 +150,18 @@ def _pieces(text: str, part: _Piece, tokens: int, count_tokens: CountTokens, tar
 
 def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """Split a huge table or code block at line ends into pieces of at most `target` tokens."""
-    begin, gathered, stop = start, 0, start
     lines = [match for match in _LINE.finditer(text, start, end) if match.group().strip()]
-    for match, tokens in zip(lines, count_tokens([match.group() for match in lines]), strict=True):
-        line = match.group()
-        if gathered and gathered + tokens > target:
-            yield _Piece(begin, stop, False, gathered)
-            gathered = 0
-        if not gathered:
-            begin = match.start() + len(line) - len(line.lstrip())
-        stop = match.start() + len(line.rstrip())
-        gathered += tokens
-        if gathered > _WHOLE * target:
-            yield from _word_pieces(text, begin, stop, count_tokens, target)
-            gathered = 0
-    if gathered:
-        yield _Piece(begin, stop, False, gathered)
+    spans, counts = [trim_span(text, *line.span()) for line in lines], count_tokens([line.group() for line in lines])
+    for left, right, tokens in pack_spans(spans, counts, target):
+        if tokens > _WHOLE * target:
+            yield from _word_pieces(text, left, right, count_tokens, target)
+        else:
+            yield _Piece(left, right, False, tokens)
 
 
 def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """Split a sentence or line longer than a chunk between words, or anywhere if a single word is too long."""
     half = max(1, target // 2)
-    begin, gathered, stop = start, 0, start
     # A token has at least one character, so a piece of this many characters cannot be too long.
     words = [
         (left, min(left + half, match.end()))
@@ -179,16 +169,18 @@ def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, tar
         for left in range(match.start(), match.end(), half)
     ]
     counts = count_tokens([text[left:right] for left, right in words])
-    for (left, right), tokens in zip(words, counts, strict=True):
-        if gathered and gathered + tokens > half:
-            yield _Piece(begin, stop, True, gathered)
-            begin, gathered = left, 0
-        elif not gathered:
-            begin = left
-        stop = right
-        gathered += tokens
-    if gathered or stop > begin:
-        yield _Piece(begin, stop, True, gathered)
+    yield from (_Piece(left, right, True, tokens) for left, right, tokens in pack_spans(words, counts, half))
+
+
+def pack_spans(spans: Sequence[tuple[int, int]], counts: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
+    """Join consecutive spans, whose tokens are `counts`, to at most `most` tokens: start, end and tokens of each."""
+    packed: list[tuple[int, int, int]] = []
+    for (start, end), tokens in zip(spans, counts, strict=True):
+        if packed and packed[-1][2] + tokens <= most:
+            packed[-1] = (packed[-1][0], end, packed[-1][2] + tokens)
+        else:
+            packed.append((start, end, tokens))
+    yield from packed
 
 
 def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tuple[int, int]]:
