@@ -96,7 +96,26 @@ class JournalFile:
         return self.path.resolve()
 
     def connect(self) -> sqlite3.Connection:
-        return connect(self.path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self.path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
+        try:
+            # Invalid text counts as absent when the answer is read; an error here would stop the journal.
+            db.text_factory = lambda stored: stored.decode("utf-8", "replace")
+            write_ahead(db, LOCK_TIMEOUT)
+            db.execute("PRAGMA synchronous = FULL")
+            if _version(db) != SCHEMA_VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                version = _version(db)  # check again: another process may have created them meanwhile
+                if version > SCHEMA_VERSION:
+                    raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
+                for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                db.execute("COMMIT")
+        except BaseException:
+            db.close()  # rolls back
+            raise
+        return db
 
     def call_locks(self) -> KeyLocks:
         place = self.path.resolve()
@@ -154,30 +173,6 @@ CONTEXTS: Final = TypedTable(
     "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
 )
 JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # those referred to before those that refer
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
-    try:
-        # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
-        db.text_factory = lambda stored: stored.decode("utf-8", "replace")
-        write_ahead(db, LOCK_TIMEOUT)
-        db.execute("PRAGMA synchronous = FULL")
-        if _version(db) != SCHEMA_VERSION:
-            db.execute("BEGIN IMMEDIATE")
-            version = _version(db)  # check again: another process may have created them meanwhile
-            if version > SCHEMA_VERSION:
-                raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
-            for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            db.execute("COMMIT")
-    except BaseException:
-        db.close()  # rolls back
-        raise
-    return db
 
 
 def _version(db: sqlite3.Connection) -> int:

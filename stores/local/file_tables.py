@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import OtherFormatError
-from ...models.journal.journal_database import JOURNAL_TABLES, connect
+from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
 from ...sqlite import (
     CHECKPOINTS_REMEDY,
     REGISTER_REMEDY,
@@ -102,7 +102,7 @@ class FileRecords:
 
     def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
         if table.name in {each.name for each in JOURNAL_TABLES}:
-            connect(self._journal_path).close()  # which creates the tables
+            JournalFile(self._journal_path).connect().close()  # which creates the tables
         with self._files[table.name].transaction() as connection:
             connection.executemany(_in_file(table).insertion(), rows)
 

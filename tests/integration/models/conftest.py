@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from citeloom.models.chat_caller import _dialect
+from citeloom.models import chat_caller
+from citeloom.models.http.dialect import DialectMemory
 from citeloom.models.journal.journal import Journal
 from tests.support.fake_clock import FakeClock
 
@@ -24,9 +26,10 @@ def journal(tmp_path: Path, clock: FakeClock) -> Iterator[Journal]:
 
 
 @pytest.fixture(autouse=True)
-async def _no_connection_left() -> AsyncIterator[None]:
+async def _no_connection_left(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     # A port may be given out again: what was learned about the server behind it is not for the next test.
-    _dialect.forget()
+    learned: defaultdict[tuple[str, str], DialectMemory] = defaultdict(DialectMemory)
+    monkeypatch.setattr(chat_caller, "_dialect", lambda *model: learned[model])
     yield
     from citeloom.models.http.client import close_connections
 

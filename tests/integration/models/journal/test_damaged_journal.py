@@ -244,8 +244,8 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     monkeypatch.setattr("citeloom.models.journal.single_flight.CALL_TIMEOUT", 0.05)
     path = tmp_path / "journal.sqlite"
     holding = (
-        "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import KeyLocks\n"
-        "print(KeyLocks.beside(Path(sys.argv[1])).try_acquire('a'), flush=True)\nsys.stdin.readline()\n"
+        "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.journal_database import JournalFile\n"
+        "print(JournalFile(Path(sys.argv[1])).call_locks().try_acquire('a'), flush=True)\nsys.stdin.readline()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", holding, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.journal_database import connect
+from citeloom.models.journal.journal_database import JournalFile
 from tests.support.journal_load import PAYLOAD, crowd
 
 
@@ -41,4 +41,4 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
         other.execute("BEGIN IMMEDIATE")
         # It ends as soon as somebody waits for it.
         monkeypatch.setattr("citeloom.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
-        connect(path).close()
+        JournalFile(path).connect().close()
