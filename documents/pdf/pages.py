@@ -251,4 +251,5 @@ def _table(found: dict[str, Any]) -> Table | None:
     filled = sum(bool(cell) for cell in cells)
     if len(rows) < LEAST_ROWS or columns < LEAST_ROWS or filled <= _LEAST_CELLS_FILLED * len(rows) * columns:
         return None
-    return None if max(map(len, cells)) > LONGEST_CELL else Table(*found["bbox"], table_markdown(rows))
+    x, y, width, height = found["bbox"]
+    return None if max(map(len, cells)) > LONGEST_CELL else Table(x, y, width, height, table_markdown(rows))
