@@ -206,7 +206,7 @@ class Settings(BaseModel):
 
     metadata_services: list[MetadataService] = Field(
         ["crossref", "datacite", "openalex", "semantic_scholar"],
-        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+        description="Services that 'papers enrich', 'add' and 'check --look-up' ask, as a JSON list.",
     )
     metadata_mailto: str = Field(
         "",
