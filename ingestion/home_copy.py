@@ -24,10 +24,10 @@ from ..documents import chunk_id
 from ..errors import InputError
 from ..plurals import counted
 from ..stores.backends import Backend, Checkpoints, backend_of
-from ..stores.home_tables import HOME_TABLES, HomeTable
+from ..stores.home_tables import HOME_TABLES
 from ..stores.library import Library
 from ..stores.paper_change import Change
-from ..table_columns import strip_nul
+from ..table_columns import TypedTable, strip_nul
 from .doctor import some
 from .indexing import batches, run_to_end
 
@@ -202,7 +202,7 @@ class _HomeCopy:
             if theirs:
                 self._require_known(table.name, theirs, self._fingerprints(self._source, table))
 
-    def table(self, table: HomeTable) -> int:
+    def table(self, table: TypedTable) -> int:
         """Copy the rows of a table and compare them; returns how many there are."""
         there = self._fingerprints(self._target, table)
         records = self._target.records()
@@ -243,17 +243,18 @@ class _HomeCopy:
                 help="Copy into an empty home, or only the papers (--papers-only).",
             )
 
-    def _fingerprints(self, backend: Backend, table: HomeTable) -> Fingerprints:
+    def _fingerprints(self, backend: Backend, table: TypedTable) -> Fingerprints:
         return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, backend.records().rows(table))}
 
 
 def _with_fingerprints(
-    table: HomeTable, rows: Iterable[tuple[Any, ...]]
+    table: TypedTable, rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
     """Each row with its key and a hash of all of it, the same on every backend."""
     for row in rows:
         comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
-        yield row, table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
+        key = tuple(comparable[table.stored.index(column)] for column in table.key)
+        yield row, key, hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
 def _row_size(row: tuple[Any, ...]) -> int:

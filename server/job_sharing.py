@@ -1,7 +1,7 @@
 """Lets servers of one library share jobs: publish and follow events, and resume orphaned jobs.
 
 `EventPublisher` stores the events of this server's jobs. `follow` copies events of other servers' jobs to a log here,
-so any server can stream and await any job. `JobRecovery` resumes jobs of servers that are gone.
+so any server can stream and await any job.
 """
 
 from __future__ import annotations
@@ -9,23 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final
+from weakref import WeakValueDictionary
 
 from ..api.serving import (
     ACTIVE,
     ConnectionLostError,
     EventBatch,
-    JobOrder,
     LeaseLostError,
-    Listener,
     ServerJobs,
 )
-from ..errors import CiteloomError, PausedError
+from ..errors import CiteloomError
 from .job import EventLog, Job
-from .problems import http_status
 
 _PUBLISH_INTERVAL: Final = 0.1  # seconds to collect events of all jobs
 _FOLLOW_TIMEOUT: Final = 2.0  # seconds between polls
@@ -97,35 +94,25 @@ class JobChanges:
     """Wakes those who wait for events of a job; used from one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._next: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def announce(self, job_id: str) -> None:
         """Wake all who wait for this job."""
-        for event in self._waiting.get(job_id, ()):
+        if (event := self._next.pop(job_id, None)) is not None:
             event.set()
 
-    async def wait(self, job_id: str, event: asyncio.Event) -> None:
-        """Wait for the job's next change or a timeout; each waiter needs its own `event`."""
-        self._waiting[job_id].add(event)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), _FOLLOW_TIMEOUT)
-        event.clear()
-
-    def leave(self, job_id: str, event: asyncio.Event) -> None:
-        """Stop waiting."""
-        self._waiting[job_id].discard(event)
-        if not self._waiting[job_id]:
-            del self._waiting[job_id]
+    def next(self, job_id: str) -> asyncio.Event:
+        """What the job's next change sets; take it before looking at the job, or a change is missed."""
+        return self._next.setdefault(job_id, asyncio.Event())
 
 
 async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
     """Copy a job's events to its log until it ends; the log restarts when another server takes over."""
-    event = asyncio.Event()
-    try:
-        while not await _catch_up(job, register):
-            await changes.wait(job.id, event)
-    finally:
-        changes.leave(job.id, event)
+    changed = changes.next(job.id)
+    while not await _catch_up(job, register):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(changed.wait(), _FOLLOW_TIMEOUT)
+        changed = changes.next(job.id)
 
 
 async def _catch_up(job: Job, register: ServerJobs) -> bool:
@@ -139,117 +126,17 @@ async def _catch_up(job: Job, register: ServerJobs) -> bool:
         job.state = "paused"
     else:
         job.log.restart(page.epoch)
-        _copy_end(job, page.events)
+        for name, data in page.events:
+            if name == "done":
+                job.result = json.loads(data)["result"]
+            elif name == "error":
+                job.problem = json.loads(data)
         job.log.extend(page.events)
         job.state = page.state
     if job.state in ACTIVE:
         return False
     job.log.close()
     return True
-
-
-def _copy_end(job: Job, events: Sequence[tuple[str, str]]) -> None:
-    for name, data in events:
-        if name == "done":
-            job.result = json.loads(data)["result"]
-        elif name == "error":
-            job.problem = json.loads(data)
-
-
-class RunningJobs(Protocol):
-    """The jobs of this server, as `JobRecovery` uses them."""
-
-    changes: JobChanges
-
-    @property
-    def free(self) -> int: ...
-    def busy(self) -> list[str]: ...
-    def here(self, job_id: str) -> Job | None: ...
-    async def stop(self, job_id: str) -> bool: ...
-
-
-class JobRecovery:
-    """Resumes jobs of servers that are gone, and stops jobs at the request of other servers.
-
-    Works in the server's event loop; its listener may be called from any thread.
-
-    Args:
-        jobs: the jobs of this server.
-        register: the jobs of all servers.
-        resume: starts an orphaned job again.
-        lost: set when this server was evicted.
-    """
-
-    def __init__(
-        self,
-        jobs: RunningJobs,
-        register: ServerJobs,
-        resume: Callable[[JobOrder], Awaitable[object]],
-        lost: asyncio.Event,
-    ) -> None:
-        self._jobs = jobs
-        self._register = register
-        self._resume_order = resume
-        self._lost = lost
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._claiming = asyncio.Lock()
-
-    def listener(self, loop: asyncio.AbstractEventLoop) -> Listener:
-        """Callbacks for notifications from other servers."""
-
-        def soon(work: Callable[[], object]) -> None:
-            loop.call_soon_threadsafe(work)
-
-        return Listener(
-            changed=lambda job_id: soon(lambda: self._jobs.changes.announce(job_id)),
-            stop=lambda jobs: soon(lambda: self._begin(self._stop(jobs))),
-            orphans=lambda: soon(self._begin_claiming),
-            lost=lambda: soon(self._lost.set),
-        )
-
-    async def claim_orphaned(self) -> None:
-        """Resume unfinished jobs of servers that are gone, as many as fit here."""
-        async with self._claiming:
-            try:
-                orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
-            except PausedError as error:  # the database is down, or this server was evicted
-                _log.warning("Unfinished jobs are not looked for: %s", error.message)
-                return
-            for order in orders:
-                await self._resume(order)
-
-    async def close(self) -> None:
-        """Cancel ongoing work."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _begin_claiming(self) -> None:
-        if not self._claiming.locked():
-            self._begin(self.claim_orphaned())
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _stop(self, jobs: Sequence[str]) -> None:
-        for job_id in jobs:
-            if (job := self._jobs.here(job_id)) is not None and not job.followed:
-                await self._jobs.stop(job_id)
-
-    async def _resume(self, order: JobOrder) -> None:
-        try:
-            await self._resume_order(order)
-        except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
-            if lost_lease(error):
-                return
-            _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
-            if isinstance(error, PausedError) or http_status(error) in (429, 503):
-                await asyncio.to_thread(self._register.release, order.id)
-            else:
-                await asyncio.to_thread(self._register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))
 
 
 def lost_connection(error: BaseException) -> bool:

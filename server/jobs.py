@@ -1,6 +1,7 @@
 """Jobs: work that survives a broken request and a killed server.
 
 A job belongs to one server. If several share a library, the register decides which; the others follow its events.
+`JobRecovery` resumes jobs of servers that are gone.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import asyncio
 import logging
 import secrets
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
-from ..api.serving import EventBatch, JobEntry, JobOrder, ServerJobs
+from ..api.serving import EventBatch, JobEntry, JobOrder, Listener, ServerJobs
 from ..errors import CiteloomError, PausedError
 from .job import STOPPED, EventLog, Job, Work, as_text, claimed_key
 from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lost_lease, wait_for_database
-from .problems import ServerError, to_problem
+from .problems import ServerError, http_status, to_problem
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
 _MOST_TEXT: Final = 64 * 2**20  # characters of these events
@@ -95,27 +96,25 @@ class Jobs:
         jobs wait, and 503 while the server shuts down.
         """
         if not self._works_on(order.id):
-            self._require_room()
-            await self._stop_following(order.id)
+            if self._closing:
+                raise ServerError(503, "The server is shutting down.", help="Ask again in a moment.", retry_after=5)
+            if not self.free:
+                raise ServerError(429, "The server is busy.", help="Try again when a run has ended.", retry_after=10)
+            known = self._jobs.get(order.id)
+            if known is not None and known.active and known.task is not None:  # followed: the register decides
+                known.task.cancel("started here")
+                await asyncio.wait([known.task])
         job = self._jobs[order.id] if self._works_on(order.id) else self._begin(order, work)
         await job.registered.wait()  # jobs that a client knows must survive a kill
         if job.refused is not None:
             raise job.refused
-        _require_same_turn(job.order, order)
+        if order.kind == "turn" and job.order.request != order.request:
+            raise ServerError(
+                409,
+                f"Conversation {order.id} is still answering another question.",
+                help="Wait for the answer, or stop it first.",
+            )
         return job
-
-    def _require_room(self) -> None:
-        if self._closing:
-            raise ServerError(503, "The server is shutting down.", help="Ask again in a moment.", retry_after=5)
-        if not self.free:
-            raise ServerError(429, "The server is busy.", help="Try again when a run has ended.", retry_after=10)
-
-    async def _stop_following(self, job_id: str) -> None:
-        """Let the register decide the owner."""
-        job = self._jobs.get(job_id)
-        if job is not None and job.active and job.followed and job.task is not None:
-            job.task.cancel("started here")
-            await asyncio.wait([job.task])
 
     def _begin(self, order: JobOrder, work: Work) -> Job:
         known = self._jobs.get(order.id)
@@ -225,8 +224,11 @@ class Jobs:
     async def _attempt(self, job: Job, work: Work) -> None:
         epoch = secrets.token_hex(4) if self._register.shared else job.log.epoch
         other = await asyncio.to_thread(self._register.begin, job.order, epoch, claimed_key.get())
-        if other is not None:
-            self._hand_over(job, other)
+        if other is not None:  # the job is in fact another server's
+            job.order, job.state, job.followed = other.order, other.state, True
+            job.log.restart(other.epoch)
+            job.registered.set()
+            job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job.id)
             return
         if self._register.shared:
             job.log.restart(epoch)
@@ -241,19 +243,14 @@ class Jobs:
                 job.log.append(name, data)
                 self._publisher.notify()
 
-        emit("stage", _first_step(waiting=self._slots.locked()))
+        # Shows at once that the job was accepted, even on a busy server.
+        stage, text = ("waiting", "Waiting for other work to end.") if self._slots.locked() else ("started", "Started.")
+        emit("stage", {"source": "citeloom", "kind": "stage", "stage": stage, "text": text})
         async with self._slots:
             job.state = "working"
             job.result = await work(emit)
         job.state = "finished"
         await self._end(job, "done", final[-1] if final else {"kind": "done", "result": job.result})
-
-    def _hand_over(self, job: Job, other: JobEntry) -> None:
-        """Follow a job that is in fact another server's."""
-        job.order, job.state, job.followed = other.order, other.state, True
-        job.log.restart(other.epoch)
-        job.registered.set()
-        job.task = asyncio.create_task(follow(job, self._register, self.changes), name=job.id)
 
     async def _end(self, job: Job, name: str, data: Mapping[str, Any]) -> None:
         """Register a job's end, then tell its readers."""
@@ -275,29 +272,94 @@ class Jobs:
     def _remember(self, job: Job) -> None:
         self._jobs[job.id] = job
         self._jobs.move_to_end(job.id)
-        self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        """Drop the oldest ended jobs; the registers still know how they ended."""
-        ended = [job for job in self._jobs.values() if not job.active]
-        text = sum(job.log.size for job in ended)
-        for place, job in enumerate(ended):
+        ended = [item for item in self._jobs.values() if not item.active]
+        text = sum(item.log.size for item in ended)
+        for place, item in enumerate(ended):  # drops the oldest; the registers still know how they ended
             if len(ended) - place <= _LATEST and text <= _MOST_TEXT:
                 return
-            text -= job.log.size
-            del self._jobs[job.id]
+            text -= item.log.size
+            del self._jobs[item.id]
 
 
-def _first_step(*, waiting: bool) -> dict[str, Any]:
-    """A job's first event: shows at once that it was accepted, even on a busy server."""
-    text = "Waiting for other work to end." if waiting else "Started."
-    return {"source": "citeloom", "kind": "stage", "stage": "waiting" if waiting else "started", "text": text}
+class JobRecovery:
+    """Resumes jobs of servers that are gone, and stops jobs at the request of other servers.
 
+    Works in the server's event loop; its listener may be called from any thread.
 
-def _require_same_turn(running: JobOrder, order: JobOrder) -> None:
-    if order.kind == "turn" and running.request != order.request:
-        raise ServerError(
-            409,
-            f"Conversation {order.id} is still answering another question.",
-            help="Wait for the answer, or stop it first.",
+    Args:
+        jobs: the jobs of this server.
+        register: the jobs of all servers.
+        resume: starts an orphaned job again.
+        lost: set when this server was evicted.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        register: ServerJobs,
+        resume: Callable[[JobOrder], Awaitable[object]],
+        lost: asyncio.Event,
+    ) -> None:
+        self._jobs = jobs
+        self._register = register
+        self._resume_order = resume
+        self._lost = lost
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._claiming = asyncio.Lock()
+
+    def listener(self, loop: asyncio.AbstractEventLoop) -> Listener:
+        """Callbacks for notifications from other servers."""
+
+        def soon(work: Callable[[], object]) -> None:
+            loop.call_soon_threadsafe(work)
+
+        def claim() -> None:
+            if not self._claiming.locked():
+                self._begin(self.claim_orphaned())
+
+        return Listener(
+            changed=lambda job_id: soon(lambda: self._jobs.changes.announce(job_id)),
+            stop=lambda jobs: soon(lambda: self._begin(self._stop(jobs))),
+            orphans=lambda: soon(claim),
+            lost=lambda: soon(self._lost.set),
         )
+
+    async def claim_orphaned(self) -> None:
+        """Resume unfinished jobs of servers that are gone, as many as fit here."""
+        async with self._claiming:
+            try:
+                orders = await asyncio.to_thread(self._register.claim_orphaned, self._jobs.free, self._jobs.busy())
+            except PausedError as error:  # the database is down, or this server was evicted
+                _log.warning("Unfinished jobs are not looked for: %s", error.message)
+                return
+            for order in orders:
+                await self._resume(order)
+
+    async def close(self) -> None:
+        """Cancel ongoing work."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _stop(self, jobs: Sequence[str]) -> None:
+        for job_id in jobs:
+            if (job := self._jobs.here(job_id)) is not None and not job.followed:
+                await self._jobs.stop(job_id)
+
+    async def _resume(self, order: JobOrder) -> None:
+        try:
+            await self._resume_order(order)
+        except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
+            if lost_lease(error):
+                return
+            _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
+            if isinstance(error, PausedError) or http_status(error) in (429, 503):
+                await asyncio.to_thread(self._register.release, order.id)
+            else:
+                await asyncio.to_thread(self._register.end, order.id, "failed", EventBatch(order.id, "", 0, ()))

@@ -19,8 +19,7 @@ from ..settings.config import Settings
 from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .job import Job
-from .job_sharing import JobRecovery
-from .jobs import Jobs
+from .jobs import JobRecovery, Jobs
 from .metrics import RequestCounts
 from .orders import Orders
 from .problems import ServerError

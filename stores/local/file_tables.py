@@ -21,7 +21,7 @@ from ...sqlite import (
     write_ahead,
 )
 from ...table_columns import SQLITE, TypedTable
-from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, HomeTable
+from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, select_all
 from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
 from ..tables import TABLES_VERSION
 from .folder_home import FolderHome
@@ -94,22 +94,22 @@ class FileRecords:
             | {CHECKPOINT_WRITES.name: checkpoints}
         )
 
-    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
         file = self._files[table.name]
         if file.exist():
             with file.transaction() as connection:
-                yield from map(tuple, connection.execute(_in_file(table).select()))
+                yield from map(tuple, connection.execute(select_all(_in_file(table))))
 
-    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
         if table.name in {each.name for each in JOURNAL_TABLES}:
             connect(self._journal_path).close()  # which creates the tables
         with self._files[table.name].transaction() as connection:
-            connection.executemany(_in_file(table).insertion(), rows)
+            connection.executemany(_in_file(table).insert("update"), rows)
 
 
-def _in_file(table: HomeTable) -> HomeTable:
+def _in_file(table: TypedTable) -> TypedTable:
     """The table with the names that LangGraph uses in SQLite files."""
     if table is not CHECKPOINT_WRITES:
         return table
-    columns = tuple("value" if column == "blob" else column for column in table.columns)
+    columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
     return replace(table, name="writes", columns=columns)

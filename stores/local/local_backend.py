@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
@@ -15,23 +15,22 @@ from ...errors import ConfigurationError
 from ...models.embeddings.protocol import Vector
 from ...models.journal.journal import Journal
 from ...models.journal.journal_database import JournalFile
-from ..backends import Backend, Checkpoints, Listener
+from ..backends import Backend, Checkpoints, Listener, ServerRegistry
 from ..home_tables import SERVER_TABLES
 from ..metadata_store import MetadataStore
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
 from ..search_records import PaperRecords, VectorKind
-from ..server_jobs import SERVERS, RegisteredJobs, RequestKeys, forget_job, unfinished_jobs
-from ..server_sessions import SESSIONS_REMEDY, RecentEndings, SignInSessions
+from ..server_jobs import SERVERS, SESSIONS_REMEDY, RegisteredJobs
 from ..store_protocols import LibraryStores
-from ..uploads import UPLOAD, LocalUploads
+from ..uploads import UPLOAD, Uploads
 from .catalog import Catalog
 from .catalog_figures import FigureFiles
 from .checkpoints import open_checkpoints
 from .file_tables import FileRecords, FileTables, metadata_tables, run_tables
 from .folder_home import FolderHome
 from .fulltext import FullText
-from .lock import WriterLock, run_lock, run_under_way, try_acquire
+from .lock import FolderLock, try_acquire
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ class LocalStores:
 class LocalBackend(Backend):
     """A home in a folder."""
 
+    has_several_servers = False
+
     def __init__(self, home: FolderHome) -> None:
         self._home = home
 
@@ -101,19 +102,19 @@ class LocalBackend(Backend):
     def run_tables(self) -> FileTables:
         return run_tables(self._home.runs)
 
-    def plots(self) -> LocalUploads:
-        return LocalUploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
+    def server_tables(self) -> FileTables:
+        return FileTables(self._home.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
 
-    def uploads(self) -> LocalUploads:
+    def plots(self) -> Uploads:
+        return Uploads(self._home.plots, PLOT_SET, PLOTS_KEPT)
+
+    def uploads(self) -> Uploads:
         """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
         server = FileLock(self._home.locks / "server.lock", thread_local=False)
         alone = self._home.copy_of is None and try_acquire(server)
         server.release()
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
-        return LocalUploads(root, UPLOAD, 0 if alone else _HOUR, lambda: unfinished_jobs(server_tables(self._home)))
-
-    def forget_job(self, job_id: str) -> None:
-        forget_job(server_tables(self._home), job_id, shared=False)
+        return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         return open_checkpoints(self._home.checkpoints)
@@ -121,16 +122,11 @@ class LocalBackend(Backend):
     def records(self) -> FileRecords:
         return FileRecords(self._home)
 
-    def writer_lock(self) -> WriterLock:
-        return WriterLock(self._home)
+    def writer_lock(self) -> FolderLock:
+        return FolderLock(self._home)
 
-    def run_lock(
-        self, thread_id: str, on_wait: Callable[[str], None] | None = None
-    ) -> AbstractAsyncContextManager[None]:
-        return run_lock(self._home, thread_id, on_wait)
-
-    def run_under_way(self, thread_id: str) -> bool:
-        return run_under_way(self._home, thread_id)
+    def lock_of_run(self, thread_id: str) -> FolderLock:
+        return FolderLock(self._home, thread_id)
 
     def created_at(self) -> float:
         return self._home.catalog.stat().st_ctime
@@ -165,31 +161,21 @@ class SecondServerError(ConfigurationError):
     default_help = "Use its address; several servers need a home in PostgreSQL (docs/scaling.md)."
 
 
-def server_tables(home: FolderHome) -> FileTables:
-    """The tables of the folder's server."""
-    return FileTables(home.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
-
-
-class LocalServerRegistry:
+class LocalServerRegistry(ServerRegistry):
     """Holds the server lock of a folder, released when the process ends."""
 
-    locks = None
-
     def __init__(self, home: FolderHome) -> None:
-        self.home = home.prepare()
+        home.prepare()
         self._lock = FileLock(home.locks / "server.lock", thread_local=False)
         if not try_acquire(self._lock):
             raise SecondServerError(f"{home.name}: another server already uses this folder.")
         server = secrets.token_hex(6)
-        tables = server_tables(home)
+        tables = LocalBackend(home).server_tables()
         with tables.transaction() as connection:
             connection.execute("DELETE FROM servers")
             connection.execute(SERVERS.insert(), (server,))
-        self.jobs = RegisteredJobs(tables, server)
-        self.keys = RequestKeys(tables, server)
-        self.sessions = SignInSessions(tables)
-        self.endings = RecentEndings(tables)
-        self.uploads = LocalUploads(home.papers, UPLOAD, unfinished=lambda: unfinished_jobs(tables))
+        super().__init__(home, tables, server)
+        self.uploads = Uploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
 
     def watch(self, listener: Listener) -> None:
         """Do nothing: there are no other servers."""

@@ -19,7 +19,7 @@ from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import TypedTable, WrongValueError, strip_nul
-from ..home_tables import HomeTable
+from ..home_tables import select_all
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -363,16 +363,16 @@ class DatabaseRecords:
         self._database = database
         self._tables = DatabaseTables(database)
 
-    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
         with self._database.transaction() as connection, connection.cursor(name="rows") as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(table.select().encode())
+            cursor.execute(select_all(table).encode())
             yield from cursor
 
-    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._tables.transaction() as connection:
-            connection.executemany(table.insertion(), rows)
-            if table.numbered:
+            connection.executemany(table.insert("update"), rows)
+            if table.number in table.columns:
                 (key,) = table.key
                 newest = f"(SELECT max({key}) FROM {table.name})"
                 connection.execute(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), {newest})")
