@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home_tables import HOME_TABLES
 from ..stores.library import Library
 from ..stores.paper_change import Change
+from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
 from .doctor import some
 from .indexing import batches, run_to_end
@@ -86,31 +87,14 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
 
 def build_change(library: Library, key: str) -> Change:
     """The change that would add a paper of the library to another one; raises `CopyError` if a part is missing."""
-    record = library.records()[key]
-    ids = [chunk_id(key, index) for index in range(record.chunk_count)]
-    stored = library.store.get_chunks(ids, vectors=True)
-    summaries = library.store.get_vectors([key], "summaries")
-    places = [chunk_id(key, place) for place in range(record.passage_count)]
-    notes = library.store.get_vectors(places, "notes")
-    figures = library.figures(key)
+    change, figures = read_change(library.records()[key], library.store), library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
-    if len(stored) < len(ids) or key not in summaries or len(notes) < len(places) or not all(images.values()):
+    if change is None or not all(images.values()):
         raise CopyError(
             f"{library.home.name}: texts, vectors or images of {key} are missing.",
             help="Run '{citeloom} doctor --repair' there.",
         )
-    rows = [stored[name].vector for name in ids]
-    return Change(
-        key=key,
-        record=record,
-        sections=tuple(library.catalog.sections(key)),
-        chunks=tuple(stored[name].chunk for name in ids),
-        vectors=np.stack([row for row in rows if row is not None]) if rows else np.zeros((0, 0), np.float32),
-        summary_vector=summaries[key],
-        note_vectors=np.stack([notes[place] for place in places]) if places else np.zeros((0, 0), np.float32),
-        figures=figures,
-        images=images,
-    )
+    return replace(change, sections=tuple(library.catalog.sections(key)), figures=figures, images=images)
 
 
 def _is_there(source: Library, target: Library, key: str) -> bool:

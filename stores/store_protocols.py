@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..documents import Category, Chunk, Section
+from ..documents import Category, Chunk, Section, chunk_id
 from ..documents.figures import PaperFigure
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
@@ -126,6 +126,29 @@ class ChunkVectors(Protocol):
 
     def close(self) -> None:
         """Close open files; the next call reopens them and sees other processes' writes."""
+
+
+def read_change(record: PaperRecord, vectors: ChunkVectors) -> Change | None:
+    """The change that would add a paper with its stored texts and vectors; None if any of them is missing."""
+    import numpy as np
+
+    key, places = record.paper.key, [chunk_id(record.paper.key, place) for place in range(record.passage_count)]
+    stored = list(vectors.get_chunks([chunk_id(key, i) for i in range(record.chunk_count)], vectors=True).values())
+    stored.sort(key=lambda each: each.chunk.index)
+    rows = [each.vector for each in stored if each.vector is not None]
+    summary, notes = vectors.get_vectors([key], "summaries"), vectors.get_vectors(places, "notes")
+    if len(rows) < record.chunk_count or not summary or len(notes) < len(places):
+        return None
+    nothing = np.zeros((0, 0), np.float32)
+    return Change(
+        key=key,
+        record=record,
+        sections=(),
+        chunks=tuple(each.chunk for each in stored),
+        vectors=np.stack(rows) if rows else nothing,
+        summary_vector=summary[key],
+        note_vectors=np.stack([notes[place] for place in places]) if places else nothing,
+    )
 
 
 class WordIndex(Protocol):

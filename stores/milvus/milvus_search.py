@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id
@@ -28,10 +27,24 @@ from ..search_records import (
     cosines,
     ordered,
 )
+from ..store_protocols import read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
-from .milvus_rows import CHUNKS, MOST_RESULTS, Found, MilvusRows, fingerprint, in_filter, row_id
-from .word_weights import TEXT, query_vector, stored_papers, write_papers
+from .milvus_rows import (
+    CHUNKS,
+    MOST_RESULTS,
+    PAPERS,
+    PASSAGE,
+    SUMMARY,
+    VECTOR,
+    WORDS,
+    Found,
+    MilvusRows,
+    fingerprint,
+    in_filter,
+    row_id,
+)
+from .word_weights import TEXT, query_vector, write_papers
 
 _MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4
@@ -100,30 +113,25 @@ def _row_ids(ids: Collection[str], papers: Collection[str], versions: Versions) 
 def best(
     search: Callable[[int, str], Sequence[Found]],
     k: int,
-    filters: Iterator[str],
+    filters: Iterable[str],
     name: Callable[[Found], str | None],
     digits: int,
 ) -> Scored:
     """The `k` best named results of all filters, their scores rounded to `digits`; ties by name."""
-    found = [result for scope in filters for result in _best_in_scope(search, k, scope, name, digits)]
-    return ordered(found)[:k]
 
+    def search_scope(scope: str) -> Scored:
+        limit = min(k + _MARGIN, MOST_RESULTS)
+        while True:
+            found = search(limit, scope)
+            named = ordered((known, round(result.score, digits)) for result in found if (known := name(result)))
+            if len(found) < limit or limit == MOST_RESULTS:
+                return named[:k]
+            last = round(min(result.score for result in found), digits)
+            if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
+                return named[:k]
+            limit = min(limit * _WIDENING, MOST_RESULTS)
 
-def _best_in_scope(
-    search: Callable[[int, str], Sequence[Found]], k: int, scope: str, name: Callable[[Found], str | None], digits: int
-) -> Scored:
-    limit = min(k + _MARGIN, MOST_RESULTS)
-    while True:
-        found = search(limit, scope)
-        named = ordered(
-            (identifier, round(result.score, digits)) for result in found if (identifier := name(result)) is not None
-        )
-        if len(found) < limit or limit == MOST_RESULTS:
-            return named[:k]
-        last = round(min(result.score for result in found), digits)
-        if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
-            return named[:k]
-        limit = min(limit * _WIDENING, MOST_RESULTS)
+    return ordered(result for scope in filters for result in search_scope(scope))[:k]
 
 
 class MilvusNearest(ScopedSearch):
@@ -141,35 +149,37 @@ class MilvusNearest(ScopedSearch):
         return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        versions, rows = self._versions.now(), self._rows()
-
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return chunk_id(key, found.place) if key is not None and key in scope.records else None
-
-        filters = scopes(versions, TextScope(scope.keys, scope.categories))
-        return best(lambda limit, expr: rows.nearest(vector, limit, expr), k, filters, name, COSINE_DIGITS)
+        filters = scopes(self._versions.now(), TextScope(scope.keys, scope.categories))
+        return self._nearest(CHUNKS, vector, k, filters, lambda key, place: chunk_id(key, place), scope.records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        versions, rows = self._versions.now(), self._rows()
-
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return key if key in records else None
-
-        near = partial(rows.near_papers, vector, passages=False)
-        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
+        return self._nearest(PAPERS, vector, k, [f"kind == {SUMMARY}"], lambda key, _: key, records)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        versions, rows = self._versions.now(), self._rows()
+        def name(key: str, place: int) -> str | None:
+            return chunk_id(key, place - 1) if place <= records[key].passage_count else None
 
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            note = records[key].note if key is not None and key in records else None
-            return chunk_id(key, found.place - 1) if key and note and found.place <= len(note.spans) else None
+        return self._nearest(PAPERS, vector, k, [f"kind == {PASSAGE}"], name, records)
 
-        near = partial(rows.near_papers, vector, passages=True)
-        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
+    def _nearest(
+        self,
+        kind: str,
+        vector: Vector,
+        k: int,
+        filters: Iterable[str],
+        name: Callable[[str, int], str | None],
+        records: Mapping[str, PaperRecord],
+    ) -> Scored:
+        """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
+        keys, rows = self._versions.now().keys, self._rows()
+
+        def name_row(found: Found) -> str | None:
+            key = keys.get(found.version)
+            return name(key, found.place) if key is not None and key in records else None
+
+        return best(
+            lambda limit, scope: rows.search(kind, VECTOR, vector, limit, scope), k, filters, name_row, COSINE_DIGITS
+        )
 
 
 _PAPERS_AT_ONCE: Final = 50
@@ -215,27 +225,24 @@ class MilvusWords:
         for start in range(0, len(every), _PAPERS_AT_ONCE):
             keys = every[start : start + _PAPERS_AT_ONCE]
             self._catalog.number(keys)
-            papers = stored_papers(keys, records, self._versions.now().by_key, self._vectors)
-            self._catalog.add_words(write_papers(papers, self._rows(), self._catalog.means))
+            stored = filter(None, (read_change(records[key], self._vectors) for key in keys))
+            versions = self._versions.now().by_key
+            self._catalog.add_words(write_papers(stored, versions, self._rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        try:
-            return self._entries(keys)
-        except MilvusUnavailableError as error:
-            raise FullTextError(error.message, help=error.help) from error
-
-    def _entries(self, keys: Collection[str] | None) -> dict[str, str]:
         versions = self._versions.now()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
-        listed = {
-            row.id: row.text_hash for row in self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
-        }
+        rows = self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
+        listed = {row.id: row.text_hash for row in rows}
         entries = {}
-        for version, place, found in self._rows().stored(CHUNKS, wanted):
-            if version in versions.keys:
-                name = chunk_id(versions.keys[version], place)
-                same = name in listed and fingerprint(listed[name]) == found
-                entries[name] = listed[name] if same else f"{found:x}"
+        try:
+            for version, place, found in self._rows().stored(CHUNKS, wanted):
+                if version in versions.keys:
+                    name = chunk_id(versions.keys[version], place)
+                    same = name in listed and fingerprint(listed[name]) == found
+                    entries[name] = listed[name] if same else f"{found:x}"
+        except MilvusUnavailableError as error:
+            raise FullTextError(error.message, help=error.help) from error
         return entries
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
@@ -248,9 +255,10 @@ class MilvusWords:
             key = versions.keys.get(found.version)
             return None if key is None else chunk_id(key, found.place)
 
-        return best(
-            lambda limit, expr: rows.matching(query, limit, expr), k, scopes(versions, scope), name, WORD_DIGITS
-        )
+        def search(limit: int, within: str) -> list[Found]:
+            return rows.search(CHUNKS, WORDS, query, limit, within)
+
+        return best(search, k, scopes(versions, scope), name, WORD_DIGITS)
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)

@@ -20,12 +20,13 @@ from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.database_state import database_state
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import PaperRecords, VectorStoreError
+from ..store_protocols import read_change
 from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
 from .milvus_search import CurrentVersions, MilvusNearest, MilvusWords
-from .word_weights import TEXT, changed_papers, stored_papers, write_papers
+from .word_weights import TEXT, write_papers
 
 _DRIFT: Final = 1.25  # change of the mean text length from which weights are recalculated
 _LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
@@ -61,7 +62,7 @@ class MilvusStores:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
         versions = self.catalog.staged_versions([change.key for change in changes])
-        words = write_papers(changed_papers(changes, versions), self._rows(), self.catalog.means)
+        words = write_papers(changes, versions, self._rows(), self.catalog.means)
         self.catalog.commit(changes, versions, words)
         self._drop_outdated()
 
@@ -110,7 +111,8 @@ class MilvusStores:
         rows.delete(sorted(lost.strange | {self._versions.now().by_key[key] for key in lost.differing}))
         self.catalog.number(lost.unnumbered)
         keys = sorted(lost.differing | lost.unnumbered)
-        write_papers(stored_papers(keys, records, self._versions.now().by_key, self.vectors), rows, self.catalog.means)
+        stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
+        write_papers(stored, self._versions.now().by_key, rows, self.catalog.means)
         return keys
 
     def close(self) -> None:
