@@ -149,37 +149,40 @@ class MilvusNearest(ScopedSearch):
         return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        filters = scopes(self._versions.now(), TextScope(scope.keys, scope.categories))
-        return self._nearest(CHUNKS, vector, k, filters, lambda key, place: chunk_id(key, place), scope.records)
+        def filters(versions: Versions) -> Iterator[str]:
+            return scopes(versions, TextScope(scope.keys, scope.categories))
+
+        return self._nearest(CHUNKS, vector, k, filters, chunk_id, scope.records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        return self._nearest(PAPERS, vector, k, [f"kind == {SUMMARY}"], lambda key, _: key, records)
+        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         def name(key: str, place: int) -> str | None:
             return chunk_id(key, place - 1) if place <= records[key].passage_count else None
 
-        return self._nearest(PAPERS, vector, k, [f"kind == {PASSAGE}"], name, records)
+        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {PASSAGE}"], name, records)
 
     def _nearest(
         self,
         kind: str,
         vector: Vector,
         k: int,
-        filters: Iterable[str],
+        filters: Callable[[Versions], Iterable[str]],
         name: Callable[[str, int], str | None],
         records: Mapping[str, PaperRecord],
     ) -> Scored:
         """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
-        keys, rows = self._versions.now().keys, self._rows()
+        versions, rows = self._versions.now(), self._rows()
 
         def name_row(found: Found) -> str | None:
-            key = keys.get(found.version)
+            key = versions.keys.get(found.version)
             return name(key, found.place) if key is not None and key in records else None
 
-        return best(
-            lambda limit, scope: rows.search(kind, VECTOR, vector, limit, scope), k, filters, name_row, COSINE_DIGITS
-        )
+        def search(limit: int, scope: str) -> list[Found]:
+            return rows.search(kind, VECTOR, vector, limit, scope)
+
+        return best(search, k, filters(versions), name_row, COSINE_DIGITS)
 
 
 _PAPERS_AT_ONCE: Final = 50
