@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from .conversation_register import ConversationRegister
     from .evidence_table_register import EvidenceTableRegister
     from .home_tables import HomeRecords
+    from .paper_catalog import PaperCatalog
     from .run_register import EditedSentences, RunRegister, WrittenFiles
-    from .store_protocols import LibraryStores, PaperCatalog
+    from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads
 

@@ -21,8 +21,9 @@ import numpy as np
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
+from .paper_catalog import Figures, PaperCatalog
 from .search_records import PaperRecords, Scored, TextScope, ordered
-from .store_protocols import Figures, PaperCatalog, WordIndex
+from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
 
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)

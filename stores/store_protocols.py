@@ -10,97 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..documents import Category, Chunk, Section, chunk_id
-from ..documents.figures import PaperFigure
+from ..documents import Category, Chunk, chunk_id
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
-from .paper_change import Change, ChunkRow, PaperRecord
+from .paper_catalog import PaperCatalog
+from .paper_change import Change, PaperRecord
 from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope, VectorKind
-
-
-class Figures(Protocol):
-    """Figures and tables of papers with their images; they are written and removed with the change of their paper."""
-
-    def of(self, key: str) -> tuple[PaperFigure, ...]:
-        """The figures and tables of a paper, in reading order; none for an unknown key."""
-
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """How many figures and tables each paper has, if they were read."""
-
-    def image(self, name: str) -> bytes | None:
-        """The image with this hash; None if it is missing or damaged."""
-
-    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; ignores figures whose number or image has changed."""
-
-    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
-
-    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are part of chunks, by paper."""
-
-    def incomplete(self) -> set[str]:
-        """Keys of papers with an image that is missing or damaged."""
-
-    def stray_images(self) -> set[str]:
-        """Names of stored images that belong to no paper."""
-
-
-class PaperCatalog(Protocol):
-    """Which papers exist, their structure, and unfinished changes; readers see complete papers only."""
-
-    @property
-    def figures(self) -> Figures: ...
-
-    def revision(self) -> tuple[int, int]:
-        """Changes whenever the catalog does; the first part only when another connection changed it."""
-
-    def meta(self, name: str) -> str | None:
-        """A fact about the library as a whole, such as the embedding model."""
-
-    def set_meta(self, name: str, value: str) -> None:
-        """Store a fact about the library as a whole."""
-
-    def records(self) -> dict[str, PaperRecord]:
-        """All ready papers by key, sorted by key."""
-
-    def unfinished(self) -> list[str]:
-        """Keys of the papers whose change is staged but not committed."""
-
-    def sections(self, key: str) -> list[Section]:
-        """The section tree of a paper, in reading order."""
-
-    def chunk_rows(
-        self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
-    ) -> list[ChunkRow]:
-        """The chunks of ready papers within a scope, sorted by key and index; None sets no limit."""
-
-    def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        """For each of these text hashes found in a ready paper, the id of a chunk with that text."""
-
-    def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        """Update the metadata of ready papers whose text and summary stay the same."""
-
-    def mark_stale(self, keys: Iterable[str]) -> None:
-        """Have the next ingest reindex these papers even if their text is unchanged."""
-
-    def stage(self, changes: Iterable[Change]) -> None:
-        """Persist changes in full: from here on they will be applied, even after a crash."""
-
-    def staged(self, key: str) -> Change:
-        """A staged change as it was written; raises KeyError if there is none."""
-
-    def miscounted(self) -> set[str]:
-        """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""
-
-    def strays(self) -> set[str]:
-        """Keys that have chunks, sections, notes or figures but no paper."""
-
-    def drop_strays(self) -> None:
-        """Delete chunks, sections, notes, figures and images that belong to no paper."""
-
-    def close(self) -> None:
-        """Close the files or connections."""
 
 
 class ChunkVectors(Protocol):

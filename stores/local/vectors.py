@@ -27,7 +27,7 @@ class VectorStore(ChromaFolder):
 
     def __init__(self, home: FolderHome, catalog: Catalog) -> None:
         super().__init__(home.chroma, home.locks / "chroma.lock", _KINDS)
-        self._contents = catalog.contents
+        self._catalog = catalog
 
     def put(self, vectors: Mapping[str, Vector], kind: VectorKind = "content") -> None:
         """Write vectors, [d], by id; each page of them becomes visible to other processes all at once.
@@ -53,7 +53,7 @@ class VectorStore(ChromaFolder):
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
         self._delete(ids, kind)
         if ids and kind == "content":
-            self._contents.forget_texts(ids)
+            self._catalog.forget_texts(ids)
 
     def _delete(self, ids: Sequence[str], kind: VectorKind) -> None:
         if ids:
@@ -63,14 +63,14 @@ class VectorStore(ChromaFolder):
                     collection.delete(ids=page)
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        found = self._contents.chunks(ids)
+        found = self._catalog.read_chunks(ids)
         if not vectors:
             return found
         rows = self.get_vectors(list(found))
         return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
-        return self._contents.vectors(kind, ids)
+        return self._catalog.read_vectors(kind, ids)
 
     def nearest(self, kind: VectorKind, vector: Vector, k: int) -> Scored:
         """Ids and cosines of the `k` nearest of a kind that are reachable in Chroma's graph, best first."""

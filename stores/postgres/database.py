@@ -289,9 +289,10 @@ class PooledTables:
         with self._connection() as connection:
             return list(connection.execute(query, values, binary=binary).fetchall())
 
-    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The decoded rows of a query, whose parameters may be written as `?`."""
         with self._connection() as connection:
-            return table.read(connection.execute(query, values))
+            return table.read(connection.execute(query.replace("?", "%s"), values))
 
 
 def revise(connection: Any) -> None:
