@@ -231,7 +231,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
         write(library, changes[start : start + 60])
     print(f"{papers} papers, {papers * CHUNKS} chunks; written in {time.perf_counter() - began:.0f} s\n")
     write(library, changes[:60])
-    stores: Any = library._stores
+    stores: Any = library.stores
     rows = stores._rows()
     client, collection = rows._connection.client(), rows._collection("chunks")
     catalog = library.catalog

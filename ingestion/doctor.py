@@ -57,7 +57,10 @@ def examine(library: Library) -> list[DoctorFinding]:
         DoctorFinding("fine", "home", str(library.home.name)),
         DoctorFinding("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
         DoctorFinding("fine", "library", held),
-        *(DoctorFinding("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
+        *(
+            DoctorFinding("fine" if good else "problem", topic, message)
+            for good, topic, message in library.stores.state()
+        ),
     ]
     holder = backend_of(library.home).writer_lock().holder()
     if holder is not None:
@@ -247,7 +250,7 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
     finished = library.finish_staged()
     if finished:
         done.append(DoctorFinding("fine", "unfinished", f"finished: {some(finished)}"))
-    restored = library.restore()
+    restored = library.stores.restore()
     if restored:
         done.append(DoctorFinding("fine", "restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)

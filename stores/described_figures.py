@@ -21,8 +21,8 @@ import numpy as np
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .paper_catalog import Figures, PaperCatalog
-from .search_records import PaperRecords, Scored, TextScope, ordered
+from .paper_catalog import CurrentRecords, Figures, PaperCatalog
+from .search_records import Scored, TextScope, ordered
 from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
 
@@ -43,7 +43,7 @@ class _Descriptions:
 class DescribedFigures:
     """Caches the descriptions in a library; reloads them when the library changes."""
 
-    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: PaperRecords) -> None:
+    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: CurrentRecords) -> None:
         self._catalog = catalog
         self._words = words
         self._records = records
@@ -198,7 +198,7 @@ def decode_vector(written: str) -> Vector:
 class TableChunks:
     """Caches which chunks of a library hold tables; reloads when the library changes."""
 
-    def __init__(self, figures: Figures, records: PaperRecords) -> None:
+    def __init__(self, figures: Figures, records: CurrentRecords) -> None:
         self._figures = figures
         self._records = records
         self._lock = threading.Lock()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -177,3 +178,50 @@ class PaperCatalog(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the files or connections."""
+
+
+class CurrentRecords:
+    """The records of the ready papers by key, the same object for as long as the library is unchanged; thread-safe.
+
+    `reopen` makes the other stores see what another process has written; `last_seen` is the newest revision that a
+    search has seen (see `LibraryStores`).
+    """
+
+    def __init__(
+        self, catalog: PaperCatalog, reopen: Callable[[], None], last_seen: Callable[[], tuple[int, int] | None]
+    ) -> None:
+        self._catalog = catalog
+        self._reopen = reopen
+        self._last_seen = last_seen
+        self._lock = threading.RLock()
+        self._revision: tuple[int, int] | None = None
+        self._records: Mapping[str, PaperRecord] = {}
+        self._chunk_total = 0
+
+    def __call__(self) -> Mapping[str, PaperRecord]:
+        """The current records."""
+        with self._lock:
+            revision = self._catalog.revision()
+            if revision != self._revision:
+                if self._revision is not None and revision[0] != self._revision[0]:
+                    self._reopen()
+                self._records = self._catalog.records()
+                self._chunk_total = sum(record.chunk_count for record in self._records.values())
+                self._revision = revision
+            return self._records
+
+    def last(self) -> Mapping[str, PaperRecord]:
+        """The records as they were last read; read now if they never were."""
+        return self._records or self()
+
+    def searched(self) -> Mapping[str, PaperRecord]:
+        """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
+        seen = self._last_seen()
+        with self._lock:
+            known = seen is not None and self._revision is not None and seen <= self._revision
+            return self._records if known else self()
+
+    def chunk_total(self) -> int:
+        """The number of chunks of all papers."""
+        self()
+        return self._chunk_total

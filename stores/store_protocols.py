@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..documents import Category, Chunk, chunk_id
+from ..documents import Chunk, chunk_id
 from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
-from .paper_catalog import PaperCatalog
+from .paper_catalog import CurrentRecords, PaperCatalog
 from .paper_change import Change, PaperRecord
-from .search_records import NearPaper, PaperRecords, Scored, StoredChunk, TextScope, VectorKind
+from .search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind
 
 
 class ChunkVectors(Protocol):
@@ -91,21 +91,6 @@ class WordIndex(Protocol):
         """Close open files; the next call reopens them and sees other processes' writes."""
 
 
-class VectorSearch(Protocol):
-    """Nearest chunks and papers."""
-
-    def ids(
-        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
-
-    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine of each of these chunks; unknown ids are skipped."""
-
-    def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
-
-
 class LibraryStores(Protocol):
     """The stores of one library, opened together."""
 
@@ -128,7 +113,7 @@ class LibraryStores(Protocol):
         None if a search does not by itself see a single state of the library, the newest.
         """
 
-    def search(self, records: PaperRecords) -> VectorSearch:
+    def search(self, records: CurrentRecords) -> ScopedSearch:
         """The vector search over the papers of these records."""
 
     def state(self) -> list[tuple[bool, str, str]]:

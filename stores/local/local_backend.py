@@ -18,9 +18,10 @@ from ...models.journal.journal_database import JournalFile
 from ..backends import Backend, Checkpoints, Listener, ServerRegistry
 from ..home_tables import SERVER_TABLES
 from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
-from ..search_records import PaperRecords, VectorKind
+from ..search_records import VectorKind
 from ..server_jobs import SERVERS, SESSIONS_REMEDY, RegisteredJobs
 from ..store_protocols import LibraryStores
 from ..uploads import UPLOAD, Uploads
@@ -52,7 +53,7 @@ class LocalStores:
     def last_seen_revision(self) -> None:
         """Always None, since a search reads three stores."""
 
-    def search(self, records: PaperRecords) -> Nearest:
+    def search(self, records: CurrentRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
 
         return Nearest(records, self.vectors, self.catalog)

@@ -13,8 +13,9 @@ import numpy as np
 
 from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
+from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, VectorKind, cosines, ordered
+from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -83,8 +84,8 @@ class _Scope:
 class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
-        super().__init__(records)
+    def __init__(self, records: CurrentRecords, store: VectorStore, catalog: Catalog) -> None:
+        super().__init__(records, store.get_vectors)
         self._catalog = catalog
         kinds: tuple[VectorKind, ...] = ("content", "summaries", "notes")
         self._chunks, self._summaries, self._passages = (

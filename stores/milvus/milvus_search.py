@@ -15,16 +15,15 @@ from typing import Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
+from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import (
     ChunkScope,
     FullTextError,
-    PaperRecords,
     ScopedSearch,
     Scored,
     TextScope,
-    cosines,
     ordered,
 )
 from ..store_protocols import read_change
@@ -138,15 +137,15 @@ class MilvusNearest(ScopedSearch):
     """Vector search over a library."""
 
     def __init__(
-        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: CurrentVersions, vectors: PostgresVectors
+        self,
+        records: CurrentRecords,
+        rows: Callable[[], MilvusRows],
+        versions: CurrentVersions,
+        vectors: PostgresVectors,
     ) -> None:
-        super().__init__(records)
+        super().__init__(records, vectors.get_vectors)
         self._rows = rows
         self._versions = versions
-        self._vectors = vectors
-
-    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         def filters(versions: Versions) -> Iterator[str]:

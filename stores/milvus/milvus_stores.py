@@ -15,11 +15,12 @@ from ...errors import CiteloomError
 from ...plurals import counted
 from ...settings.addresses import VectorsUrl
 from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.database_state import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import PaperRecords, VectorStoreError
+from ..search_records import VectorStoreError
 from ..store_protocols import read_change
 from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import MilvusCatalog
@@ -56,7 +57,7 @@ class MilvusStores:
     def last_seen_revision(self) -> None:
         """Always None, since a search queries two engines."""
 
-    def search(self, records: PaperRecords) -> MilvusNearest:
+    def search(self, records: CurrentRecords) -> MilvusNearest:
         return MilvusNearest(records, self._rows, self._versions, self.vectors)
 
     def carry_out(self, changes: Sequence[Change]) -> None:

@@ -10,9 +10,9 @@ from ...models.journal.journal import Journal
 from ..backends import Backend, Checkpoints
 from ..home import DatabaseHome
 from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
-from ..search_records import PaperRecords
 from ..store_protocols import LibraryStores
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseLock
@@ -41,7 +41,7 @@ class PostgresStores:
         """A search is one statement, which reads the revision as well."""
         return self._seen.number, 0
 
-    def search(self, records: PaperRecords) -> PostgresNearest:
+    def search(self, records: CurrentRecords) -> PostgresNearest:
         return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:

@@ -16,8 +16,9 @@ from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
+from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, VectorKind, cosines, ordered
+from ..search_records import ChunkScope, ScopedSearch, Scored, StoredChunk, VectorKind, ordered
 from .database import Database, PooledTables, SeenRevision
 
 _CHUNK: Final = (
@@ -154,12 +155,9 @@ class PostgresNearest(ScopedSearch):
 
     _one_state = True
 
-    def __init__(self, records: PaperRecords, vectors: PostgresVectors) -> None:
-        super().__init__(records)
+    def __init__(self, records: CurrentRecords, vectors: PostgresVectors) -> None:
+        super().__init__(records, vectors.get_vectors)
         self._vectors = vectors
-
-    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         wanted = None if scope.keys is None else sorted(scope.keys)
