@@ -81,22 +81,12 @@ class PaperPlan:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """Everything that one ingest will do."""
+    """Everything that one ingest will do, and what it reports if all of that succeeds."""
 
     files: int
     to_index: tuple[PaperPlan, ...]
     metadata_only: tuple[PaperRecord, ...]
-    to_remove: tuple[str, ...]
-    added: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def chunks_to_embed(self) -> int:
-        """The number of chunk texts without a vector."""
-        return sum(plan.missing_chunks() for plan in self.to_index)
+    report: IngestReport
 
     @property
     def texts_to_embed(self) -> int:
@@ -105,26 +95,15 @@ class IngestPlan:
 
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
-        return replace(
-            self,
-            to_index=tuple(plan for plan in self.to_index if plan.record.paper.key not in failed),
-            added=tuple(key for key in self.added if key not in failed),
-            updated=tuple(key for key in self.updated if key not in failed),
-            refused=(*self.refused, *failed.values()),
+        to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
+        report = replace(
+            self.report,
+            added=tuple(key for key in self.report.added if key not in failed),
+            updated=tuple(key for key in self.report.updated if key not in failed),
+            chunks_embedded=sum(plan.missing_chunks() for plan in to_index),
+            refused=(*self.report.refused, *failed.values()),
         )
-
-    def report(self, *, seconds: float) -> IngestReport:
-        """The report of the finished plan."""
-        return IngestReport(
-            added=self.added,
-            updated=self.updated,
-            unchanged=self.unchanged,
-            removed=self.to_remove,
-            chunks_embedded=self.chunks_to_embed,
-            refused=self.refused,
-            warnings=self.warnings,
-            seconds=seconds,
-        )
+        return replace(self, to_index=to_index, report=report)
 
 
 def metadata_hash(paper: Paper) -> str:
@@ -166,18 +145,16 @@ def make_plan(
     missing = _missing_papers(library, sources)
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
-    plan = IngestPlan(
-        files=len(sources.found) + len(sources.refused),
-        to_index=tuple(_with_known(library, to_index, cache)),
-        metadata_only=tuple(metadata_only),
-        to_remove=tuple(missing) if prune else (),
+    report = IngestReport(
         added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
         updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
         unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
+        removed=tuple(missing) if prune else (),
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
     )
-    return plan.without(refused)
+    files, with_known = len(sources.found) + len(sources.refused), _with_known(library, to_index, cache)
+    return IngestPlan(files, tuple(with_known), tuple(metadata_only), report).without(refused)
 
 
 def _split(
