@@ -6,6 +6,7 @@ The other parts of a home are in `backends.py`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -40,7 +41,8 @@ class ChunkVectors(Protocol):
         """Move an unreadable store out of the way; returns its new path."""
 
     def close(self) -> None:
-        """Close open files; the next call reopens them and sees other processes' writes."""
+        """Close open files, if any; the next call reopens them and sees other processes' writes."""
+        return
 
 
 def read_change(record: PaperRecord, vectors: ChunkVectors) -> Change | None:
@@ -88,37 +90,34 @@ class WordIndex(Protocol):
         """How rare each term is: 1 if it occurs nowhere, near 0 if it occurs in every chunk."""
 
     def close(self) -> None:
-        """Close open files; the next call reopens them and sees other processes' writes."""
+        """Close open files, if any; the next call reopens them and sees other processes' writes."""
+        return
 
 
-class LibraryStores(Protocol):
-    """The stores of one library, opened together."""
+class LibraryStores(ABC):
+    """The stores of one library, opened together, and metadata about its papers from services."""
 
-    @property
-    def catalog(self) -> PaperCatalog: ...
-
-    @property
-    def vectors(self) -> ChunkVectors: ...
-
-    @property
-    def words(self) -> WordIndex: ...
-
-    @property
-    def metadata(self) -> MetadataStore:
-        """Metadata about the papers from services."""
+    catalog: PaperCatalog
+    vectors: ChunkVectors
+    words: WordIndex
+    metadata: MetadataStore
 
     def last_seen_revision(self) -> tuple[int, int] | None:
         """The newest revision that a search has seen, as `PaperCatalog.revision` gives it.
 
         None if a search does not by itself see a single state of the library, the newest.
         """
+        return None
 
+    @abstractmethod
     def search(self, records: CurrentRecords) -> ScopedSearch:
         """The vector search over the papers of these records."""
 
     def state(self) -> list[tuple[bool, str, str]]:
         """Findings about the stores other than their contents, each as (fine, topic, message)."""
+        return []
 
+    @abstractmethod
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Apply staged changes to all stores and make them visible; idempotent."""
 
@@ -127,6 +126,8 @@ class LibraryStores(Protocol):
 
         The caller holds the writer lock.
         """
+        return []
 
     def close(self) -> None:
         """Close the files or connections."""
+        self.catalog.close()

@@ -41,26 +41,19 @@ if TYPE_CHECKING:
 _HOUR: Final = 3600.0
 
 
-class LocalStores:
+class LocalStores(LibraryStores):
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
     def __init__(self, home: FolderHome) -> None:
-        self.catalog = Catalog(home.catalog, FigureFiles(home))
-        self.vectors = VectorStore(home, self.catalog)
-        self.words = FullText(home)
+        self.catalog: Catalog = Catalog(home.catalog, FigureFiles(home))
+        self.vectors: VectorStore = VectorStore(home, self.catalog)
+        self.words: FullText = FullText(home)
         self.metadata = MetadataStore(metadata_tables(home.metadata))
-
-    def last_seen_revision(self) -> None:
-        """Always None, since a search reads three stores."""
 
     def search(self, records: CurrentRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
 
         return Nearest(records, self.vectors, self.catalog)
-
-    def state(self) -> list[tuple[bool, str, str]]:
-        """Always empty: the stores are compared with each other instead."""
-        return []
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         # In parallel, since each spends much of its time waiting for the disk.
@@ -70,14 +63,10 @@ class LocalStores:
             words.result()
         self.catalog.commit(changes)
 
-    def restore(self) -> list[str]:
-        """Does nothing: no store can be restored from another."""
-        return []
-
     def close(self) -> None:
         self.vectors.close()
         self.words.close()
-        self.catalog.close()
+        super().close()
 
 
 class LocalBackend(Backend):

@@ -26,7 +26,7 @@ from ..search_records import (
     TextScope,
     ordered,
 )
-from ..store_protocols import read_change
+from ..store_protocols import WordIndex, read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
 from .milvus_rows import (
@@ -187,7 +187,7 @@ class MilvusNearest(ScopedSearch):
 _PAPERS_AT_ONCE: Final = 50
 
 
-class MilvusWords:
+class MilvusWords(WordIndex):
     """The words of all chunks; thread-safe."""
 
     def __init__(
@@ -201,9 +201,6 @@ class MilvusWords:
         self._vectors = vectors
         self._rows = rows
         self._versions = versions
-
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
         """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""

@@ -21,7 +21,7 @@ from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.database_state import database_state
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import VectorStoreError
-from ..store_protocols import read_change
+from ..store_protocols import LibraryStores, read_change
 from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
@@ -33,18 +33,18 @@ _DRIFT: Final = 1.25  # change of the mean text length from which weights are re
 _LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
 
 
-class MilvusStores:
+class MilvusStores(LibraryStores):
     """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
 
     def __init__(self, database: Database, url: VectorsUrl) -> None:
         pool = database.pool()
-        self.catalog = MilvusCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool, SeenRevision())
+        self.catalog: MilvusCatalog = MilvusCatalog(database, pool)
+        self.vectors: PostgresVectors = PostgresVectors(database, pool, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
         self._versions = CurrentVersions(self.catalog)
         self._known: MilvusRows | None = None
-        self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
+        self.words: MilvusWords = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
     def _rows(self) -> MilvusRows:
         if self._known is None:
@@ -53,9 +53,6 @@ class MilvusStores:
                 raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
             self._known = MilvusRows(self._connection, name)
         return self._known
-
-    def last_seen_revision(self) -> None:
-        """Always None, since a search queries two engines."""
 
     def search(self, records: CurrentRecords) -> MilvusNearest:
         return MilvusNearest(records, self._rows, self._versions, self.vectors)
@@ -118,7 +115,7 @@ class MilvusStores:
 
     def close(self) -> None:
         self._connection.close()
-        self.catalog.close()
+        super().close()
 
 
 _SHOWN = 5

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
+from ..store_protocols import WordIndex
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
 
@@ -93,16 +94,13 @@ class _Papers:
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
-class PostgresWords(PooledTables):
+class PostgresWords(PooledTables, WordIndex):
     """The words of all chunks; thread-safe."""
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
         self._seen = seen
         self._papers: _Papers | None = None
-
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
         return True

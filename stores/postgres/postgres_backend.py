@@ -26,14 +26,14 @@ from .postgres_vectors import PostgresNearest, PostgresVectors
 from .server_registry import DatabaseServerRegistry
 
 
-class PostgresStores:
+class PostgresStores(LibraryStores):
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
     def __init__(self, database: Database) -> None:
         pool = database.pool()
         self._seen = SeenRevision()
-        self.catalog = PostgresCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool, self._seen)
+        self.catalog: PostgresCatalog = PostgresCatalog(database, pool)
+        self.vectors: PostgresVectors = PostgresVectors(database, pool, self._seen)
         self.words = PostgresWords(database, pool, self._seen)
         self.metadata = MetadataStore(DatabaseTables(database, pool))
 
@@ -50,13 +50,6 @@ class PostgresStores:
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""
-
-    def restore(self) -> list[str]:
-        """Do nothing: everything is in one database."""
-        return []
-
-    def close(self) -> None:
-        self.catalog.close()
 
 
 class PostgresBackend(Backend):

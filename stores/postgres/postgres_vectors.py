@@ -19,6 +19,7 @@ from ...table_columns import WrongValueError
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..search_records import ChunkScope, ScopedSearch, Scored, StoredChunk, VectorKind, ordered
+from ..store_protocols import ChunkVectors
 from .database import Database, PooledTables, SeenRevision
 
 _CHUNK: Final = (
@@ -49,15 +50,12 @@ _WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
 
-class PostgresVectors(PooledTables):
+class PostgresVectors(PooledTables, ChunkVectors):
     """Chunks, summaries and passages of notes; thread-safe."""
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
         self._seen = seen
-
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
 
     def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         return self.rows(query, values, binary=True)
