@@ -22,16 +22,19 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from ..documents import chunk_id
 from ..errors import InputError
+from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted
 from ..stores.backends import Backend, Checkpoints, backend_of
-from ..stores.home_tables import HOME_TABLES
+from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
+from ..stores.metadata_store import METADATA_TABLES
 from ..stores.paper_change import Change
 from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
 from .doctor import some
 from .indexing import batches, run_to_end
 
+HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
 

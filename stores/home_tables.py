@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, Final, Protocol
 
-from ..models.journal.journal_database import JOURNAL_TABLES
 from ..table_columns import BLOB, TEXT, TypedTable, integer
 from .conversation_register import CONVERSATIONS, TURNS
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
-from .metadata_store import METADATA_TABLES
 from .run_register import CITED_PAPERS, EDITS, RUNS, WRITTEN
-from .server_jobs import ENDINGS, EVENTS, JOBS, KEYS, SESSIONS
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
 RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, CONVERSATIONS, TURNS, WRITTEN, *GRID_TABLES)
-SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
 
 
 class HomeRecords(Protocol):
@@ -34,7 +30,6 @@ CHECKPOINT_WRITES: Final = TypedTable(
     (*_PLACE, "idx"),
     dict.fromkeys((*_PLACE, "task_path"), TEXT) | {"idx": integer(-100), "channel": TEXT, "type": TEXT, "blob": BLOB},
 )
-HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
 
 
 def select_all(table: TypedTable) -> str:

@@ -367,6 +367,7 @@ class RequestKeys(Register):
 SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
 SESSIONS: Final = TypedTable("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
 ENDINGS: Final = TypedTable("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
+SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
 MAX_AGE: Final = 30 * 86_400  # seconds
 _MAX_SESSIONS: Final = 1000
 _RECENT: Final = 2.0  # seconds

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...errors import OtherFormatError
-from ...models.journal.journal_database import JOURNAL_TABLES, connect
 from ...sqlite import (
-    CHECKPOINTS_REMEDY,
     REGISTER_REMEDY,
     TextConnection,
     naming_damage,
@@ -21,10 +18,7 @@ from ...sqlite import (
     write_ahead,
 )
 from ...table_columns import SQLITE, TypedTable
-from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, select_all
-from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
 from ..tables import TABLES_VERSION
-from .folder_home import FolderHome
 
 
 class FileTables:
@@ -73,43 +67,13 @@ class FileTables:
 
 def run_tables(path: Path) -> FileTables:
     """The registers of runs, conversations and written files in the file at `path`."""
+    from ..home_tables import RUN_TABLES
+
     return FileTables(path, RUN_TABLES)
 
 
 def metadata_tables(path: Path) -> FileTables:
     """The tables of metadata from services, in the file at `path`."""
+    from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
+
     return FileTables(path, METADATA_TABLES, METADATA_REMEDY)
-
-
-class FileRecords:
-    """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
-
-    def __init__(self, home: FolderHome) -> None:
-        self._journal_path = home.journal
-        journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
-        self._files = (
-            dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
-            | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
-            | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
-            | {CHECKPOINT_WRITES.name: checkpoints}
-        )
-
-    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
-        file = self._files[table.name]
-        if file.exist():
-            with file.transaction() as connection:
-                yield from map(tuple, connection.execute(select_all(_in_file(table))))
-
-    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table.name in {each.name for each in JOURNAL_TABLES}:
-            connect(self._journal_path).close()  # which creates the tables
-        with self._files[table.name].transaction() as connection:
-            connection.executemany(_in_file(table).insert("update"), rows)
-
-
-def _in_file(table: TypedTable) -> TypedTable:
-    """The table with the names that LangGraph uses in SQLite files."""
-    if table is not CHECKPOINT_WRITES:
-        return table
-    columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
-    return replace(table, name="writes", columns=columns)

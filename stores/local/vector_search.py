@@ -19,7 +19,7 @@ from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosin
 
 if TYPE_CHECKING:
     from .catalog import Catalog
-    from .vectors import VectorStore
+    from .chroma import VectorStore
 
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a

@@ -17,8 +17,9 @@ from ...errors import OtherFormatError
 from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
-from ..home_tables import GRID_TABLES, RUN_TABLES, SERVER_TABLES
+from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
+from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from citeloom.stores.home_tables import SERVER_TABLES
 from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.server_jobs import SERVERS, JobOrder, RegisteredJobs
+from citeloom.stores.server_jobs import SERVER_TABLES, SERVERS, JobOrder, RegisteredJobs
 
 
 def leave_job(home: Path, order: JobOrder) -> None:
