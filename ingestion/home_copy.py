@@ -20,7 +20,6 @@ import numpy as np
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from ..documents import chunk_id
 from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted
@@ -84,7 +83,12 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
         target.carry_out(changes)
         for key in keys:
             on_paper(key)
-    _verify(source, target, version)
+    if source.version() != version:
+        raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
+    differing = [key for key in records if not _is_there(source, target, key)]
+    if differing or target.version() != version:
+        papers = f"{counted(len(differing), 'paper')} differ after the copy ({some(differing)})"
+        raise CopyError(f"{target.home.name}: {papers}.", help="Run the same command again.")
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
 
@@ -101,39 +105,23 @@ def build_change(library: Library, key: str) -> Change:
 
 
 def _is_there(source: Library, target: Library, key: str) -> bool:
-    return target.records().get(key) == source.records()[key] and not _differs(source, target, key)
-
-
-def _differs(source: Library, target: Library, key: str) -> bool:
-    """Whether a paper's sections, figures, texts, words or vectors differ."""
-    ids = [chunk_id(key, index) for index in range(source.chunk_count(key))]
-    mine, theirs = source.store.get_chunks(ids, vectors=True), target.store.get_chunks(ids, vectors=True)
+    """Whether the target has the same paper: sections, figures, texts, words and vectors."""
+    record = source.records()[key]
+    if target.records().get(key) != record:
+        return False
+    mine, theirs = read_change(record, source.store), read_change(record, target.store)
     return (
-        source.catalog.sections(key) != target.catalog.sections(key)
-        or source.figures(key) != target.figures(key)
-        or any(figure.image_hash and target.figure_image(figure) is None for figure in target.figures(key))
-        or {name: stored.chunk for name, stored in mine.items()}
-        != {name: stored.chunk for name, stored in theirs.items()}
-        or source.fulltext.entries([key]) != target.fulltext.entries([key])
-        or not all(_is_close(mine[name].vector, theirs[name].vector) for name in ids)
-        or not _is_close(*(each.store.get_vectors([key], "summaries").get(key) for each in (source, target)))
+        mine is not None
+        and theirs is not None
+        and mine.chunks == theirs.chunks
+        and np.allclose(mine.vectors, theirs.vectors, atol=_CLOSE)
+        and np.allclose(mine.summary_vector, theirs.summary_vector, atol=_CLOSE)
+        and np.allclose(mine.note_vectors, theirs.note_vectors, atol=_CLOSE)
+        and source.catalog.sections(key) == target.catalog.sections(key)
+        and source.figures(key) == target.figures(key)
+        and all(target.figure_image(figure) for figure in target.figures(key) if figure.image_hash)
+        and source.fulltext.entries([key]) == target.fulltext.entries([key])
     )
-
-
-def _is_close(one: object, other: object) -> bool:
-    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.allclose(one, other, atol=_CLOSE)
-
-
-def _verify(source: Library, target: Library, version: str) -> None:
-    if source.version() != version:
-        raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
-    differing = [key for key in source.records() if not _is_there(source, target, key)]
-    if differing or target.version() != version:
-        papers = counted(len(differing), "paper")
-        raise CopyError(
-            f"{target.home.name}: {papers} differ after the copy ({some(differing)}).",
-            help="Run the same command again.",
-        )
 
 
 _BYTES_PER_COMMIT: Final = 4_000_000
@@ -197,7 +185,11 @@ class _HomeCopy:
         with closing(self._source.records().rows(table)) as rows:  # closed in this thread, even if interrupted
             fingerprints = _with_fingerprints(table, rows)
             missing = (row for row, key, fingerprint in fingerprints if there.get(key) != fingerprint)
-            for batch in batches(missing, _row_size, _BYTES_PER_COMMIT):
+
+            def size(row: tuple[Any, ...]) -> int:
+                return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
+
+            for batch in batches(missing, size, _BYTES_PER_COMMIT):
                 records.put(table, batch)
                 copied += len(batch)
         if copied:
@@ -213,7 +205,13 @@ class _HomeCopy:
         wanted, there = await _checkpoint_fingerprints(mine), await _checkpoint_fingerprints(theirs)
         self._require_known("checkpoints", there, wanted)
         for place in sorted(place for place, fingerprint in wanted.items() if there.get(place) != fingerprint):
-            await _copy_checkpoint(_saver(mine), _saver(theirs), place)
+            found = await _saver(mine).aget_tuple(_config(*place))
+            if found is not None:
+                parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+                thread, namespace, _ = place
+                config = _config(thread, namespace, parent)
+                versions = found.checkpoint["channel_versions"]
+                await _saver(theirs).aput(config, found.checkpoint, found.metadata, versions)
         if await _checkpoint_fingerprints(theirs) != wanted:
             raise self.changed()
         return wanted
@@ -244,10 +242,6 @@ def _with_fingerprints(
         yield row, key, hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
-def _row_size(row: tuple[Any, ...]) -> int:
-    return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
-
-
 def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
     return cast("BaseCheckpointSaver[str]", checkpoints)
 
@@ -261,19 +255,9 @@ async def _checkpoint_fingerprints(checkpoints: Checkpoints) -> Fingerprints:
         place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
         found = await saver.aget_tuple(_config(*place))
         content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
-        fingerprints[place] = hashlib.blake2b(
-            repr(_sort_keys(content)).encode("utf-8", "replace"), digest_size=16
-        ).digest()
+        written = repr(_sort_keys(content)).encode("utf-8", "replace")
+        fingerprints[place] = hashlib.blake2b(written, digest_size=16).digest()
     return fingerprints
-
-
-async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
-    found = await mine.aget_tuple(_config(*place))
-    if found is not None:
-        thread, namespace, _ = place
-        parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-        config = _config(thread, namespace, parent)
-        await theirs.aput(config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
 
 
 def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConfig:

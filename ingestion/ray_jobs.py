@@ -176,7 +176,12 @@ class RayJobs:
                 raise InputError(f"A Ray worker lacks a package: {one_line(error.cause)}.", help=_INSTALL) from error
             raise
         if other:
-            raise InputError(_describe_difference(node, other), help=_INSTALL)
+            own = versions()
+            package = next(name for name in own if other.get(name, "") != own[name])
+            there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
+            raise InputError(
+                f"The Ray node {node} has {there}, this computer has {package} {own[package]}.", help=_INSTALL
+            )
         return result
 
     def stop(self, seconds: float) -> None:
@@ -207,14 +212,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = ""
     return found
-
-
-def _describe_difference(node: str, other: dict[str, str]) -> str:
-    """How a node's versions differ from this computer's, in one line."""
-    own = versions()
-    package = next(name for name in own if name in ("citeloom", *own) and other.get(name, "") != own[name])
-    there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
-    return f"The Ray node {node} has {there}, this computer has {package} {own[package]}."
 
 
 def one_line(error: BaseException) -> str:

@@ -149,25 +149,20 @@ class Catalog(PaperCatalog):
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)
             self._db.executescript(SCHEMA)
-            self._require_known_version()
+            version = self.meta("schema")
+            if version is None:
+                self.set_meta("schema", str(SCHEMA_VERSION))
+            elif not version.isdecimal():
+                place = f"{path}: table meta, column value, row name='schema'"
+                raise InputError(f"{place}: expected a number, not {version[:60]!r}.", help=_REMEDY)
+            elif int(version) != SCHEMA_VERSION:
+                raise OtherFormatError(path, int(version), SCHEMA_VERSION)
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise InputError(f"{path}: is not a library catalog ({error}).", help=_REMEDY) from error
         except InputError:
             self._db.close()
             raise
-
-    def _require_known_version(self) -> None:
-        version = self.meta("schema")
-        if version is None:
-            self.set_meta("schema", str(SCHEMA_VERSION))
-        elif not version.isdecimal():
-            raise InputError(
-                f"{self._path}: table meta, column value, row name='schema': expected a number, not {version[:60]!r}.",
-                help=_REMEDY,
-            )
-        elif int(version) != SCHEMA_VERSION:
-            raise OtherFormatError(self._path, int(version), SCHEMA_VERSION)
 
     def close(self) -> None:
         with self._lock:

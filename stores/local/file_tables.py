@@ -51,18 +51,14 @@ class FileTables:
             require_plain_schema(connection, self._path, self._remedy)
             with self._opening:
                 if not self._made:
-                    self._make(connection)
+                    version = connection.execute("PRAGMA user_version").fetchone()[0]
+                    if version > TABLES_VERSION:
+                        raise OtherFormatError(self._path, version, TABLES_VERSION)
+                    statements = "".join(table.create(SQLITE) for table in self._tables)
+                    connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
                     self._made = True
             with connection:
                 yield connection
-
-    def _make(self, connection: sqlite3.Connection) -> None:
-        """Create the tables that are missing; raises `OtherFormatError` if they cannot be read."""
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > TABLES_VERSION:
-            raise OtherFormatError(self._path, version, TABLES_VERSION)
-        statements = "".join(table.create(SQLITE) for table in self._tables)
-        connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
 
 
 def run_tables(path: Path) -> FileTables:

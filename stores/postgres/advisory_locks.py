@@ -78,7 +78,8 @@ class DatabaseLock:
         connection, told = await self._database.connect_async(), on_wait is None
         try:
             with self._database.named_errors():
-                while not await _try(connection, self._name):
+                take = f"SELECT pg_try_advisory_lock({_KEY})"
+                while await (await connection.execute(take, (self._name,))).fetchone() != (True,):
                     if on_wait is not None and not told:
                         on_wait(await asyncio.to_thread(self.holder) or None)
                     told = True
@@ -95,11 +96,6 @@ async def _release(connection: Any) -> None:
     with contextlib.suppress(Error):  # the connection is lost, and its locks with it
         await connection.execute("SELECT pg_advisory_unlock_all()")
     await connection.close()
-
-
-async def _try(connection: Any, name: str) -> bool:
-    cursor = await connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,))
-    return bool((await cursor.fetchone())[0])
 
 
 class DatabaseCallLocks:

@@ -97,6 +97,8 @@ class _Papers:
 class PostgresWords(PooledTables, WordIndex):
     """The words of all chunks; thread-safe."""
 
+    _binary = True
+
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
         self._seen = seen
@@ -104,9 +106,6 @@ class PostgresWords(PooledTables, WordIndex):
 
     def exists(self) -> bool:
         return True
-
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        return self.rows(query, values, binary=True)
 
     def create(self) -> None:
         with self._connection() as connection, connection.transaction():
@@ -128,7 +127,7 @@ class PostgresWords(PooledTables, WordIndex):
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)",
             {"keys": None if keys is None else sorted(keys)},
         )
@@ -141,7 +140,7 @@ class PostgresWords(PooledTables, WordIndex):
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
             numbers = _paper_numbers(scope, papers)
-            rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
+            rows = self.rows(SEARCH, {"terms": wanted, "papers": numbers})
             self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
                 break
@@ -161,7 +160,7 @@ class PostgresWords(PooledTables, WordIndex):
         return _best(scores, _in_scope(np.flatnonzero(scores), scope, papers), papers, k)
 
     def _read_papers(self) -> _Papers:
-        rows = self._rows(_PAPERS)
+        rows = self.rows(_PAPERS)
         with self._database.named_errors():
             _WORD_TOTALS.decode(list(_WORD_TOTALS.columns), [row for row in rows if row[1] is not None])
         self._papers = _Papers(rows)
@@ -171,8 +170,8 @@ class PostgresWords(PooledTables, WordIndex):
         query = (
             "SELECT term, sum(octet_length(entries)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
         )
-        found = {term: int(size) // _ENTRY.itemsize for term, size in self._rows(query, (_TEXT, list(terms)))}
-        (total,) = self._rows("SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals")[0]
+        found = {term: int(size) // _ENTRY.itemsize for term, size in self.rows(query, (_TEXT, list(terms)))}
+        (total,) = self.rows("SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals")[0]
         most = max(1, int(total))
         return {term: 1 - min(most, found.get(term, 0)) / (most + 1) for term in terms}
 

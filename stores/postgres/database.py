@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 from ...errors import ConfigurationError, InputError, PausedError
@@ -276,6 +276,8 @@ def _text_context() -> Any:
 class PooledTables:
     """Tables of a library that are read through a pool of connections; thread-safe."""
 
+    _binary: ClassVar[bool] = False  # how rows are sent
+
     def __init__(self, database: Database, pool: Any) -> None:
         self._database = database
         self._pool = pool
@@ -284,10 +286,10 @@ class PooledTables:
         """An autocommit connection."""
         return self._database.leased(self._pool)
 
-    def rows(self, query: str, values: object = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         with self._connection() as connection:
-            return list(connection.execute(query, values, binary=binary).fetchall())
+            return list(connection.execute(query, values, binary=self._binary).fetchall())
 
     def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The decoded rows of a query, whose parameters may be written as `?`."""
