@@ -152,12 +152,6 @@ def refused_report(sources: Sources) -> IngestReport:
     return IngestReport(refused=(*sources.refused, *sources.refused_entries), warnings=sources.warnings)
 
 
-async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
-    """Remove a paper from every store, and its file if Citeloom stored it; raises `UnknownPaperError`."""
-    (paper,) = await remove_all(library, [key], on_event=on_event)
-    return paper
-
-
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
     """Remove papers from every store, and the files of those that were uploaded or fetched by identifier.
 
