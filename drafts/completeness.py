@@ -88,12 +88,13 @@ def all_unreadable(coverage: Coverage) -> bool:
 
 
 def coverage_line(coverage: Coverage) -> str:
-    """The coverage on one line."""
-    passages, sentences = coverage["passages"], coverage["sentences"]
+    """The coverage on one line, that of an answer with its papers."""
+    passages, sentences, papers = coverage["passages"], coverage["sentences"], coverage.get("papers")
+    screened = f"{papers['screened']} screened by their cards, " if papers and papers["screened"] else ""
+    of_papers = f"Papers: {screened}{papers['read']} read, {papers['cited']} cited. " if papers else ""
     outcomes = [f"{sentences['judged']} judged", f"{sentences['unjudged']} not judged"]
     if sentences["by_topic"]:
         outcomes.insert(1, f"{sentences['by_topic']} compared by topic only")
-    return (
-        f"Passages: {passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable;"
-        f" cited sentences: {', '.join(outcomes) if sentences['cited'] else 'none judged'}."
-    )
+    of_passages = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
+    of_sentences = ", ".join(outcomes) if sentences["cited"] else "none judged"
+    return f"{of_papers}Passages: {of_passages}; cited sentences: {of_sentences}."

@@ -137,6 +137,9 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     page = replace(page, final=_for_readers(page.final))
     final, written, shown, options = page.final, page.final.written, page.shown, page.options
     coverage = measure_coverage(written.queries, final.text, written.sources, written.verdicts)
+    if search := written.search:  # of a question
+        screened = search.route.get("screened", {"cards": 0})["cards"]
+        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
     tried = coverage_warnings(*attempts(coverage))
     document = _document(page, references, tried)
     record = document.as_dict()

@@ -78,12 +78,16 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers."""
+    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers.
+
+    `read` counts the papers of which a reader was shown passages.
+    """
 
     route: RouteRecord
     shortlist: Sequence[str]
     passages: int
     limited: bool
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import ToolMessage
 
-from ..documents import Evidence
+from ..documents import Evidence, split_chunk_id
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, sources_for, with_chosen_quotes
 from ..experiment import parse_experiment
@@ -22,10 +22,9 @@ from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
 from .state import ResearchState, RunState, SectionState
-from .state_conversion import needs_of, own_coverage, own_queries, searched_in_vain
+from .state_conversion import own_coverage, own_queries, searched_in_vain
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
-_BRIEF_ANSWER: Final = 120  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
 
 
@@ -54,7 +53,10 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     if "question" in state:
         given = cast(ResearchState, state)
         limited = bool(given.get("papers"))
-        search = QuestionSearch(given["route"], given.get("shortlist", []), len(given.get("found", [])), limited)
+        read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
+        search = QuestionSearch(
+            given["route"], given.get("shortlist", []), len(given.get("found", [])), limited, len(read)
+        )
     return WrittenDraft(
         brief,
         draft,
@@ -93,11 +95,9 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Sess
         sources=tuple(found),
         queries=_queries(state),
         searches_left=_searches_left(state, session),
-        words=state.get("words")
-        or session.settings.answer_words
-        or asked_length(len(needs_of(state)), session.settings.depth),
+        words=state.get("words") or session.settings.answer_words or 0,
         depth=session.settings.depth,
-        survey=state["route"]["track"] == "survey",
+        inventory=state["route"]["kind"] == "inventory",
         answerable=is_answerable(state, session),
         most_papers=state.get("sources") or session.settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
@@ -106,14 +106,6 @@ def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Sess
         needs=tuple(own_coverage(state)),
         library=library_line(session.library),
     )
-
-
-def asked_length(needs: int, depth: Depth) -> int:
-    """The default answer length in words: it grows with the number of needs, unless it is brief."""
-    if depth == "brief":
-        return _BRIEF_ANSWER
-    usual = min(500, 150 + 60 * needs)
-    return 2 * usual if depth == "thorough" else usual
 
 
 def library_line(library: Library) -> str:
@@ -135,11 +127,11 @@ def is_answerable(state: RunState, session: Session) -> bool:
         return True
     named = given["route"]["papers"] if given["route"]["track"] == "one_paper" else ()
     ids = _of_this_question(given)
-    least = session.settings.answer_threshold
+    least, useful = session.settings.answer_threshold, session.settings.score_threshold
     good = {
         record["key"]
         for record in state.get("evidence", [])
-        if record["id"] in ids and (record["key"] in named or record["llm_score"] >= least)
+        if record["id"] in ids and record["llm_score"] >= (useful if record["key"] in named else least)
     }
     return bool(good - _uncitable(session, good))
 
@@ -189,15 +181,19 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Weak findings are shown only for a need with few strong ones. Evidence that a conversation recalls or that
+    Weak findings are shown only for a need with few strong ones, and those that only come near if there are no others.
+    Evidence that a conversation recalls or that
     earlier sections of a paper offer is always kept. Without a chat model as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
+    useful = [record for record in records if record["llm_score"] >= session.settings.score_threshold]
+    if not useful:
+        return list(records)
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
-    for need in dict.fromkeys(record["need"] for record in records):
-        serving = sorted((item for item in records if item["need"] == need), key=_worth, reverse=True)
+    for need in dict.fromkeys(record["need"] for record in useful):
+        serving = sorted((item for item in useful if item["need"] == need), key=_worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])

@@ -1,30 +1,43 @@
 """Finds pairs of findings that may disagree, inside one paper and between papers, by the words of their statements.
 
-The pairs are hints: a writer is shown them beside the words of both, and says both sides where they do disagree.
+The pairs are hints: a writer is shown them beside the words of both, and says both sides where they do disagree. A
+pair has to be about one outcome (the words around what rose, fell or did not differ) of one comparison: neither names a
+treatment, group or time that the other lacks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from ..text.statement_words import Direction, direction, telling_words
+from ..text.statement_words import NAMED, Direction, direction, outcome_words, telling_words
 from .protocols import Source
 
 _MOST_PAIRS: Final = 6
 _MOST_SOURCES: Final = 120
 _LEAST_SHARED: Final = 3  # words of the subject that both statements have
-_SHARE: Final = 0.4  # of the words of the shorter statement
-_SHARE_OF_OPPOSITES: Final = 0.55  # "higher error" and "lower accuracy" agree, so opposites need the same subject
+_SHARE: Final = 0.5  # of the words of the shorter statement
+_SHARE_BETWEEN: Final = 0.6  # if the findings are of two papers
+_SHARE_OF_LONGER: Final = 0.35
+_OUTCOME_SHARE: Final = 0.5  # of the words of the shorter outcome
+# "at 6 months", "after 12 weeks", "of 50 mg": what makes two results differ without a disagreement
+_CONDITION: Final = re.compile(
+    r"\b(\d{1,6}(?:[.,]\d{1,3})?)[\s-]?(hour|day|week|month|year|mg|g|kg|ml|mM|°C|km|min)s?\b", re.IGNORECASE
+)
+_EXAMINED: Final = 1_000  # characters of a statement
+_OF_MEASURE: Final = frozenset(
+    {"signific", "ci", "rr", "or", "hr", "sd", "se", "auc", "vs", "interval", "ratio", "odd"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     """Two findings of which one may say what the other denies.
 
-    `inside` if both are from one paper, `of_none` if one finds no effect.
+    `inside` if both are from one paper, `of_none` if one finds no effect. `outcome` are words that both have of it.
     """
 
     first: Source
@@ -32,6 +45,7 @@ class Disagreement:
     inside: bool
     of_none: bool
     share: float
+    outcome: frozenset[str]
 
     @property
     def line(self) -> str:
@@ -41,25 +55,53 @@ class Disagreement:
         return f"[{one.id}] and [{other.id}] ({where})"
 
 
+@dataclass(frozen=True, slots=True)
+class _DirectedResult:
+    """What a finding says: which way its outcome went, and the words that tell of what."""
+
+    source: Source
+    way: Direction
+    outcome: frozenset[str]
+    words: dict[str, int]
+    conditions: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, source: Source) -> _DirectedResult:
+        said = source.evidence.summary
+        words = {word: weight for word, weight in telling_words(said).items() if not _of_measure(word)}
+        conditions = {(number, unit.lower()) for number, unit in _CONDITION.findall(said[:_EXAMINED])}
+        outcome = frozenset(word for word in outcome_words(said) if word in words)
+        return cls(source, direction(said), outcome, words, frozenset(conditions))
+
+    @property
+    def named(self) -> set[str]:
+        return {word for word, weight in self.words.items() if weight >= NAMED}
+
+    def compares_as(self, other: _DirectedResult) -> bool:
+        """Whether both may be of one comparison: not each with a name of its own, and with the same times and doses."""
+        if self.named - other.words.keys() and other.named - self.words.keys():
+            return False
+        return not (self.conditions and other.conditions) or self.conditions == other.conditions
+
+
 def find_disagreements(sources: Sequence[Source]) -> list[Disagreement]:
-    """The pairs whose statements share their subject and differ in direction, the most alike first."""
-    directed = [(source, direction(source.evidence.summary)) for source in sources[:_MOST_SOURCES]]
-    found = sorted(_pairs([item for item in directed if item[1]]), key=lambda pair: (not pair.inside, -pair.share))
-    return found[:_MOST_PAIRS]
+    """The pairs with one outcome of one comparison that differ in its direction, the most alike first."""
+    results = [result for result in map(_DirectedResult.of, sources[:_MOST_SOURCES]) if result.way]
+    return sorted(_pairs(results), key=lambda pair: (not pair.inside, -pair.share))[:_MOST_PAIRS]
 
 
-def _pairs(directed: Sequence[tuple[Source, Direction]]) -> Iterator[Disagreement]:
-    words = {source.evidence.id: _subject(source) for source, _ in directed}
-    for (one, first), (other, second) in combinations(directed, 2):
-        if first == second:
+def _pairs(results: Sequence[_DirectedResult]) -> Iterator[Disagreement]:
+    for one, other in combinations(results, 2):
+        if one.way == other.way or not one.compares_as(other):
             continue
-        shared = words[one.evidence.id] & words[other.evidence.id]
-        share = len(shared) / max(1, min(len(words[one.evidence.id]), len(words[other.evidence.id])))
-        of_none = "none" in (first, second)
-        least = _SHARE if of_none else _SHARE_OF_OPPOSITES
-        if len(shared) >= _LEAST_SHARED and share >= least:
-            yield Disagreement(one, other, one.paper.key == other.paper.key, of_none, share)
+        shared, outcome = one.words.keys() & other.words.keys(), one.outcome & other.outcome
+        less, more = sorted((len(one.words), len(other.words)))
+        inside = one.source.paper.key == other.source.paper.key
+        least = max(_LEAST_SHARED, (_SHARE if inside else _SHARE_BETWEEN) * less, _SHARE_OF_LONGER * more)
+        share = len(shared) / max(1, less)
+        if len(shared) >= least and len(outcome) >= _OUTCOME_SHARE * min(len(one.outcome), len(other.outcome)) > 0:
+            yield Disagreement(one.source, other.source, inside, "none" in (one.way, other.way), share, outcome)
 
 
-def _subject(source: Source) -> set[str]:
-    return {word for word in telling_words(source.evidence.summary) if not word[0].isdigit() and not direction(word)}
+def _of_measure(word: str) -> bool:
+    return word[0].isdigit() or word in _OF_MEASURE or bool(direction(word))

@@ -130,9 +130,10 @@ class AnswerBrief:
     """The input of a planner or writer for an answer.
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again. `needs` and `library` are as for a section. `survey` says whether the question is about several
-    papers, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to base an
-    answer on. With `feedback`, the last answer is to be revised.
+    may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
+    `inventory` says whether the question asks for the papers of a kind, `most_papers` how many an answer may cite,
+    `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
+    revised.
     """
 
     question: str
@@ -141,7 +142,7 @@ class AnswerBrief:
     searches_left: int
     words: int
     depth: Depth = "standard"
-    survey: bool = True
+    inventory: bool = False
     most_papers: int = 8
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()

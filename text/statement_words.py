@@ -74,6 +74,19 @@ def direction(text: str) -> Direction:
     return "" if up == down else "up" if up else "down"
 
 
+_OUTCOME_REACH: Final = 45  # characters on either side of what rose, fell or did not differ
+
+
+def outcome_words(text: str) -> set[str]:
+    """The telling words next to what a statement says rose, fell or did not differ; empty if it says none."""
+    text = text[:_EXAMINED]
+    pattern = {"none": _NONE, "up": _UP, "down": _DOWN}.get(direction(text))
+    match = pattern.search(text) if pattern else None
+    if match is None:
+        return set()
+    return set(telling_words(text[max(0, match.start() - _OUTCOME_REACH) : match.end() + _OUTCOME_REACH]))
+
+
 _QUANTIFIED: Final = r"(?:all|both|most|many|some|several|few|none|neither|each|two|three|four|five|half|majority)"
 _WEIGHS: Final = re.compile(
     rf"\b{_QUANTIFIED}\s(?:of\s)?(?:(?:the|these|those)\s)?(?:[\w-]{{1,30}}\s){{0,3}}"

@@ -107,7 +107,9 @@ async def read_in_waves(
     further: FurtherSearch | None = None,
     heard: OnFindings | None = None,
 ) -> SearchResult:
-    """Read windows best first, skipping those whose needs are met or exhausted; the last wave has `further` windows.
+    """Read windows best first, skipping those whose needs are met, exhausted, or well served by the same paper.
+
+    The last wave has `further` windows.
 
     What is found is `heard` as soon as it is read.
 
@@ -123,7 +125,16 @@ async def read_in_waves(
     waves += [()] if further is not None and len(waves) == 1 else []
     for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
-        wanted = [window for window in wave if not window.needs or open_needs.intersection(window.needs)]
+        told = Counter((item.finding.paper.key, need) for item in found for need in item.needs if _is_strong(item))
+        wanted = [
+            window
+            for window in wave
+            if not window.needs
+            or any(
+                limits.of_paper is None or told[window.paper.key, need] < limits.of_paper
+                for need in open_needs.intersection(window.needs)
+            )
+        ]
         last, more = number == len(waves) > 1, list[Window]()
         if last and further is not None:
             again = further.wanted(found)
@@ -158,7 +169,7 @@ def _abstracts(
     library: Library, found: Sequence[FoundEvidence], read: Sequence[Window], limits: EvidenceLimits
 ) -> list[Window]:
     """The unread abstracts of the papers with most strong findings; blocks."""
-    papers = Counter(item.finding.paper.key for item in found if item.finding.score >= STRONG)
+    papers = Counter(item.finding.paper.key for item in found if _is_strong(item))
     known = set(chunk_ids(read))
     windows: list[Window] = []
     for key, _ in sorted(papers.items(), key=lambda item: (-item[1], item[0]))[: limits.abstracts]:
@@ -179,7 +190,7 @@ async def read_windows(
     *,
     heard: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
-    """The findings of windows at or above the threshold, best first, and the ids of unreadable chunks.
+    """The useful findings of windows, best first, and the ids of unreadable chunks.
 
     Neighbouring papers share a call. A finding is assigned to the search for its need if that is among those
     `searched_for`, otherwise to the first search.
@@ -202,7 +213,6 @@ async def read_windows(
         )
         for reading in readings
         for finding in reading
-        if finding.score >= limits.score_threshold
     ]
     lost = (reading.unreadable for reading in readings if isinstance(reading, Findings))
     return limit_findings(found, limits), frozenset(name for names in lost for name in names)
@@ -263,11 +273,15 @@ def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
     yield from (rest[start : start + size] for start in range(0, len(rest), size))
 
 
+def _is_strong(item: FoundEvidence) -> bool:
+    return item.finding.score >= STRONG
+
+
 def _settled_needs(
     purpose: Purpose, read: Sequence[Window], found: Sequence[FoundEvidence], limits: EvidenceLimits
 ) -> set[str]:
     """The needs for which further reading is not worth the calls."""
-    strong = [item for item in found if item.finding.score >= STRONG]
+    strong = [item for item in found if _is_strong(item)]
     many = Counter(need for item in strong for need in item.needs)
     papers = {need.id: {item.finding.paper.key for item in strong if need.id in item.needs} for need in purpose.needs}
     several = len({window.paper.key for window in read}) > 1

@@ -15,6 +15,7 @@ from .retrieval import Retrieval
 from .window_search import WindowLimits
 
 _BREADTH: Final = 2
+_ENOUGH_OF_A_PAPER: Final = 3  # strong findings for one need of a question about many papers
 MEASURED_WEIGHT: Final = 0.03  # for an effect, the size of a group and a test, each: what answers most questions
 _RESTATED: Final = 0.8  # share of the telling words of the shorter of two statements
 _FEWEST_WORDS: Final = 5  # telling words of a statement that can be restated
@@ -28,8 +29,10 @@ class EvidenceLimits:
     what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
     `abstracts` the number of papers whose abstract is read at its end; see `WindowLimits` for `paper_share`,
     `paper_margin` and `spread`. Reading for a need stops after `plenty` strong findings, from several papers if there
-    are several, or after `dry` consecutive windows without one. `top_k_final` and `per_paper` limit what is kept for
-    each need, and per paper for each need; None keeps everything that was read and is useful.
+    are several, or after `dry` consecutive windows without one; a paper that has given `of_paper` strong findings for a
+    need is read no further for it (None: no limit). `top_k_final` and `per_paper` limit what is kept for
+    each need, and per paper for each need; None keeps everything that was read and is useful. If nothing is, the `near`
+    best of the rest are kept, so that an answer can name what comes nearest.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
@@ -41,6 +44,7 @@ class EvidenceLimits:
     abstracts: int = 4
     plenty: int = 6
     dry: int = 6
+    of_paper: int | None = None
     top_k_initial: int = 40
     top_k_final: int | None = None
     per_paper: int | None = None
@@ -50,6 +54,7 @@ class EvidenceLimits:
     vector_weight: float = 0.4
     llm_weight: float = 0.6
     score_threshold: float = 0.35
+    near: int = 0
     rerank: float = 0.0
 
     @property
@@ -67,8 +72,10 @@ class EvidenceLimits:
             self,
             read_tokens=_BREADTH * self.read_tokens,
             window_tokens=max(1, self.window_tokens // _BREADTH),
+            call_tokens=self.call_tokens * 3 // 2,
             plenty=_BREADTH * _BREADTH * self.plenty,
             dry=_BREADTH * _BREADTH * self.dry,
+            of_paper=_ENOUGH_OF_A_PAPER,
         )
 
     def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
@@ -150,7 +157,7 @@ class SearchResult:
 
 
 def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> list[FoundEvidence]:
-    """The findings to keep, best first, within the limits per need and per paper.
+    """The useful findings to keep, best first, within the limits per need and per paper.
 
     Findings on the same words, and those of a paper that state the same twice, are merged into one, which serves the
     needs of all.
@@ -160,7 +167,9 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
     statements: list[_StatementWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
-    for item in sorted(found, key=_order):
+    ordered = sorted(found, key=_order)
+    useful = [item for item in ordered if item.finding.score >= limits.score_threshold]
+    for item in useful or ordered[: limits.near]:
         need, key = item.finding.need, item.finding.paper.key
         own = FindingWords.of_finding(item.finding)
         if (place := find_same(own, words)) is not None:

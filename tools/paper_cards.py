@@ -1,4 +1,4 @@
-"""Makes paper cards: what a person wants to know before opening a paper, in at most 150 tokens.
+"""Makes paper cards: what a person wants to know before opening a paper, in at most 130 tokens.
 
 A card is read by a screener, which names the papers that may bear on a question. It is made by rules from a paper's
 data in the library (abstract or summary, headings, methods), so that it costs nothing and needs no storage. A card is
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice, zip_longest
 from typing import Final
 
 from ..documents import Category, Paper
+from ..documents.chunking import Window
 from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
-from ..roles.protocols import PaperCard, PaperScreener, Purpose, ScreenedPapers
+from ..roles.protocols import Need, PaperCard, PaperScreener, PassageFinding, Purpose, ScreenedPapers
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
+from .found_evidence import FoundEvidence
 from .scope import Scope
 
 # Named only where title or abstract leaves no doubt: a wrong kind of study misleads more than none.
@@ -54,8 +56,8 @@ _OUTCOME: Final = re.compile(
     r"|increas|decreas|significant|findings|conclu)",
     re.IGNORECASE,
 )
-_SENTENCE: Final = 230  # characters
-_SECTIONS: Final = 5
+_SENTENCE: Final = 180  # characters
+_SECTIONS: Final = 4
 _SECTION: Final = 45  # characters
 _SAMPLES: Final = 3
 _METHOD_CHUNKS: Final = 2  # chunks searched for numbers of subjects
@@ -107,11 +109,12 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
     sentences = [" ".join(abstract[start:end].split()) for start, end in sentence_spans(abstract)]
     lines = [
         f"{paper.title} ({paper.year or 'n.d.'})",
-        *_telling_sentences(sentences),
+        *(_shorten(sentences[place], _SENTENCE) for place in _telling_places(sentences)),
     ]
     if design := [*_kind_of_study(paper.title, abstract), *_samples(library, paper.key, abstract)]:
         lines.append(f"Design: {'; '.join(design)}")
-    if scope := _scope(library, paper.key):
+    # The headings of a study with subjects name its procedures, not its subject.
+    if not any(part[0].isdigit() or part.startswith("n") for part in design) and (scope := _scope(library, paper.key)):
         lines.append(f"Parts: {'; '.join(scope)}")
     return PaperCard(paper.key, "\n".join(lines))
 
@@ -133,15 +136,41 @@ def _samples(library: Library, key: str, abstract: str) -> list[str]:
     return list(dict.fromkeys(found))[:_SAMPLES]
 
 
-def _telling_sentences(sentences: Sequence[str]) -> Iterator[str]:
-    """One sentence on what was done and one on the result, else the first and the last."""
+def _telling_places(sentences: Sequence[str]) -> list[int]:
+    """The places of one sentence on what was done and one on the result, else of the first and the last."""
     if not sentences:
-        return
-    aim = next((text for text in sentences if _AIM.search(text)), sentences[0])
-    outcomes = [text for text in sentences if text != aim and _OUTCOME.search(text)]
-    yield _shorten(aim, _SENTENCE)
-    if outcome := (outcomes[-1:] or [text for text in sentences[-1:] if text != aim]):
-        yield _shorten(outcome[0], _SENTENCE)
+        return []
+    aim = next((place for place, text in enumerate(sentences) if _AIM.search(text)), 0)
+    outcomes = [place for place, text in enumerate(sentences) if place != aim and _OUTCOME.search(text)]
+    return list(dict.fromkeys([aim, outcomes[-1] if outcomes else len(sentences) - 1]))
+
+
+def nearest_findings(
+    library: Library, need: Need, windows: Sequence[Window], named: Sequence[str], most: int
+) -> list[FoundEvidence]:
+    """What the nearest papers say that they studied and found, in their own words; blocks.
+
+    For a question on which no passage helps. The papers are those `named`, then those with the nearest windows; none of
+    these findings helps with the need, so their score is 0.
+    """
+    cosines: dict[str, float] = {}
+    for window in windows:
+        cosines[window.paper.key] = max(window.vector_score, cosines.get(window.paper.key, 0.0))
+    keys = [key for key in named if key in {paper.key for paper in library.papers()}]
+    found: list[FoundEvidence] = []
+    for key in list(dict.fromkeys([*keys, *sorted(cosines, key=lambda key: -cosines[key])]))[:most]:
+        abstract = [row.id for row in library.catalog.chunk_rows(keys=[key], categories=[Category.ABSTRACT])]
+        own = [chunk.id for window in windows if window.paper.key == key for chunk in window.chunks]
+        for chunk in library.chunks([*abstract, *own][:1]):
+            spans = [span for span in sentence_spans(chunk.text) if any(map(str.isalpha, chunk.text[slice(*span)]))]
+            told = sorted(_telling_places([" ".join(chunk.text[start:end].split()) for start, end in spans]))
+            if told:
+                statement = plain_text(" ".join(chunk.text[slice(*spans[place])] for place in told))
+                chosen = tuple((chunk, *spans[place]) for place in told)
+                score = cosines.get(key, 0.0)
+                finding = PassageFinding(library.paper(key), " ".join(statement.split()), 0.0, need.id, chosen, score)
+                found.append(FoundEvidence(finding, score, need.search))
+    return found
 
 
 def _scope(library: Library, key: str) -> list[str]:

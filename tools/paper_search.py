@@ -15,6 +15,7 @@ from ..text.sentences import sentence_spans
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
+_MOST_REQUIRED: Final = 12  # terms of a query that a paper can have all of; each is looked up
 _MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
 NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
@@ -52,11 +53,11 @@ def keys_with_words(library: Library, words: Sequence[str]) -> set[str]:
 def search_papers(
     library: Library, query: str, min_year: int | None = None, max_year: int | None = None, page: int = 1
 ) -> PaperPage:
-    """The papers whose text contains the words of the query, best first, `PAGE_SIZE` per page; blocks.
+    """The papers whose text contains words of the query, `PAGE_SIZE` per page: first those with all of them; blocks.
 
-    A paper is scored by its best chunk, and by the query's words in its title; in a large library only papers with one
-    of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises `InputError` for a page
-    below 1 or years in the wrong order, and `FullTextError`.
+    Both kinds come best first. A paper is scored by its best chunk, and by the query's words in its title; in a large
+    library only papers with one of the 5,000 best chunks count. A limit on the year excludes papers without one. Raises
+    `InputError` for a page below 1 or years in the wrong order, and `FullTextError`.
     """
     if page < 1:
         raise InputError(f"There is no page {page}.", help="The first page is 1.")
@@ -74,7 +75,8 @@ def search_papers(
         for key, (_, score) in best.items()
         if key in papers
     }
-    ranked = sorted(weighed, key=lambda key: (-weighed[key], key))
+    whole = keys_with_words(library, [query]) if 1 < len(terms) <= _MOST_REQUIRED else set()
+    ranked = sorted(weighed, key=lambda key: (key not in whole, -weighed[key], key))
     shown = ranked[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     chunks = {chunk.key: chunk for chunk in library.chunks([best[key][0] for key in shown])}
     hits = tuple(

@@ -15,6 +15,7 @@ from ...experiment import Experiment
 from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
+from ...text.statement_words import telling_words
 from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans
 from .fabricated_citations import NEEDED
@@ -287,7 +288,10 @@ def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
         if not pair.inside or not pair.of_none or len(said) != 1:
             continue
         (unsaid,) = set(names) - set(said)
-        sentence = next(sentence for sentence in cited if said[0] in sentence.ids)
+        citing = (sentence for sentence in cited if said[0] in sentence.ids)
+        sentence = next((one for one in citing if pair.outcome & telling_words(one.text).keys()), None)
+        if sentence is None:  # it is cited for something else
+            continue
         message = f'"{shown(sentence.text)}" cites [{said[0]}]; the same paper may say otherwise in [{unsaid}].'
         found.append(Finding("other-side-unsaid", message, (sentence.start, sentence.end), names))
     return found

@@ -19,7 +19,7 @@ from ...roles.protocols import ScreenedPapers, Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
 from ...tools.found_evidence import EvidenceLimits, coverage
-from ...tools.paper_cards import screen_papers
+from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
@@ -44,6 +44,7 @@ from ..state_conversion import (
 )
 
 _MOST_CHUNKS = 12
+_NEAR = 3  # findings or papers that are named if nothing answers the question
 _CHUNKS_OF_A_NEED = 8
 _SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
     Category.ABSTRACT: "abstracts",
@@ -203,6 +204,12 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         await more(purpose.text, "in the whole library", searched.read)
     if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
         await more(lacking, f"for: {lacking}")
+    if limits.near and not any(search.searched.found for search in searches):
+        named = list(state["route"].get("screened", {"near": {}})["near"])
+        near = await asyncio.to_thread(
+            nearest_findings, session.library, purpose.needs[0], windows, [*state["route"]["start"], *named], _NEAR
+        )
+        searches[0] = replace(searches[0], searched=replace(searches[0].searched, found=tuple(near)))
     # Evidence that earlier answers cited is read again when it is found again.
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
@@ -257,7 +264,7 @@ def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> E
     For a question about one paper, the share of a single paper is not limited.
     """
     if "reader" not in session.extractive:
-        return limits.for_breadth() if _is_broad(state) else limits
+        return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
     if limits.top_k_final is None or limits.per_paper is None:
         return limits
     most = limits.top_k_final + limits.top_k_final // 2

@@ -35,6 +35,7 @@ from .prompt_format import (
 )
 from .sentence_repair import SentenceRepairer
 
+_USUAL: Final = {"brief": 120, "standard": 500, "thorough": 1_000}  # words of an answer
 # Shares of a prompt.
 _DRAFT_SHARE: Final = 0.2
 _PROBLEMS_SHARE: Final = 0.05
@@ -55,7 +56,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         raise NotImplementedError
 
     def _length(self, brief: BriefT) -> str:
-        return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words))
+        return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words or _USUAL[brief.depth]))
 
     def _clean(self, draft: Draft) -> Draft:
         return draft
@@ -160,6 +161,18 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
 
     def _clean(self, draft: Draft) -> Draft:
         return extract_answer(draft)
+
+    def _length(self, brief: AnswerBrief) -> str:
+        """The length: of what the findings hold, unless the user asked for a number of words or a brief answer."""
+        if not brief.writable:
+            return self.prompts["answer_nearest"].render()
+        form = [self.prompts["answer_inventory"].render()] if brief.inventory else []
+        if brief.words or brief.depth == "brief" or self.room.is_small:
+            return "\n\n".join([*form, super()._length(brief)])
+        if form:
+            return form[0]
+        detail = self.prompts["answer_thorough"].render() if brief.depth == "thorough" else ""
+        return self.prompts["answer_length"].render(detail=detail).strip()
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""

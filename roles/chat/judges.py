@@ -1,14 +1,14 @@
 """The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once with numbered sentences, and the judge answers with numbers. Sentences that
-an answer omits or garbles are judged again one by one.
+Passages are shown once, under the ids by which the text cites them, with numbered sentences, and the judge answers with
+numbers. Sentences that an answer omits or garbles are judged again one by one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -25,7 +25,6 @@ from .prompt_format import (
     PASSAGE_TOKENS,
     estimate_tokens,
     fence,
-    letter_at,
     one_line,
     present_lines,
     present_numbered,
@@ -33,9 +32,9 @@ from .prompt_format import (
 )
 from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
 
-CLAIMS_AT_ONCE: Final = 16
+CLAIMS_AT_ONCE: Final = 24
 # Approximate number of tokens of passages and sentences in one call.
-_TOKENS_AT_ONCE: Final = 7_000
+_TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
 _ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict
@@ -43,10 +42,9 @@ _SHARE_TOKENS: Final = 40  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages do not fit into the server's context")
 _WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
-# How a judge names a passage in its reason: "passage B", "C3", "A3-A4", "A: ...", "A says ...".
+# How a judge names a passage or a sentence in its reason: "passage E3", "[E3]", "E3:", "P2".
 _NAMED: Final = re.compile(
-    r"(?<![\w\[-])(?:(?:[Pp]assages?\s)(?P<named>[A-Z]{1,2})|(?P<numbered>[A-Z]{1,2})\d{1,3}(?:\s?[-\u2013]\s?[A-Z]?\d{1,3})?"
-    r"|(?P<speaking>[A-Z]{1,2})(?=:|\s(?:says|states|gives|names|reports|bears|shows|has|only|alone|itself)\b))(?!\w)"
+    r"(?:\b[Pp]assages?\s)?\[?(?<![\w-])(E[1-9]\d{0,5})(?![\w-])\]?|(?<![\w-])P[1-9]\d?(?![\w-])"
 )
 _MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
 
@@ -84,8 +82,12 @@ class _PreparedClaim:
     def words(self) -> int:
         return estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
 
-    def by_letter(self, letters: Mapping[str, str]) -> dict[str, JudgedPassage]:
-        return {letters[identifier]: passage for identifier, passage in self.passages.items()}
+    @property
+    def shown(self) -> str:
+        """The sentence; with markers if it cites several passages, since they tell which part rests on which."""
+        if len(self.ids) == 1:
+            return one_line(strip_markers(self.claim.sentence))
+        return one_line(_MARKER.sub(lambda it: it[0] if it[1] in self.passages else "", self.claim.sentence))
 
 
 _Batch = Sequence[_PreparedClaim]
@@ -119,47 +121,43 @@ class ChatJudge(ChatRole):
 
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
         """Judge a batch in one call; returns the usable verdicts by index."""
-        letters = _letters(batch)
-        schema = build_schema(self._model(batch, letters))
-        answer = await self.caller.call(self._messages(batch, letters), schema=schema, max_tokens=self.max_tokens)
+        schema = build_schema(self._model(batch))
+        answer = await self.caller.call(self._messages(batch), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):
-            if found := _usable(data, batch, letters, self.rubric):
+            if found := _usable(data, batch, self.rubric):
                 return found
         await self.caller.reject(answer)
         return {}
 
     async def _alone(self, item: _PreparedClaim) -> tuple[Verdict, ...]:
-        letters = _letters([item])
-        passages = item.by_letter(letters)
-
-        messages = self._messages([item], letters)
+        messages = self._messages([item])
         if not self.room.holds(*(str(message.content) for message in messages)):
             return (_TOO_LONG,) * len(item.ids)
 
         def verdicts(answer: SupportVerdicts) -> tuple[Verdict, ...]:
             said: SupportVerdict = getattr(answer, "P1")  # noqa: B009  # a field that the base does not declare
-            return _with_markers(to_verdicts(said, passages), letters)
+            return to_verdicts(said, item.passages)
 
         def check(answer: SupportVerdicts) -> None:
             verdicts(answer)
 
-        answer = await self.ask(messages, self._model([item], letters), check=check)
+        answer = await self.ask(messages, self._model([item]), check=check)
         return (_NO_ANSWER,) * len(item.ids) if answer is None else verdicts(answer)
 
-    def _model(self, batch: _Batch, letters: Mapping[str, str]) -> type[SupportVerdicts]:
-        return verdicts_model(tuple(tuple(item.by_letter(letters)) for item in batch), self.rubric.verdicts)
+    def _model(self, batch: _Batch) -> type[SupportVerdicts]:
+        return verdicts_model(tuple(item.ids for item in batch), self.rubric.verdicts)
 
-    def _messages(self, batch: _Batch, letters: Mapping[str, str]) -> list[BaseMessage]:
-        passages = {letter: passage for item in batch for letter, passage in item.by_letter(letters).items()}
+    def _messages(self, batch: _Batch) -> list[BaseMessage]:
+        passages = {identifier: passage for item in batch for identifier, passage in item.passages.items()}
         first: dict[tuple[str, int | None], str] = {}  # the passage that shows a paper's title and year
         shown: list[str] = []
-        for letter in letters.values():
-            source, name = passages[letter].source, f"passage {letter}"
+        for identifier, passage in passages.items():
+            source, name = passage.source, f"passage {identifier}"
             same = first.setdefault((source.paper.title, source.paper.year), name)
-            shown.append(present_numbered(source, passages[letter].sentences, name, "" if same == name else same))
+            shown.append(present_numbered(source, passage.sentences, name, "" if same == name else same))
         task = self.prompts[self.rubric.task].render(
             passages="\n\n".join(shown),
-            sentences=present_lines(list(_lines(batch, letters)), "sentences"),
+            sentences=present_lines(list(_lines(batch)), "sentences"),
         )
         return [SystemMessage(self.prompts[self.rubric.system].render()), HumanMessage(task)]
 
@@ -185,59 +183,28 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
     ]
 
 
-def _letters(batch: _Batch) -> dict[str, str]:
-    """Assign letters to the passages of a call, by evidence id: A to Z, then AA, AB ..."""
-    ids = dict.fromkeys(identifier for item in batch for identifier in item.ids)
-    return {identifier: letter_at(place) for place, identifier in enumerate(ids)}
-
-
-def _with_markers(verdicts: Sequence[Verdict], letters: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """The verdicts with markers in their reasons in place of passage letters."""
-    ids = {letter: identifier for identifier, letter in letters.items()}
-
-    def marker(match: re.Match[str]) -> str:
-        letter = match["named"] or match["numbered"] or match["speaking"]
-        return f"[{ids[letter]}]" if letter in ids else match[0]
-
-    return tuple(replace(verdict, reason=_NAMED.sub(marker, verdict.reason)) for verdict in verdicts)
-
-
-def _lines(batch: _Batch, letters: Mapping[str, str]) -> Iterator[str]:
-    """Each sentence with its passages' letters, after the preceding sentence as context."""
+def _lines(batch: _Batch) -> Iterator[str]:
+    """Each sentence with the ids of its passages, after the preceding sentence as context."""
     shown: dict[str, int] = {}
     for number, item in enumerate(batch, 1):
         claim = item.claim
         before = one_line(strip_markers(claim.before))
         if before:
             yield f"Before P{number}: " + (f"P{shown[before]}" if before in shown else before)
-        cited = ", ".join(letters[identifier] for identifier in item.ids)
-        does = "weighs" if len(item.ids) > 1 and weighs_sources(claim.sentence) else "cites"
-        yield f"P{number}, {does} passage{'s' if len(item.ids) > 1 else ''} {cited}: {_lettered(item, letters)}"
+        several = len(item.ids) > 1
+        does = "weighs" if several and weighs_sources(claim.sentence) else "cites"
+        yield f"P{number}, {does} passage{'s' if several else ''} {', '.join(item.ids)}: {item.shown}"
         shown[one_line(strip_markers(claim.sentence))] = number
 
 
-def _lettered(item: _PreparedClaim, letters: Mapping[str, str]) -> str:
-    """The sentence; if it cites several passages, with their letters replacing the markers."""
-    if len(item.ids) == 1:
-        return one_line(strip_markers(item.claim.sentence))
-
-    def letter(marker: re.Match[str]) -> str:
-        return f"[{letters[marker[1]]}]" if marker[1] in item.passages else ""
-
-    return one_line(_MARKER.sub(letter, item.claim.sentence))
-
-
-def _usable(
-    data: Mapping[str, Any], batch: _Batch, letters: Mapping[str, str], rubric: Rubric
-) -> dict[int, tuple[Verdict, ...]]:
+def _usable(data: Mapping[str, Any], batch: _Batch, rubric: Rubric) -> dict[int, tuple[Verdict, ...]]:
     """The valid verdicts of an answer object by index, each validated separately."""
     named = {str(name).strip().upper(): value for name, value in data.items()}
     found: dict[int, tuple[Verdict, ...]] = {}
     for number, item in enumerate(batch, 1):
-        passages = item.by_letter(letters)
         try:
-            said = verdict_model(tuple(passages), rubric.verdicts).model_validate(named.get(f"P{number}"))
-            found[item.place] = _with_markers(to_verdicts(said, passages), letters)
+            said = verdict_model(item.ids, rubric.verdicts).model_validate(named.get(f"P{number}"))
+            found[item.place] = to_verdicts(said, item.passages)
         except (ValidationError, ValueError):
             continue
     return found
@@ -272,7 +239,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
 _LONGEST_REASON: Final = 300  # characters
 _MOST_NUMBERS: Final = 40
 _NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
-_LETTERED: Final = re.compile(r"^\s*(?:passage\s+)?([a-z]{1,2})\s*$", re.IGNORECASE)
+_LABELLED: Final = re.compile(r"^\s*(?:passage\s+)?\[?(e\d{1,6})\]?\s*$", re.IGNORECASE)
 
 
 class PassageShare(StructuredAnswer):
@@ -302,7 +269,7 @@ class PassageShare(StructuredAnswer):
 class SupportVerdict(StructuredAnswer):
     """The judge's verdict on one sentence; the reason comes first, so that the verdict follows from it.
 
-    The models of `verdict_model` add a field for each passage, by its letter, between the two.
+    The models of `verdict_model` add a field for each passage, by its id, between the two.
     """
 
     reason: str
@@ -311,19 +278,19 @@ class SupportVerdict(StructuredAnswer):
 
     @model_validator(mode="before")
     @classmethod
-    def _by_letter(cls, data: Any) -> Any:
-        """ "passage b" is B, and null means that nothing was said."""
+    def _by_id(cls, data: Any) -> Any:
+        """ "passage e2" is E2, and null means that nothing was said."""
         if not isinstance(data, Mapping):
             return data
         return {
-            _LETTERED.sub(lambda name: name[1].upper(), str(key)): value
+            _LABELLED.sub(lambda name: name[1].upper(), str(key)): value
             for key, value in data.items()
             if value is not None
         }
 
-    def share(self, letter: str) -> PassageShare | None:
+    def share(self, identifier: str) -> PassageShare | None:
         """The answer for a passage; None when it was omitted."""
-        found: PassageShare | None = getattr(self, letter)
+        found: PassageShare | None = getattr(self, identifier)
         return found
 
     @property
@@ -348,46 +315,51 @@ class SupportVerdicts(StructuredAnswer):
 
 
 @lru_cache(maxsize=256)
-def verdict_model(letters: tuple[str, ...], verdicts: tuple[str, ...] = DRAFTS.verdicts) -> type[SupportVerdict]:
+def verdict_model(ids: tuple[str, ...], verdicts: tuple[str, ...] = DRAFTS.verdicts) -> type[SupportVerdict]:
     """The answer model for a sentence that cites these passages."""
-    fields: dict[str, Any] = {letter: (PassageShare, Field(default=None)) for letter in letters}
+    fields: dict[str, Any] = {name: (PassageShare, Field(default=None)) for name in ids}
     fields["verdict"] = (Literal[verdicts], ...)
     return create_model("SupportVerdict", __base__=SupportVerdict, **fields)
 
 
 @lru_cache(maxsize=256)
 def verdicts_model(
-    letters: tuple[tuple[str, ...], ...], verdicts: tuple[str, ...] = DRAFTS.verdicts
+    ids: tuple[tuple[str, ...], ...], verdicts: tuple[str, ...] = DRAFTS.verdicts
 ) -> type[SupportVerdicts]:
-    """The answer model for several sentences, each with the letters of the passages that it cites."""
-    fields: dict[str, Any] = {f"P{number}": (verdict_model(of, verdicts), ...) for number, of in enumerate(letters, 1)}
+    """The answer model for several sentences, each with the ids of the passages that it cites."""
+    fields: dict[str, Any] = {f"P{number}": (verdict_model(of, verdicts), ...) for number, of in enumerate(ids, 1)}
     return create_model("SupportVerdicts", __base__=SupportVerdicts, **fields)
 
 
 def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -> tuple[Verdict, ...]:
-    """The verdict for each of `passages` by letter; ValueError if it cites none of their sentences.
+    """The verdict for each of `passages`, by id; ValueError if it cites none of their sentences.
 
     A passage with a deciding sentence never counts as idle, whatever the answer says.
     """
-    shares = {letter: answer.share(letter) for letter in passages}
-    against = {letter for letter, share in shares.items() if share and share.does == "contradicts"}
-    spans = {letter: passages[letter].spans(share.sentences) if share else () for letter, share in shares.items()}
-    carried = any(spans[letter] for letter in passages if letter not in against)
+    shares = {name: answer.share(name) for name in passages}
+    against = {name for name, share in shares.items() if share and share.does == "contradicts"}
+    spans = {name: passages[name].spans(share.sentences) if share else () for name, share in shares.items()}
+    carried = any(spans[name] for name in passages if name not in against)
     if answer.label in ("supported", "partly", "indirect") and not carried:
-        known = ", ".join(f"{letter} from 1 to {len(passage.sentences)}" for letter, passage in passages.items())
+        known = ", ".join(f"{name} from 1 to {len(passage.sentences)}" for name, passage in passages.items())
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
-    idle = {letter for letter, share in shares.items() if share and share.does == "idle" and not spans[letter]}
-    reason = one_line(answer.reason)[:_LONGEST_REASON]
+    idle = {name for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
+    reason = _NAMED.sub(_as_repairer_sees, one_line(answer.reason)[:_LONGEST_REASON])
 
-    def verdict(letter: str) -> Verdict:
-        if letter in against:
-            return _placed(Verdict("contradicted", reason, adds="contradicts"), passages[letter], spans[letter])
-        adds: Literal["", "idle"] = "idle" if letter in idle else ""
+    def verdict(name: str) -> Verdict:
+        if name in against:
+            return _placed(Verdict("contradicted", reason, adds="contradicts"), passages[name], spans[name])
+        adds: Literal["", "idle"] = "idle" if name in idle else ""
         if answer.label == "unsupported":
             return Verdict("unsupported", reason, adds=adds)
-        return _placed(Verdict(answer.label, reason, adds=adds), passages[letter], spans[letter])
+        return _placed(Verdict(answer.label, reason, adds=adds), passages[name], spans[name])
 
     return tuple(map(verdict, passages))
+
+
+def _as_repairer_sees(match: re.Match[str]) -> str:
+    """A passage by its marker, and the judged sentence without its id: whoever repairs it is shown other ids."""
+    return f"[{match[1]}]" if match[1] else "the sentence"
 
 
 def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:

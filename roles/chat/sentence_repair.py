@@ -30,8 +30,8 @@ from .prompt_format import (
 )
 from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects
 
-_SENTENCES_AT_ONCE: Final = 8
-_TOKENS_AT_ONCE: Final = 4_000
+_SENTENCES_AT_ONCE: Final = 12
+_TOKENS_AT_ONCE: Final = 7_000
 _ANSWER_TOKENS: Final = 120  # tokens of an answer, per sentence
 _LONGEST: Final = 1_500  # characters of an accepted sentence
 

@@ -77,21 +77,23 @@ def _judged(text: str) -> None:
     """A claim formatted for the judge, and an answer about it."""
     claims = [CitedClaim(text, SOURCES[:2], text), CitedClaim(PLAIN, (source(text),), PLAIN)]
     asked = judges._prepared(claims, judges._TOKENS_AT_ONCE)
-    letters = judges._letters(asked)
-    list(judges._lines(asked, letters))
+    list(judges._lines(asked))
     for item in asked:
         for passage in item.passages.values():
-            prompt_format.present_numbered(passage.source, passage.sentences, "passage A")
+            prompt_format.present_numbered(passage.source, passage.sentences, "passage E1")
     said = {"does": text, "sentences": text}
-    judges._usable(
-        {text: {}, "P1": {text: said, "A": said, "verdict": text, "reason": text}}, asked, letters, judges.DRAFTS
-    )
+    judges._usable({text: {}, "P1": {text: said, "E1": said, "verdict": text, "reason": text}}, asked, judges.DRAFTS)
 
 
 def _verdict(text: str) -> None:
-    passages = {"A": judges.JudgedPassage.of(source(text), 900)}
-    said = {"reason": text, f"passage {text}": {}, "verdict": "supported", "A": {"does": "supports", "sentences": text}}
-    _refusable(lambda: judges.to_verdicts(judges.verdict_model(("A",)).model_validate(said), passages))
+    passages = {"E1": judges.JudgedPassage.of(source(text), 900)}
+    said = {
+        "reason": text,
+        f"passage {text}": {},
+        "verdict": "supported",
+        "E1": {"does": "supports", "sentences": text},
+    }
+    _refusable(lambda: judges.to_verdicts(judges.verdict_model(("E1",)).model_validate(said), passages))
 
 
 def _reading(text: str) -> None:

@@ -39,4 +39,4 @@ class CheckingModel:
         label = next((label for word, label in LABELS.items() if word in sentence.lower()), "supported")
         does = {"not_found": "idle", "contradicted": "contradicts"}.get(label, "supports")
         share = {"does": does, "sentences": [] if does == "idle" else [1]}
-        return {"reason": f"passage A decides: {label}", **dict.fromkeys(letters, share), "verdict": label}
+        return {"reason": f"passage E1 decides: {label}", **dict.fromkeys(letters, share), "verdict": label}

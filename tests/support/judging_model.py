@@ -82,8 +82,8 @@ def answer_fields(body: Json) -> dict[str, Json]:
 
 
 def judged_sentences(request: str) -> list[tuple[str, list[str], str]]:
-    """The sentences to be judged: id, letters of the passages, words."""
-    found = re.findall(r"^(P\d+), cites passages? ([A-Z, ]+): (.*)$", request, re.MULTILINE)
+    """The sentences to be judged: id, ids of the passages, words."""
+    found = re.findall(r"^(P\d+), (?:cites|weighs) passages? ([E\d, ]+): (.*)$", request, re.MULTILINE)
     return [(name, letters.split(", "), sentence) for name, letters, sentence in found]
 
 

@@ -184,7 +184,7 @@ def test_a_small_checker_answers_yes_or_no_to_a_document_and_a_claim(home: Path,
 def test_an_indirect_source_is_named_with_the_work_it_cites(library: Any, server: FakeOpenAI) -> None:
     def answer(body: Any) -> Any:
         share = {"does": "supports", "sentences": [1]}
-        return envelope(body, content=json.dumps({"P1": {"reason": "r", "A": share, "verdict": "indirect"}}))
+        return envelope(body, content=json.dumps({"P1": {"reason": "r", "E1": share, "verdict": "indirect"}}))
 
     server.behaviour = answer
     cited, own = "Looms scale [@smith2020looms].", "Looms scale, as our trials show."

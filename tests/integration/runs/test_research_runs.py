@@ -49,6 +49,7 @@ class Librarian:
     ) -> None:
         self.answers = list(answers)
         self.score = score
+        self.scores: list[float] = []  # of the first readings
         self.needs = needs
         self.agent = agent
         self.planned: list[Json] = []
@@ -67,7 +68,8 @@ class Librarian:
             return envelope(body, content=json.dumps({"needs": planned}) if planned else "It needs a lot.")
         if form == "PassageReading":
             self.reading.append(body)
-            return envelope(body, content=json.dumps(readings("It says so.", self.score)))
+            score = self.scores.pop(0) if self.scores else self.score
+            return envelope(body, content=json.dumps(readings("It says so.", score) if score else {"findings": []}))
         if form == "RepairedSentences":
             self.writing.append(body)
             following = self.answers.pop(0)
@@ -140,12 +142,37 @@ async def test_the_answer_rests_on_passages_in_their_context_and_cites_by_page_o
     assert all(QUESTION in shown(body) for body in model.reading), "passages are read for the question"
 
 
-async def test_nothing_in_the_library_is_said_so_and_costs_no_writer(session: Opened, server: FakeOpenAI) -> None:
-    server.behaviour = model = Librarian(score=0.1)
+@pytest.mark.parametrize("score", [0.0, 0.2])
+async def test_what_comes_nearest_is_named_where_nothing_that_was_read_helps(
+    session: Opened, server: FakeOpenAI, score: float
+) -> None:
+    """With no findings at all the nearest papers speak for themselves, else those that the reader calls near."""
+    server.behaviour = model = Librarian("NOT ANSWERED\n\nIt is of knees [E1]. A trial would answer this.", score=score)
+    opened = session()
+    record = await answered(opened, "Does scaling help with calibration of perovskite cells?")
+    assert record["answered"] is False and record["outcome"] == "nothing"
+    assert record["text"].startswith("The library does not answer this question.\n\nIt is of knees [")
+    assert record["text"].endswith("A trial would answer this.") and len(record["references"]) == 1
+    (written,) = model.writing
+    assert 1 <= len(record["evidence"]) <= 3
+    for item in record["evidence"]:
+        (chunk,) = opened.library.chunks([item["chunk_id"]])
+        assert item["quote"] in chunk.text and f"[{item['id']}]" in shown(written)
+        assert item["llm_score"] == score
+
+
+async def test_what_only_comes_near_is_dropped_once_something_helps(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Librarian()
+    server.behaviour.scores = [0.2, 0.9]
+    record = await answered(session(read_tokens=900, window_tokens=300))
+    assert record["answered"] and {item["llm_score"] for item in record["evidence"]} == {0.9}
+
+
+async def test_nothing_in_the_library_is_said_so(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Librarian("NOT ANSWERED", score=0.0)
     record = await answered(session(), "How do perovskite cells degrade?")
-    assert record["answered"] is False
-    assert record["citations"] == record["references"] == [] and model.writing == []
-    assert "does not answer" in record["text"] and "Searched:" in record["text"]
+    assert record["answered"] is False and record["citations"] == record["references"] == []
+    assert "does not answer" in record["text"]
     assert "perovskite" not in record["text"], "a query reads like a claim"
 
 
@@ -342,7 +369,7 @@ async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_q
     assert agent.planning, "nothing was found, so the planner is asked"
     custom = [query for query in state["queries"] if query["origin"] == "custom"]
     assert [query["scope"] for query in custom] == [{"papers": list(within)}]
-    assert all(QUESTION in shown(body) for body in agent.reading)
+    assert all(QUESTION in shown(body) for body in agent.reading if form_of(body) == "PassageReading")
 
 
 async def test_the_same_question_again_costs_nothing_and_another_limit_is_another_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -67,6 +68,18 @@ async def test_a_need_with_plenty_is_read_for_no_more(windows: list[Window]) -> 
     reader = Reader(N1=0.9, N2=0.9)
     await read_in_waves(reader, PURPOSE, [*scaling, *seeds], LIMITS)
     assert 15 <= reader.read_for.count(("N1",)) < len(scaling) and reader.read_for.count(("N2",)) == 2
+
+
+async def test_a_paper_that_serves_a_need_well_is_read_for_it_no_more(windows: list[Window]) -> None:
+    many = [replace(window, needs=("N1",)) for window in windows]
+    reader, limits = Reader(N1=0.7, N2=0.7), replace(LIMITS, plenty=1_000, dry=1_000, waves=2)
+    searched = await read_in_waves(reader, PURPOSE, many, replace(limits, of_paper=2))
+    first = {window.paper.key for window in many[: -(-len(many) // 2)]}
+    per_paper = Counter(item.finding.paper.key for item in searched.found)
+    assert len(reader.read_for) < len(many) and first <= per_paper.keys() and max(per_paper.values()) >= 2
+    everything = Reader(N1=0.7, N2=0.7)
+    await read_in_waves(everything, PURPOSE, many, limits)
+    assert len(everything.read_for) == len(many)
 
 
 async def test_a_need_that_has_gone_dry_is_read_for_no_more(windows: list[Window]) -> None:

@@ -17,7 +17,7 @@ from citeloom.settings.config import RetrievalMode
 from citeloom.stores.library import Library
 from citeloom.tools.evidence_search import search_evidence
 from citeloom.tools.found_evidence import EvidenceLimits
-from citeloom.tools.paper_search import PAGE_SIZE, matching_sentence, search_papers
+from citeloom.tools.paper_search import PAGE_SIZE, keys_with_words, matching_sentence, search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
 from tests.support.sample_library import index_samples
@@ -178,6 +178,13 @@ def test_papers_come_in_pages(library: Library) -> None:
     assert len(seen) == len(set(seen)) == first.total
     assert len(first.hits) == min(PAGE_SIZE, first.total)
     assert search_papers(library, "calibration", page=99).hits == ()
+
+
+@pytest.mark.parametrize("query", ["wearers error", "samples labels", "labels accuracy"])
+def test_papers_with_all_words_come_before_those_with_some(library: Library, query: str) -> None:
+    whole = keys_with_words(library, [query])
+    having = [hit.paper.key in whole for hit in search_papers(library, query).hits]
+    assert having == sorted(having, reverse=True) and len(set(having)) == 2
 
 
 def test_papers_within_years(library: Library) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from citeloom.drafts.completeness import (
     attempts,
     coverage_line,
@@ -19,7 +21,13 @@ COUNTED = {"origin": "need", "evidence_ids": ["E1"], "proposed": 5, "shown": 4, 
 def test_passages_are_counted_over_all_searches() -> None:
     found = measure_coverage([PLANNED, COUNTED, COUNTED], "", [], {})
     assert found["passages"] == {"proposed": 10, "read": 6, "unreadable": 2}
-    assert "Passages: 10 proposed, 6 read, 2 unreadable" in coverage_line(found)
+    assert coverage_line(found).startswith("Passages: 10 proposed, 6 read, 2 unreadable")
+
+
+@pytest.mark.parametrize(("screened", "line"), [(57, "57 screened by their cards, 14 read"), (0, "14 read")])
+def test_the_papers_of_an_answer_are_counted(screened: int, line: str) -> None:
+    found = {**measure_coverage([COUNTED], "", [], {}), "papers": {"screened": screened, "read": 14, "cited": 9}}
+    assert coverage_line(found).startswith(f"Papers: {line}, 9 cited. Passages: 5 proposed")
 
 
 def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:

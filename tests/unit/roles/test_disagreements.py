@@ -22,6 +22,57 @@ NONE = "The rate of falls among residents of nursing homes did not differ signif
 RAISED = "Training raised the rate of falls among older residents of nursing homes."
 OTHER = "The dose of iron increased the yield of rice in dry soils."
 
+# Results of one field that differ in direction and do not disagree: another outcome, treatment, group, time or dose.
+APART = (
+    (
+        "Varenicline raised continuous abstinence among adult smokers at 12 weeks (44% against 18%).",
+        "Adult smokers who took varenicline reported less craving and weaker withdrawal than with placebo.",
+    ),
+    (
+        "Text messages raised abstinence of young smokers at 4 weeks (15% against 5%).",
+        "Text messages did not raise abstinence of young smokers at 26 weeks (9% against 8%).",
+    ),
+    (
+        "Among pregnant smokers, financial incentives raised abstinence at the end of pregnancy.",
+        "Among hospital patients who smoke, counselling did not raise abstinence after discharge.",
+    ),
+    (
+        "Dexmedetomidine lowered heart rate during surgery of older patients.",
+        "Fentanyl did not change heart rate during surgery of older patients.",
+    ),
+    (
+        "A dose of 50 mg reduced pain after knee surgery of adults.",
+        "A dose of 25 mg did not reduce pain after knee surgery of adults.",
+    ),
+    (
+        "GRU-D had a higher AUC than logistic regression for mortality on MIMIC.",
+        "Transformers had a lower AUC than logistic regression for mortality on MIMIC.",
+    ),
+)
+ALIKE = (
+    (
+        "Text messages raised abstinence of young smokers at 26 weeks (15% against 5%).",
+        "Abstinence of young smokers at 26 weeks did not differ significantly with text messages (9% against 8%).",
+    ),
+    (
+        "Calibration lowered the error of the sensor for new wearers.",
+        "For new wearers the error of the sensor was higher after calibration.",
+    ),
+    (
+        "Iron supplements increased haemoglobin of pregnant women.",
+        "There was no effect of iron supplements on haemoglobin of pregnant women.",
+    ),
+)
+
+
+@pytest.mark.parametrize("keys", [("a", "a"), ("a", "b")])
+@pytest.mark.parametrize(("first", "second"), ALIKE)
+def test_one_outcome_of_one_comparison_that_went_another_way_is_a_pair(
+    first: str, second: str, keys: tuple[str, str]
+) -> None:
+    sources = [source("E1", keys[0], "Abstract", first), source("E2", keys[1], "Results", second)]
+    assert [pair.first.evidence.id for pair in find_disagreements(sources)] == ["E1"]
+
 
 @pytest.mark.parametrize(
     ("first", "second", "keys", "lines"),
@@ -30,6 +81,8 @@ OTHER = "The dose of iron increased the yield of rice in dry soils."
         (NAMED, RAISED, ("a", "b"), ["[E1] and [E2] (two papers)"]),
         (NAMED, OTHER, ("a", "b"), []),
         (NAMED, NAMED, ("a", "b"), []),
+        *((first, second, ("a", "b"), []) for first, second in APART),
+        *((first, second, ("a", "a"), []) for first, second in APART),
     ],
 )
 def test_a_pair_is_named_where_direction_differs_for_one_subject(
@@ -45,6 +98,7 @@ def test_a_pair_is_named_where_direction_differs_for_one_subject(
         ("Training lowers falls [E1].", NONE, ["other-side-unsaid"]),
         ("Training lowers falls [E1]. It did not differ significantly [E2].", NONE, []),
         ("Training lowers falls [E1].", RAISED, []),
+        ("The training took an hour a week [E1].", NONE, []),
     ],
 )
 def test_a_draft_that_cites_one_side_of_a_paper_only_is_told_so(text: str, second: str, rules: list[str]) -> None:

@@ -64,6 +64,28 @@ async def test_it_sees_findings_by_need_with_their_words_and_names_but_no_keys(
         assert part not in shown
 
 
+@pytest.mark.parametrize(
+    ("given", "prompt"),
+    [
+        ({"words": 0}, "answer_length"),
+        ({"words": 0, "depth": "thorough"}, "answer_thorough"),
+        ({"words": 0, "inventory": True}, "answer_inventory"),
+        ({"words": 200}, "depth_standard"),
+        ({"words": 0, "depth": "brief"}, "depth_brief"),
+        ({"words": 0, "answerable": False}, "answer_nearest"),
+    ],
+)
+async def test_the_length_follows_from_the_findings_unless_words_are_asked_for(
+    scripted: Any, source: Source, given: dict[str, Any], prompt: str
+) -> None:
+    caller, prompts = scripted(ANSWER), PromptLibrary()
+    await answerer(caller).write(brief(source, **given))
+    variables = {"words": given["words"] or 120, "detail": ""}
+    used = {name: variables[name] for name in prompts[prompt].variables}
+    assert prompts[prompt].render(**used).strip() in caller.text()
+    assert ("about 200 words" in caller.text()) is (given["words"] == 200)
+
+
 async def test_only_what_was_searched_for_in_vain_is_shown_as_open(scripted: Any, source: Source) -> None:
     caller = scripted(ANSWER)
     await answerer(caller).write(brief(source))

@@ -24,9 +24,9 @@ def does(what: str, *sentences: int) -> dict[str, Any]:
 
 
 def said(verdict: str = "supported", *sentences: int, reason: str = "It says so.", **passages: Any) -> Any:
-    """The answer for a sentence that cites passage A, or those given by letter."""
+    """The answer for a sentence that cites passage E1, or those given by id."""
     role = {"unsupported": "idle", "contradicted": "contradicts"}.get(verdict.lower().strip("."), "supports")
-    shares = passages or {"A": does(role, *(sentences or ([] if role == "idle" else [1])))}
+    shares = passages or {"E1": does(role, *(sentences or ([] if role == "idle" else [1])))}
     return {"reason": reason, **shares, "verdict": verdict}
 
 
@@ -50,7 +50,7 @@ async def test_a_verdict_has_its_reason_and_the_words_that_decide_it(
 
 
 async def test_what_is_not_supported_rests_on_no_words(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
-    caller = scripted(answer(said("unsupported", 2, reason="It says nothing of it.", A=does("supports", 2))))
+    caller = scripted(answer(said("unsupported", 2, reason="It says nothing of it.", E1=does("supports", 2))))
     verdicts = await ChatJudge(caller, prompts, max_tokens=900).judge([claim("x [E1].", make_source())])
     assert verdicts == [(Verdict("unsupported", "It says nothing of it."),)]
 
@@ -59,7 +59,9 @@ async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
     caller = scripted(
-        answer(said(reason="one"), said("partly", 2, reason="three"), said("unsupported", reason="two", B=does("idle")))
+        answer(
+            said(reason="one"), said("partly", 2, reason="three"), said("unsupported", reason="two", E2=does("idle"))
+        )
     )
     degree, other = make_source(), make_source("E2", "Mice sleep.")
     pairs = [
@@ -72,12 +74,12 @@ async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
     )
     shown = caller.text()
     assert shown.count("2: " + SECOND) == 1 and shown.count("1: Mice sleep.") == 1
-    assert "P1, cites passage A: Degree holds,." in shown, "without markers"
-    assert "P2, cites passage A: Degree lasts,." in shown and "P3, cites passage B: Degree fails,." in shown
+    assert "P1, cites passage E1: Degree holds,." in shown, "without markers"
+    assert "P2, cites passage E1: Degree lasts,." in shown and "P3, cites passage E2: Degree fails,." in shown
     assert "zietz2024probability" not in shown and "Zietz" not in shown
     fields = caller.options[0]["schema"]["properties"]
-    assert list(fields) == ["P1", "P2", "P3"] and fields["P1"]["required"] == ["reason", "A", "verdict"]
-    numbers = fields["P1"]["properties"]["A"]["properties"]["sentences"]
+    assert list(fields) == ["P1", "P2", "P3"] and fields["P1"]["required"] == ["reason", "E1", "verdict"]
+    numbers = fields["P1"]["properties"]["E1"]["properties"]["sentences"]
     assert (numbers["type"], numbers["items"]) == ("array", {"type": "integer"})
     assert fields["P1"]["additionalProperties"] is False and "$ref" not in str(caller.options[0]["schema"])
 
@@ -89,12 +91,12 @@ async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
         ({"P1": said(), "P2": said("great"), "P3": said()}, 1),
         ({"P1": said(), "P2": said("supported", 99), "P3": said()}, 1),
         ({"P1": said(), "P2": said("supported", 0), "P3": said()}, 1),
-        ({"P1": said(), "P2": said(A=does("supports")), "P3": said()}, 1),
-        ({"P1": said(), "P2": said(A=does("contradicts", 2)), "P3": said()}, 1),
-        ({"P1": said(), "P2": said(B=does("supports", 1)), "P3": said()}, 1),
-        ({"P1": said(), "P2": said(A="supports"), "P3": said()}, 1),
-        ({"P1": said(), "P2": {**said(), "A": {"does": "Supports.", "sentences": "1-2, 4"}}, "P3": said()}, 0),
-        ({"P1": said(), "P2": said(**{"passage a": does("supports", 1, 99)}), "P3": said()}, 0),
+        ({"P1": said(), "P2": said(E1=does("supports")), "P3": said()}, 1),
+        ({"P1": said(), "P2": said(E1=does("contradicts", 2)), "P3": said()}, 1),
+        ({"P1": said(), "P2": said(E2=does("supports", 1)), "P3": said()}, 1),
+        ({"P1": said(), "P2": said(E1="supports"), "P3": said()}, 1),
+        ({"P1": said(), "P2": {**said(), "E1": {"does": "Supports.", "sentences": "1-2, 4"}}, "P3": said()}, 0),
+        ({"P1": said(), "P2": said(**{"passage e1": does("supports", 1, 99)}), "P3": said()}, 0),
         ({"P1": said(), "P2": "supported", "P3": said(), "P4": said(), "P9": said()}, 1),
         ({"p1": said(), "P2 ": said(), " p3": said()}, 0),
         ({"P7": said(), "P8": said()}, 3),
@@ -164,7 +166,7 @@ TWO = "Degree holds [E1] and mice sleep [E2]."
 async def test_each_passage_has_its_part_in_the_verdict_on_the_whole(
     scripted: Any, prompts: PromptLibrary, make_source: Any, verdict: str, first: Any, second: Any, expected: Any
 ) -> None:
-    caller = scripted(answer({"reason": "x", "A": first, "B": second, "verdict": verdict}))
+    caller = scripted(answer({"reason": "x", "E1": first, "E2": second, "verdict": verdict}))
     claims = [claim(TWO, make_source(), make_source("E2", "Mice sleep."))]
     (verdicts,) = await ChatJudge(caller, prompts, max_tokens=900).judge(claims)
     assert [(item.label, item.adds) for item in verdicts] == expected
@@ -175,31 +177,31 @@ async def test_each_passage_has_its_part_in_the_verdict_on_the_whole(
 async def test_a_sentence_is_shown_with_all_its_passages_title_year_and_the_sentence_before(
     scripted: Any, prompts: PromptLibrary, make_source: Any
 ) -> None:
-    both = said(A=does("supports", 1), B=does("supports", 1))
-    caller = scripted(answer(both, said(A=does("supports", 1))))
+    both = said(E1=does("supports", 1), E2=does("supports", 1))
+    caller = scripted(answer(both, said(E1=does("supports", 1))))
     sources = (make_source(), make_source("E2", "Mice sleep."))
     claims = [claim(TWO, *sources, before="Of degree [E1]."), claim("That lasts [E1].", sources[0], before=TWO)]
     await ChatJudge(caller, prompts, max_tokens=900).judge(claims)
     shown = caller.text()
-    assert "Before P1: Of degree.\nP1, cites passages A, B: Degree holds [A] and mice sleep [B]." in shown
-    assert "Before P2: P1\nP2, cites passage A: That lasts." in shown, "what is shown already is not repeated"
+    assert "Before P1: Of degree.\nP1, cites passages E1, E2: Degree holds [E1] and mice sleep [E2]." in shown
+    assert "Before P2: P1\nP2, cites passage E1: That lasts." in shown, "what is shown already is not repeated"
     assert "Paper: The probability of edge existence (2024)" in shown and "Zietz" not in shown
-    assert "Paper: that of passage A" in shown, "a title is shown once"
+    assert "Paper: that of passage E1" in shown, "a title is shown once"
 
 
 @pytest.mark.parametrize(
     ("reason", "marked"),
     [
-        ("A3-A4 and passage B say it; C1 does not.", "[E1] and [E2] say it; C1 does not."),
-        ("A: the number is missing.", "[E1]: the number is missing."),
-        ("B says less, A is silent.", "[E2] says less, A is silent."),
-        ("A single study, hepatitis B.", "A single study, hepatitis B."),
+        ("E1 and passage E2 say it; C1 does not.", "[E1] and [E2] say it; C1 does not."),
+        ("Passage E1: the number is missing.", "[E1]: the number is missing."),
+        ('[E2] says "less", P1 drops it.', '[E2] says "less", the sentence drops it.'),
+        ("A single study, hepatitis B, of strain HE12.", "A single study, hepatitis B, of strain HE12."),
     ],
 )
 async def test_a_reason_names_passages_as_the_text_does(
     scripted: Any, prompts: PromptLibrary, make_source: Any, reason: str, marked: str
 ) -> None:
-    caller = scripted(answer({"reason": reason, "A": YES, "B": NO, "verdict": "partly"}))
+    caller = scripted(answer({"reason": reason, "E1": YES, "E2": NO, "verdict": "partly"}))
     (verdicts,) = await ChatJudge(caller, prompts, max_tokens=900).judge(
         [claim(TWO, make_source(), make_source("E2", "Mice sleep."))]
     )
@@ -235,14 +237,14 @@ async def test_the_words_that_decide_may_lie_in_several_chunks(
 async def test_labelled_sentences_are_shown_whole_and_their_labels_come_back(
     scripted: Any, make_source: Any, case: dict[str, Any]
 ) -> None:
-    letters = {passage["id"]: letter for letter, passage in zip("ABC", case["passages"], strict=False)}
+    ids = [passage["id"] for passage in case["passages"]]
     roles = {
-        letters[name]: does("contradicts", 1)
+        name: does("contradicts", 1)
         if name in case["contradicting"]
         else does("idle")
         if name in case["idle"]
         else does("supports", 1)
-        for name in letters
+        for name in ids
     }
     caller = scripted(answer({"reason": case["why"], **roles, "verdict": case["label"]}))
     sources = [
@@ -256,15 +258,15 @@ async def test_labelled_sentences_are_shown_whole_and_their_labels_come_back(
     for passage in case["passages"]:
         assert f"{passage['title']} ({passage['year']})" in shown
         assert all(f": {words}" in shown for words in sentences_of(passage["text"]))
-    assert case["before"] in shown and "[E1]" not in shown
+    assert case["before"] in shown
     judged = JudgedSentence(
         "contradicted" if case["contradicting"] else verdicts[0].label,
-        frozenset(name for name, item in zip(letters, verdicts, strict=True) if item.adds == "idle"),
-        frozenset(name for name, item in zip(letters, verdicts, strict=True) if item.adds == "contradicts"),
+        frozenset(name for name, item in zip(ids, verdicts, strict=True) if item.adds == "idle"),
+        frozenset(name for name, item in zip(ids, verdicts, strict=True) if item.adds == "contradicts"),
     )
     assert judged == JudgedSentence(case["label"], frozenset(case["idle"]), frozenset(case["contradicting"]))
     assert all(item.label == case["label"] for item in verdicts), "the label is that of the whole"
-    kept = {(case["sentence"], name): item for name, item in zip(letters, verdicts, strict=True)}
+    kept = {(case["sentence"], name): item for name, item in zip(ids, verdicts, strict=True)}
     rules = {finding.rule for finding in support_findings(case["sentence"], kept)}
     wanted = {"unsupported": {"unsupported"}, "contradicted": {"contradicted"}, "partly": {"partly-supported"}}
     idle = {"idle-marker"} if case["idle"] and case["label"] != "unsupported" else set()
@@ -286,13 +288,15 @@ async def test_a_call_holds_no_more_than_its_answer_may(
 
 
 async def test_long_passages_are_judged_in_more_calls(scripted: Any, prompts: PromptLibrary, make_source: Any) -> None:
-    texts = [f"Source {number} says {'much ' * 60}of it. " * 20 for number in range(10)]
-    others = [said(**{letter: does("supports", 1)}) for letter in "BCDE"]
-    caller = scripted(*[answer(said(), *others)] * 2)
+    texts = [f"Source {number} says {'much ' * 60}of it. " * 20 for number in range(16)]
+    others = [
+        [said(**{f"E{number}": does("supports", 1)}) for number in numbers] for numbers in (range(1, 9), range(9, 17))
+    ]
+    caller = scripted(*(answer(*of) for of in others))
     pairs = [claim("x", make_source(f"E{number}", text)) for number, text in enumerate(texts, 1)]
     await ChatJudge(caller, prompts, max_tokens=4000).judge(pairs)
-    assert [len(options["schema"]["properties"]) for options in caller.options] == [5, 5]
-    assert "Source 0 says" in caller.text(0) and len(caller.text(0)) < 34_000, "of each no more than bears on it"
+    assert [len(options["schema"]["properties"]) for options in caller.options] == [8, 8]
+    assert "Source 0 says" in caller.text(0) and len(caller.text(0)) < 45_000, "of each no more than bears on it"
 
 
 async def test_no_pairs_take_no_call(scripted: Any, prompts: PromptLibrary) -> None:

@@ -53,7 +53,7 @@ async def test_each_role_has_its_own_caller(
         "agent": scripted("Enough."),
         "writer": scripted("Degree matters."),
         "judge": scripted(
-            {"P1": {"reason": "x", "A": {"does": "supports", "sentences": [1]}, "verdict": "partly"}},
+            {"P1": {"reason": "x", "E1": {"does": "supports", "sentences": [1]}, "verdict": "partly"}},
         ),
         "summarizer": scripted("A baseline."),
     }
