@@ -134,7 +134,7 @@ def make_plan(
         record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
         outcomes[key] = "added" if old is None else "updated"
-        if old is None or wants_summary or not _same_text(old, record):
+        if old is None or wants_summary or _what_is_indexed(old) != _what_is_indexed(record):
             changed.append((source, record, wants_summary))
             continue
         if old.metadata_hash == record.metadata_hash:
@@ -206,12 +206,10 @@ def _record(
     return record
 
 
-def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
-    """Whether the text of the paper, its summary and its note are unchanged, and its figures were read."""
-    same_file = (old.paper.content_hash, old.paper.pages) == (new.paper.content_hash, new.paper.pages)
-    same_paper = same_file and old.chunking == new.chunking
-    rest = (old.summary, old.note, old.figures_version)
-    return same_paper and rest == (new.summary, new.note, new.figures_version)
+def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
+    """What determines the passages, vectors and figures of a paper."""
+    paper = (record.paper.content_hash, record.paper.pages, record.chunking)
+    return (*paper, record.summary, record.note, record.figures_version)
 
 
 def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
@@ -243,25 +241,21 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
     summaries = library.store.get_vectors(list(same), "summaries") if same else {}
     known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
-    known.update(_known_passages(library, plans))
+    passages = {text for plan in plans for text in plan.record.passages}
+    notes = {
+        chunk_id(key, place): text_hash(text)
+        for key, record in (library.records().items() if passages else ())
+        for place, text in enumerate(record.passages)
+        if text in passages
+    }
+    of_notes = library.store.get_vectors(list(notes), "notes") if notes else {}
+    known.update({notes[identifier]: vector for identifier, vector in of_notes.items()})
     missing = sorted(texts - known.keys())
     if cache is not None and missing:
         known.update(cache.get(library.embedding.name, missing))
     return [
         replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
     ]
-
-
-def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
-    """The vectors of unchanged passages of the notes on these papers, by text hash."""
-    wanted = {text for plan in plans for text in plan.record.passages}
-    names: dict[str, str] = {}
-    for key, record in library.records().items() if wanted else ():
-        for place, text in enumerate(record.passages):
-            if text in wanted:
-                names[chunk_id(key, place)] = text_hash(text)
-    vectors = library.store.get_vectors(list(names), "notes") if names else {}
-    return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 
 def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
