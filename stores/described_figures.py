@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import numpy as np
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .paper_catalog import CurrentRecords, Figures, PaperCatalog
+from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
 from .search_records import Scored, TextScope, ordered
 from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
@@ -47,8 +46,7 @@ class DescribedFigures:
         self._catalog = catalog
         self._words = words
         self._records = records
-        self._lock = threading.Lock()
-        self._loaded: tuple[object, _Descriptions] = None, _Descriptions()
+        self._loaded = ReadOnce[_Descriptions]()
 
     def of(self, chunks: Iterable[Chunk]) -> tuple[PaperFigure, ...]:
         """The described figures whose captions are in these chunks."""
@@ -132,10 +130,7 @@ class DescribedFigures:
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
         """The current descriptions, or those of the state that a search has just seen."""
         records = self._records.searched() if searched else self._records()
-        with self._lock:
-            if self._loaded[0] is not records:
-                self._loaded = records, self._read({key: record.chunk_count for key, record in records.items()})
-            return self._loaded[1]
+        return self._loaded.get(records, lambda: self._read({key: each.chunk_count for key, each in records.items()}))
 
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
@@ -197,12 +192,11 @@ class TableChunks:
     def __init__(self, figures: Figures, records: CurrentRecords) -> None:
         self._figures = figures
         self._records = records
-        self._lock = threading.Lock()
-        self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
+        self._loaded = ReadOnce[Mapping[str, list[Span]]]()
 
     def among(self, ids: Iterable[str]) -> set[str]:
         """The chunks among these that hold rows of a table."""
-        spans = self._spans()
+        spans = self._loaded.get(self._records.searched(), self._read)  # in the state that a search has just seen
 
         def has_rows(name: str) -> bool:
             key, index = split_chunk_id(name)
@@ -210,12 +204,7 @@ class TableChunks:
 
         return set(filter(has_rows, ids))
 
-    def _spans(self) -> Mapping[str, list[Span]]:
-        """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
-        records = self._records.searched()
-        with self._lock:
-            if self._loaded[0] is not records:
-                tables = self._figures.tables()
-                spans = {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}
-                self._loaded = records, spans
-            return self._loaded[1]
+    def _read(self) -> Mapping[str, list[Span]]:
+        """The indices of the first and last chunk of each table, by paper."""
+        tables = self._figures.tables()
+        return {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ..documents import Section, chunk_id
 from ..documents.figures import PaperFigure
@@ -15,6 +15,7 @@ from .paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, Pap
 from .tables import TableConnection
 
 Rows = list[tuple[Any, ...]]
+Value = TypeVar("Value")
 
 
 class Figures(ABC):
@@ -225,3 +226,18 @@ class CurrentRecords:
         """The number of chunks of all papers."""
         self()
         return self._chunk_total
+
+
+class ReadOnce(Generic[Value]):
+    """What was read from a library in one state, which is the same object until it changes; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: tuple[object, Value] | None = None
+
+    def get(self, state: object, read: Callable[[], Value]) -> Value:
+        """The value in this state, read if another state was asked for last."""
+        with self._lock:
+            if self._held is None or self._held[0] is not state:
+                self._held = state, read()
+            return self._held[1]

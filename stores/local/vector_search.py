@@ -13,7 +13,7 @@ import numpy as np
 
 from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
-from ..paper_catalog import CurrentRecords
+from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
 from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosines, ordered
 
@@ -78,23 +78,24 @@ class Nearest(ScopedSearch):
         self._chunks, self._summaries, self._passages = (
             Reach(partial(store.nearest, kind), partial(store.get_vectors, kind=kind)) for kind in kinds
         )
-        self._lock = threading.Lock()
-        self._whole: tuple[Mapping[str, PaperRecord], SearchScope, int] | None = None  # all chunks, and their number
-        self._read_for: Mapping[str, PaperRecord] | None = None
-        self._categories: Mapping[str, bytes] = {}
+        self._whole = ReadOnce[tuple[SearchScope, int]]()  # all chunks, and their number
+        self._categories = ReadOnce[Mapping[str, bytes]]()
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return self._chunks.cosines(vector, ids, self._records())
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         records = scope.records
-        known = self._whole
-        if known is None or known[0] is not records:
-            known = self._whole = records, *_chunk_scope(records, records.keys(), b"", {})
-        _, whole, total = known
+        whole, total = self._whole.get(records, lambda: _chunk_scope(records, records.keys(), b"", {}))
         chosen, size = whole, total
         if scope.keys is not None or scope.categories is not None:
-            categories = {} if scope.categories is None else self._read_categories(records)
+
+            def read() -> Mapping[str, bytes]:
+                kinds = self._catalog.categories()
+                # A paper that another process has changed since the records were read is padded with no category.
+                return {key: kinds.get(key, b"").ljust(each.chunk_count, b"\xff") for key, each in records.items()}
+
+            categories = {} if scope.categories is None else self._categories.get(records, read)
             keys = records.keys() if scope.keys is None else scope.keys
             chosen, size = _chunk_scope(records, keys, bytes(scope.categories or ()), categories)
             if size <= _EXACT_LIMIT:
@@ -113,17 +114,6 @@ class Nearest(ScopedSearch):
     def _near_texts(self, reach: Reach, vector: Vector, k: int, names: AbstractSet[str], state: object) -> Scored:
         whole = SearchScope(lambda: list(names), names.__contains__)
         return reach.search(vector, k, whole, k, state, whole)
-
-    def _read_categories(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
-        with self._lock:
-            if self._read_for is not records:
-                kinds = self._catalog.categories()
-                # A paper that another process has changed since the records were read is padded with no category.
-                self._categories = {
-                    key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
-                }
-                self._read_for = records
-            return self._categories
 
 
 # Records, of 1.5 kB each in memory. Up to this size a search takes a few ms and does without Chroma, whose import takes
