@@ -232,13 +232,8 @@ def has_table(connection: Any, name: str) -> bool:
 
 
 def application_name(server: str = "") -> str:
-    """The name of this process's connections: its id and host, plus a suffix if it is a server."""
-    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {connection_suffix(server)}" if server else "")
-
-
-def connection_suffix(server: str) -> str:
-    """The suffix of the names of all connections of a server."""
-    return f"#{server}"
+    """The name of this process's connections: its id and host, plus #ID if it is a server."""
+    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" #{server}" if server else "")
 
 
 @cache

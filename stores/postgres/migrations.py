@@ -48,12 +48,6 @@ def prepare(url: DatabaseUrl) -> None:
         _prepared.add(url)
 
 
-def forget_prepared() -> None:
-    """Forget which databases were prepared, so that each is checked again."""
-    with _preparing:
-        _prepared.clear()
-
-
 def _read_version(connection: Any) -> int:
     """The version of the tables; 0 if there are none."""
     if not has_table(connection, "schema_versions"):

@@ -27,7 +27,7 @@ from ..home import DatabaseHome
 from ..tables import TableConnection
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseCallLocks
-from .database import Database, DatabaseTables, LeaseLostError, SharedSql, connection_suffix
+from .database import Database, DatabaseTables, LeaseLostError, SharedSql
 
 LEASE: Final = 15  # seconds
 DISCONNECTED_TIMEOUT: Final = 3  # seconds
@@ -144,7 +144,7 @@ def _evict_server(connection: Any, server: str) -> None:
         return
     until = time.monotonic() + TERMINATION_TIMEOUT
     end_all = f"SELECT pg_terminate_backend(a.pid) {_ACTIVITY} %s"
-    while connection.execute(end_all, (f"%{connection_suffix(server)}",)).fetchall():
+    while connection.execute(end_all, (f"%#{server}",)).fetchall():
         if time.monotonic() > until:
             _log.warning("Connections of a dead server do not end; its work is not resumed yet.")
             return
