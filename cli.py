@@ -7,36 +7,20 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from copy import copy
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Final
 
 # At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
 gc.set_threshold(50_000)
+# pydantic would read the metadata of all installed packages for plugins of others: 40 ms of a short command.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 try:
     import typer
 
     from citeloom.api.blocking import stop_background_loop
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
-    from citeloom.commands import (
-        adding_papers,
-        chat,
-        contradictions,
-        evidence_table,
-        exported_files,
-        papers,
-        research,
-        runs,
-        searching,
-        sections,
-        serve,
-        setup,
-        text_checks,
-        upkeep,
-        usage,
-        zotero_command,
-    )
+    from citeloom.api.run_options import SECTION_KINDS
     from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
@@ -51,47 +35,80 @@ except ModuleNotFoundError as missing:
 _CTRL_C = 130  # the exit code that Typer returns on Ctrl-C
 _GRACE = 1.0  # seconds for threads to finish their reads and writes; a kill at any moment loses nothing
 
-app = typer.Typer(
-    name="citeloom",
-    no_args_is_help=True,
-    add_completion=program() == NAME,  # a shell completes programs by their name
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Write paper sections whose every cited sentence opens to the words it rests on.\n\n"
-    "First index your papers, then write:\n\n"
-    "  citeloom ingest my-library/ --bib my-library/library.bib\n\n"
-    "  citeloom discussion exp.json\n\n"
-    "Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command "
-    "to resume; 4 done, but an input was refused, a part could not be written or judged, or verify or check found "
-    "something wrong.",
-)
-adding_papers.register(app)
-papers.register(app)
-zotero_command.register(app)
-upkeep.register_library(app)
-searching.register(app)
-contradictions.register(app)
+# Each command, or group of commands, with its place below `commands`.
+_COMMANDS: Final = {
+    "ingest": "adding_papers:ingest",
+    "add": "adding_papers:add",
+    "search": "searching:search",
+    "find": "searching:find",
+    "contradictions": "contradictions:contradictions",
+    **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),
+    "export": "exported_files:export",
+    "verify": "exported_files:verify_file",
+    "check": "text_checks:check",
+    "research": "research:research",
+    "table": "evidence_table:make_table",
+    "chat": "chat:chat",
+    "usage": "usage:usage",
+    "serve": "serve:serve",
+    "mcp": "serve:mcp",
+    "doctor": "upkeep:doctor",
+    "rebuild-index": "upkeep:rebuild_index",
+    "setup": "setup:setup",
+    "papers": "papers:papers_app",
+    "sync": "zotero_command:sync_app",
+    "library": "upkeep:library_app",
+    "tables": "evidence_table:tables_app",
+    "conversations": "chat:conversations_app",
+    "runs": "runs:runs_app",
+    "journal": "usage:journal_app",
+}
+_HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.
 
-sections.register(app)
-exported_files.register(app)
-text_checks.register(app)
-research.register(app)
-evidence_table.register(app)
-chat.register(app)
-runs.register(app)
-usage.register(app)
-serve.register(app)
-upkeep.register(app)
-setup.register(app)
+First index your papers, then write:
+
+  citeloom ingest my-library/ --bib my-library/library.bib
+
+  citeloom discussion exp.json
+
+Exit codes: 0 done; 1 unexpected error; 2 wrong usage or input, nothing changed; 3 paused, run the same command to \
+resume; 4 done, but an input was refused, a part could not be written or judged, or verify or check found something \
+wrong."""
+
+
+def command_line(arguments: Sequence[str]) -> typer.Typer:
+    """The command line with only the command given, since all forty take 100 ms to load and make; else with all."""
+    after_home = 2 if arguments[:1] == ["--home"] else int(arguments[:1] != [] and arguments[0].startswith("--home="))
+    given = next(iter(arguments[after_home:]), "")
+    app = typer.Typer(
+        name=NAME,
+        callback=_everywhere,
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=program() == NAME,  # a shell completes programs by their name
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    for name in [given] if given in _COMMANDS else _COMMANDS:
+        module, _, attribute = _COMMANDS[name].partition(":")
+        found = getattr(import_module(f"citeloom.commands.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        elif attribute == "section_command":
+            app.command(name)(found(name))
+        else:
+            app.command(name, cls=getattr(found, "command_class", None))(found)
+    return app
 
 
 def _show_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         result(f"{NAME} {version(NAME)}")
         raise typer.Exit
 
 
-@app.callback()
 def _everywhere(
     context: typer.Context,
     home: HomeOption = None,
@@ -112,16 +129,6 @@ def main() -> None:
     raise SystemExit(code)
 
 
-def _part_for(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with only the command given, since Typer takes 60 ms to make all forty; else the whole of it."""
-    after_home = 2 if arguments[:1] == ["--home"] else int(arguments[:1] != [] and arguments[0].startswith("--home="))
-    given = next(iter(arguments[after_home:]), "")
-    part = copy(app)
-    part.registered_commands = [info for info in app.registered_commands if info.name == given]
-    part.registered_groups = [info for info in app.registered_groups if info.name == given]
-    return part if part.registered_commands or part.registered_groups else app
-
-
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -130,7 +137,7 @@ def _flush() -> None:
 
 def _run() -> int:
     try:
-        made = typer.main.get_command(_part_for(sys.argv[1:]))
+        made = typer.main.get_command(command_line(sys.argv[1:]))
         use_argv_name(made)
         code = int(made(prog_name=program(), standalone_mode=False) or 0)
         return _interrupted() if code == _CTRL_C else code

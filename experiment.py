@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
-from .experiment_forms import normalise_forms
+from .experiment_forms import normalise_forms, shorten_json
 from .invalid_values import describe_invalid, field_path, kind_of_value
 from .section_kinds import SECTION_KINDS as SECTION_KINDS, SECTIONS, SectionKind as SectionKind
 
@@ -83,7 +83,7 @@ class Experiment(_Record):
     experiment_code: str = ""
     execution_result: ExecutionResult = Field(default_factory=ExecutionResult)
     metrics: dict[str, Any] = Field(default_factory=dict)
-    plots: list[Plot | str] = Field(default_factory=list)
+    plots: list[Plot] = Field(default_factory=list)
     verdict: str = ""
     reasoning: str = ""
     results: str = ""
@@ -117,17 +117,11 @@ class Experiment(_Record):
 
     @cached_property
     def _words(self) -> str:
-        lines: list[str] = []
-        _collect(json.loads(self.model_dump_json(exclude={SHORTENED})), lines)
-        return "\n\n".join(lines)
+        return "\n\n".join(_texts(json.loads(self.model_dump_json(exclude={SHORTENED}))))
 
     def found_plots(self) -> list[tuple[int, Plot]]:
         """The plots whose file was found, with their places in `plots`; only these can be shown and mentioned."""
-        return [
-            (place, plot)
-            for place, plot in enumerate(self.plots)
-            if isinstance(plot, Plot) and (plot.model_extra or {}).get(PLOT_FILE)
-        ]
+        return [(place, plot) for place, plot in enumerate(self.plots) if (plot.model_extra or {}).get(PLOT_FILE)]
 
     def figures(self) -> list[tuple[int, Plot]]:
         """The found plots with their numbers, without gaps.
@@ -174,16 +168,16 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(item, f"{path}[{index}]")
 
 
-def _collect(value: Any, lines: list[str]) -> None:
+def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, item in value.items():
-            lines.append(str(name))
-            _collect(item, lines)
+            yield str(name)
+            yield from _texts(item)
     elif isinstance(value, list):
         for item in value:
-            _collect(item, lines)
+            yield from _texts(item)
     elif value is not None:
-        lines.append(str(value))
+        yield str(value)
 
 
 class ExperimentError(InputError):
@@ -211,21 +205,13 @@ class UnusableField:
 
 
 # Limits on an experiment: all of it is stored with each step of a run, and searched for each number in a text.
+_LOGS = ("execution_result.stdout", "execution_result.stderr")  # shortened in the middle
 _MOST_CHARACTERS = {
     "paper_concept.title": 1_000,
-    "paper_concept.description": 50_000,
-    "hypothesis.description": 50_000,
-    "hypothesis.method_combination": 50_000,
-    "experimental_plan": 50_000,
     "experiment_code": 200_000,
-    "execution_result.stdout": 100_000,
-    "execution_result.stderr": 100_000,
-    "verdict": 50_000,
-    "reasoning": 50_000,
-    "results": 50_000,
-    "summary": 50_000,
+    **dict.fromkeys(_LOGS, 100_000),
+    **dict.fromkeys(("hypothesis.method_combination", *_PROSE), 50_000),
 }
-_LOGS = frozenset({"execution_result.stdout", "execution_result.stderr"})  # shortened in the middle
 _MOST_QUESTIONS = 200
 _MOST_PLOTS = 200
 _MOST_OF_ITEM = 2_000  # characters of a question, of a caption and of the path of a plot
@@ -271,25 +257,23 @@ def load_experiment(path: Path | str, *kinds: SectionKind) -> Experiment:
     except OSError as error:
         raise ExperimentError(f"{source}: cannot be read ({error.strerror}).") from error
     try:
-        data = json.loads(raw.decode("utf-8-sig"), parse_int=_integer)
+        # An integer with too many digits for Python to print becomes infinite, and is refused as such.
+        data = json.loads(
+            raw.decode("utf-8-sig"), parse_int=lambda text: int(text) if len(text) <= _MOST_DIGITS else math.inf
+        )
     except RecursionError:
         raise ExperimentError(f"{source}: is nested deeper than {_MAX_DEPTH} levels.", help=_FLATTER) from None
+    except json.JSONDecodeError as error:
+        if raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+            raise ExperimentError(f"{source}: is not a JSON file.", help=_OWN_FILE) from error
+        raise ExperimentError(
+            f"{source}: line {error.lineno}, column {error.colno}: is not valid JSON ({error.msg}).",
+            help="Correct that line; commas between fields and quotes around names are easily missed.",
+        ) from error
     except ValueError as error:
-        raise _not_json(source, raw, error) from error
-    return parse_experiment(data, *kinds, source=str(source))
-
-
-def _not_json(source: Path, raw: bytes, error: ValueError) -> ExperimentError:
-    """The error for a file that is not JSON: damaged JSON names the place, anything else what to give instead."""
-    if not isinstance(error, json.JSONDecodeError):
         kind = "PDF" if raw.startswith(b"%PDF") else "binary file, or text that is not UTF-8"
-        return ExperimentError(f"{source}: is a {kind}, not JSON.", help=_OWN_FILE)
-    if raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
-        return ExperimentError(f"{source}: is not a JSON file.", help=_OWN_FILE)
-    return ExperimentError(
-        f"{source}: line {error.lineno}, column {error.colno}: is not valid JSON ({error.msg}).",
-        help="Correct that line; commas between fields and quotes around names are easily missed.",
-    )
+        raise ExperimentError(f"{source}: is a {kind}, not JSON.", help=_OWN_FILE) from error
+    return parse_experiment(data, *kinds, source=str(source))
 
 
 def parse_experiment(
@@ -303,8 +287,12 @@ def parse_experiment(
     if not isinstance(data, dict):
         raise ExperimentError(f"{source}: must be a JSON object, but is {kind_of_value(data)}.")
     experiment, problems = examine_experiment(data)
-    _raise_problems(experiment, [*left_out, *problems], kinds, source)
-    return limit_sizes(_without_outcome_of_failed_run(experiment))
+    require_fields(experiment, *kinds, source=source, problems=[*left_out, *problems])
+    if experiment.failure:  # its numbers are not results
+        run = experiment.execution_result.model_copy(update={"stdout": ""})
+        outcome = {"execution_result": run, "metrics": {}, "plots": [], "results": "", "verdict": ""}
+        experiment = experiment.model_copy(update=outcome)
+    return limit_sizes(experiment)
 
 
 def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableField]]:
@@ -316,24 +304,22 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
     try:
         return Experiment.model_validate(form), problems
     except ValidationError as error:
-        wrong = [UnusableField(field, why) for field, why in field_problems(error)]
+        wrong: dict[str, str] = {}
+        for item in error.errors():
+            wrong.setdefault(_named(field_path(item["loc"])), describe_invalid(item))
         names = {str(item["loc"][0]) for item in error.errors()}
         usable = {name: value for name, value in form.items() if str(name) not in names}
-        return Experiment.model_validate(usable), [*problems, *wrong]
+        problems += [UnusableField(path, why) for path, why in wrong.items()]
+        return Experiment.model_validate(usable), problems
 
 
-def require_fields(experiment: Experiment, *kinds: SectionKind, source: str = "experiment") -> None:
-    """Raise `ExperimentError` with all empty fields that sections of these kinds require.
+def require_fields(
+    experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
+) -> None:
+    """Raise one `ExperimentError` with all problems, and all empty fields that sections of these kinds require.
 
     A failed run is an outcome too: the section reports it instead of results.
     """
-    _raise_problems(experiment, (), kinds, source)
-
-
-def _raise_problems(
-    experiment: Experiment, problems: Sequence[UnusableField], kinds: Sequence[SectionKind], source: str
-) -> None:
-    """Raise one `ExperimentError` for wrong fields and for missing ones, if there are any."""
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):
@@ -344,18 +330,14 @@ def _raise_problems(
     said = [f"field {_named(problem.field)}: {problem.problem}" for problem in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         said.append(f"and {len(problems) - _MOST_PROBLEMS} more")
-    said += [f"{needed_fields(group)} (needed for {_listed(names)})" for group, names in lacks.items()]
+    for group, names in lacks.items():
+        some = f"one of the fields {_listed(group, 'or')} must be given"
+        one = f"field {group[0]} is missing or empty"
+        said.append(f"{one if len(group) == 1 else some} (needed for {_listed(names)})")
     near = "".join(f" Is {found} meant to be {known}?" for found, known in near_fields(experiment) if lacks)
     remedies = " ".join(dict.fromkeys(problem.remedy for problem in problems if problem.remedy))
     issues = [(_named(problem.field), f"{problem.problem}. {problem.remedy}".strip()) for problem in problems]
     raise ExperimentError(f"{source}: {'; '.join(said)}.{near}", help=remedies or None, issues=issues)
-
-
-def needed_fields(group: Sequence[str]) -> str:
-    """Says that one of these fields has to be given."""
-    if len(group) == 1:
-        return f"field {group[0]} is missing or empty"
-    return f"one of the fields {_listed(group, 'or')} must be given"
 
 
 def _listed(names: Sequence[str], conjunction: str = "and") -> str:
@@ -398,32 +380,25 @@ def _shorten_lists(data: dict[str, Any]) -> Iterator[str]:
         if len(items) > most:
             record[name] = items[:most]
             yield f"{path}: has {len(items):,} entries, of which the first {most} are used."
-        texts = [_item_size(item) for item in record[name]]
-        if max(texts, default=0) > _MOST_OF_ITEM:
-            record[name] = [_shorten_item(item) for item in record[name]]
-            yield f"{path}: has an entry of {max(texts):,} characters, of which the first {_MOST_OF_ITEM:,} are used."
-
-
-def _item_size(item: str | dict[str, Any]) -> int:
-    return len(item) if isinstance(item, str) else max(len(item["path"]), len(item["caption"]))
-
-
-def _shorten_item(item: str | dict[str, Any]) -> str | dict[str, Any]:
-    if isinstance(item, str):
-        return item[:_MOST_OF_ITEM]
-    return {**item, "path": item["path"][:_MOST_OF_ITEM], "caption": item["caption"][:_MOST_OF_ITEM]}
+        longest = 0
+        for place, item in enumerate(record[name]):
+            texts = {name: item[name] for name in ("path", "caption")} if isinstance(item, dict) else {"": item}
+            longest = max(longest, *map(len, texts.values()))
+            cut = {name: text[:_MOST_OF_ITEM] for name, text in texts.items()}
+            record[name][place] = {**item, **cut} if isinstance(item, dict) else cut[""]
+        if longest > _MOST_OF_ITEM:
+            yield f"{path}: has an entry of {longest:,} characters, of which the first {_MOST_OF_ITEM:,} are used."
 
 
 def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str]:
     """Cut metrics and unknown fields over their limit, and yield a notice for each."""
-    sizes: dict[int, int] = {}
-    if (size := _size(data["metrics"], sizes)) > _MOST_OF_METRICS:
-        data["metrics"] = _fitted(data["metrics"], _MOST_OF_METRICS, sizes)
+    data["metrics"], size = shorten_json(data["metrics"], _MOST_OF_METRICS)
+    if size > _MOST_OF_METRICS:
         yield f"metrics: {size:,} characters, of which {_MOST_OF_METRICS:,} are used, {_ORDER}."
-    unknown = {path: record[name] for path, record, name in _unknown_fields(data, experiment)}
-    if (size := _size(unknown, sizes)) > _MOST_OF_UNKNOWN:
-        kept = _fitted(unknown, _MOST_OF_UNKNOWN, sizes)
-        for path, record, name in _unknown_fields(data, experiment):
+    unknown = _unknown_fields(data, experiment)
+    kept, size = shorten_json({path: record[name] for path, record, name in unknown}, _MOST_OF_UNKNOWN)
+    if size > _MOST_OF_UNKNOWN:
+        for path, record, name in unknown:
             if path in kept:
                 record[name] = kept[path]
             else:
@@ -434,95 +409,28 @@ def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str
 _ORDER = "single values before long lists and texts"
 
 
+def _records(experiment: Experiment) -> list[tuple[str, _Record]]:
+    """The experiment and the records in it, with the start of the paths of their fields."""
+    records: list[tuple[str, _Record]] = [("", experiment)]
+    records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
+    return records + [(f"plots[{place}].", plot) for place, plot in enumerate(experiment.plots)]
+
+
 def _unknown_fields(data: dict[str, Any], experiment: Experiment) -> list[tuple[str, dict[str, Any], str]]:
     """The unknown fields of the experiment and its records in `data`: path, record and name of each."""
-    found: list[tuple[str, _Record, dict[str, Any]]] = [("", experiment, data)]
-    found += [(f"{name}.", getattr(experiment, name), data[name]) for name in _RECORDS]
-    plots = zip(experiment.plots, data["plots"], strict=False)
-    found += [(f"plots[{n}].", plot, item) for n, (plot, item) in enumerate(plots) if isinstance(plot, Plot)]
+    plots = {f"plots[{place}].": item for place, item in enumerate(data["plots"])}
+    items = {"": data, **{f"{name}.": data[name] for name in _RECORDS}, **plots}
     return [
-        (f"{path}{name}", item, name)
-        for path, record, item in found
+        (f"{path}{name}", items[path], name)
+        for path, record in _records(experiment)
         for name in record.model_extra or {}
-        if name not in (PLOT_FILE, SHORTENED) and name in item
+        if name not in (PLOT_FILE, SHORTENED) and name in items.get(path, {})
     ]
 
 
 def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     *parents, name = path.split(".")
     return (data[parents[0]] if parents else data), name
-
-
-def _size(value: Any, sizes: dict[int, int]) -> int:
-    """The length of a value as JSON, roughly; the sizes of containers are added to `sizes` by their id."""
-    if isinstance(value, str):
-        return len(value) + 4
-    if isinstance(value, dict):
-        size = 2 + sum(len(str(name)) + 4 + _size(item, sizes) for name, item in value.items())
-    elif isinstance(value, list | tuple):
-        size = 2 + sum(_size(item, sizes) for item in value)
-    else:
-        return len(str(value)) + 2
-    sizes[id(value)] = size
-    return size
-
-
-def _fitted(value: Any, room: int, sizes: Mapping[int, int]) -> Any:
-    """The part of a text or container that fits: an object's single values first, then small parts before large."""
-    if isinstance(value, str):
-        return value[: max(0, room - 4)]
-    listed = not isinstance(value, dict)
-    names = list(range(len(value)) if listed else value)
-    weights = {name: _weight(value[name], sizes) + (0 if listed else len(str(name)) + 4) for name in names}
-    if not listed:
-        names.sort(key=lambda name: weights[name] if _is_long(value[name]) else 0)
-    kept: dict[Any, Any] = {}
-    left = room - 2
-    for name in names:
-        if weights[name] > left:
-            rest = left - (0 if listed else len(str(name)) + 4)
-            if _is_long(value[name]) and rest > _LEAST_PART:
-                kept[name] = _fitted(value[name], rest, sizes)
-            break
-        kept[name] = value[name]
-        left -= weights[name]
-    return list(kept.values()) if listed else {name: kept[name] for name in value if name in kept}
-
-
-_LEAST_PART = 50  # smallest part worth keeping, in characters
-_LONG_TEXT = 200  # characters
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, dict | list | tuple) or (isinstance(value, str) and len(value) > _LONG_TEXT)
-
-
-def _weight(value: Any, sizes: Mapping[int, int]) -> int:
-    return sizes[id(value)] if isinstance(value, dict | list | tuple) else _size(value, {})
-
-
-def field_problems(error: ValidationError) -> list[tuple[str, str]]:
-    """The path of each field with a wrong type, with a description of the problem."""
-    found: dict[str, str] = {}
-    for item in error.errors():
-        path = field_path(part for part in item["loc"] if part not in ("Plot", "str"))
-        found.setdefault(_named(path), describe_invalid(item))
-    return list(found.items())
-
-
-def _without_outcome_of_failed_run(experiment: Experiment) -> Experiment:
-    """The experiment without the outcome of a failed run, whose numbers are not results."""
-    if not experiment.failure:
-        return experiment
-    run = experiment.execution_result.model_copy(update={"stdout": ""})
-    return experiment.model_copy(
-        update={"execution_result": run, "metrics": {}, "plots": [], "results": "", "verdict": ""}
-    )
-
-
-def _integer(digits: str) -> int | float:
-    """Parse a JSON integer; one with too many digits for Python to print becomes infinite, and is refused as such."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
 def _unstorable_values(data: dict[Any, Any]) -> Iterator[UnusableField]:
@@ -576,21 +484,15 @@ def missing_fields(
 
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
     """Paths of unknown fields that look misspelt, each with the field that was probably meant."""
-    records: list[tuple[str, _Record]] = [("", experiment)]
-    records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
-    records += [(f"plots[{n}].", plot) for n, plot in enumerate(experiment.plots) if isinstance(plot, Plot)]
-    return [
-        (f"{path}{name}", f"{path}{near}")
-        for path, record in records
-        for name in record.model_extra or {}
-        if not name.startswith("_") and (near := _near(name, record))
-    ]
-
-
-def _near(name: str, record: _Record) -> str:
-    known = {field.replace("_", ""): field for field in type(record).model_fields}
-    found = difflib.get_close_matches(re.sub(r"[\W_]", "", name[:_LONGEST_NAME]).lower(), known, n=1, cutoff=_ALIKE)
-    return known[found[0]] if found else ""
+    found: list[tuple[str, str]] = []
+    for path, record in _records(experiment):
+        known = {field.replace("_", ""): field for field in type(record).model_fields}
+        for name in record.model_extra or {}:
+            plain = re.sub(r"[\W_]", "", name[:_LONGEST_NAME]).lower()
+            near = difflib.get_close_matches(plain, known, n=1, cutoff=_ALIKE)
+            if near and not name.startswith("_"):
+                found.append((f"{path}{name}", f"{path}{known[near[0]]}"))
+    return found
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
@@ -602,7 +504,7 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
         for found, known in near_fields(experiment)
     ]
     found = {place for place, _ in experiment.found_plots()}
-    paths = [plot.path if isinstance(plot, Plot) else plot for plot in experiment.plots]
+    paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]
     if missing:
         named = _named(", ".join(map(repr, missing)))
@@ -610,9 +512,9 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
             f"exp.json: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
             "the text does not mention them."
         )
-    pathless = [f"plots[{place}]" for place, path in enumerate(paths) if not path]
+    pathless = ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path)
     if pathless:
-        warnings.append(f"exp.json: {_named(', '.join(pathless))}: has no path to an image and is not used.")
+        warnings.append(f"exp.json: {_named(pathless)}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(
             f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "

@@ -15,14 +15,7 @@ SectionKind = Literal["introduction", "methods", "results", "discussion", "concl
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
 
 # A section is written after the sections that it sums up.
-WRITING_ORDER: tuple[SectionKind, ...] = (
-    "methods",
-    "results",
-    "discussion",
-    "conclusion",
-    "introduction",
-    "abstract",
-)
+WRITING_ORDER: tuple[SectionKind, ...] = ("methods", "results", "discussion", "conclusion", "introduction", "abstract")
 PAPER_ORDER: tuple[SectionKind, ...] = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
 
 
@@ -56,13 +49,16 @@ class SectionSpec:
 
 _CONCEPT = ("paper_concept.title", "paper_concept.description")
 _HYPOTHESIS = ("hypothesis.description", "hypothesis.method_combination")
+_CASE = (*_CONCEPT, *_HYPOTHESIS, "experimental_plan")
+_OPEN = (*_CONCEPT, "paper_concept.open_questions")
+_OUTCOME = ("verdict", "reasoning", "results")
 
 SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
     "introduction": SectionSpec(
         purpose="the problem, what is open, and the hypothesis, set against earlier work",
         required=(("paper_concept.description",), ("hypothesis.description", "paper_concept.open_questions")),
         queried=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
-        prompted=(*_CONCEPT, "paper_concept.open_questions", *_HYPOTHESIS, "summary"),
+        prompted=(*_OPEN, *_HYPOTHESIS, "summary"),
         stated=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
         sums_up=("methods", "results", "discussion", "conclusion"),
         must_cite=True,
@@ -71,39 +67,21 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         purpose="what was done and how, compared with similar methods",
         required=(("experimental_plan", "hypothesis.method_combination"),),
         queried=("experimental_plan", "hypothesis.method_combination", "experiment_code"),
-        prompted=(*_CONCEPT, *_HYPOTHESIS, "experimental_plan", "experiment_code", "metrics", "plots"),
+        prompted=(*_CASE, "experiment_code", "metrics", "plots"),
         stated=("hypothesis.method_combination", "experimental_plan"),
     ),
     "results": SectionSpec(
         purpose="what came out, with the experiment's numbers",
         required=(("results", "execution_result.stdout", "metrics"),),
         queried=("execution_result.stdout", "metrics", "plots"),
-        prompted=(
-            *_CONCEPT,
-            *_HYPOTHESIS,
-            "experimental_plan",
-            "results",
-            "metrics",
-            "execution_result.stdout",
-            "plots",
-            "verdict",
-        ),
+        prompted=(*_CASE, "results", "metrics", "execution_result.stdout", "plots", "verdict"),
         stated=("results",),
     ),
     "discussion": SectionSpec(
         purpose="what the results mean, set against earlier findings",
         required=(("reasoning", "results", "summary"),),
-        queried=("verdict", "reasoning", "results"),
-        prompted=(
-            *_CONCEPT,
-            "paper_concept.open_questions",
-            *_HYPOTHESIS,
-            "verdict",
-            "reasoning",
-            "results",
-            "metrics",
-            "summary",
-        ),
+        queried=_OUTCOME,
+        prompted=(*_OPEN, *_HYPOTHESIS, *_OUTCOME, "metrics", "summary"),
         stated=("reasoning", "verdict"),
         must_cite=True,
     ),
@@ -111,15 +89,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         purpose="the verdict and what follows from it",
         required=(("paper_concept.description",), ("reasoning", "summary", "results")),
         queried=("verdict", "reasoning", "paper_concept.description"),
-        prompted=(
-            *_CONCEPT,
-            "paper_concept.open_questions",
-            "hypothesis.description",
-            "verdict",
-            "reasoning",
-            "results",
-            "summary",
-        ),
+        prompted=(*_OPEN, "hypothesis.description", *_OUTCOME, "summary"),
         stated=("summary",),
         sums_up=("results", "discussion"),
     ),
@@ -127,16 +97,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         purpose="the whole paper in one paragraph",
         required=(("paper_concept.description",), ("summary", "results", "reasoning")),
         queried=("paper_concept.description", "summary"),
-        prompted=(
-            *_CONCEPT,
-            *_HYPOTHESIS,
-            "experimental_plan",
-            "verdict",
-            "reasoning",
-            "results",
-            "metrics",
-            "summary",
-        ),
+        prompted=(*_CASE, *_OUTCOME, "metrics", "summary"),
         sums_up=("introduction", "methods", "results", "discussion", "conclusion"),
     ),
 }

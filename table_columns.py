@@ -129,22 +129,21 @@ class TypedTable:
             try:
                 decoded.append(list(map(column.decode, values)))
             except (ValueError, TypeError, RecursionError):
-                raise self._wrong(names, rows, column, names[len(decoded)]) from None
-        return list(zip(*decoded, strict=True))
-
-    def _wrong(self, names: list[str], rows: list[Any], column: Column, name: str) -> WrongValueError:
-        place = names.index(name)
-        table, _, named = (column.source or f"{self.name}.{name}").rpartition(".")
+                break
+        if not rows or len(decoded) == len(columns):
+            return list(zip(*decoded, strict=True))
+        place, column = len(decoded), columns[len(decoded)]
+        table, _, named = (column.source or f"{self.name}.{names[place]}").rpartition(".")
         for row in rows:
             try:
                 column.decode(row[place])
             except (ValueError, TypeError, RecursionError) as error:
                 key = " ".join(f"{part}={_shown(row[names.index(part)])}" for part in self.key if part in names)
                 reason = f" ({error})" if isinstance(error, ShapeError) else ""
-                return WrongValueError(
+                raise WrongValueError(
                     f"table {table}, column {named}, row {key}: expected {column.expected},"
                     f" not {_shown(row[place])}{reason}."
-                )
+                ) from None
         raise AssertionError("the value was wrong before")
 
 
@@ -179,80 +178,56 @@ def _shown(value: Any) -> str:
     return f"{short!r}"[: _SHOWN + 3]
 
 
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def decode(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return decode
-
-
-def _number_from(low: float) -> Callable[[Any], float]:
-    def decode(value: Any) -> float:
-        if (type(value) is not float and type(value) is not int) or not low <= value < _LATEST:
-            raise ValueError
-        return float(value)
-
-    return decode
-
-
-_text: Final = _exactly(str)
-
-
-def _name(value: Any) -> Any:
-    if not _text(value):
-        raise ValueError
+def _text(value: Any) -> Any:
+    if type(value) is not str:
+        raise TypeError
     return value
 
 
-def _flag(value: Any) -> bool:
-    if value not in (0, 1) or type(value) not in (int, bool):
-        raise ValueError
-    return bool(value)
-
-
-def _json(value: Any) -> Any:
-    return json.loads(_text(value))
-
-
 def _object(value: Any) -> Any:
-    record = _json(value)
+    record = json.loads(_text(value))
     if type(record) is not dict:
         raise TypeError
     return record
 
 
+def _values(is_valid: Callable[[Any], object], convert: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+    """Decodes values that are valid."""
+
+    def decode(value: Any) -> Any:
+        if not is_valid(value):
+            raise ValueError
+        return value if convert is None else convert(value)
+
+    return decode
+
+
+def _numbers(low: float) -> Callable[[Any], float]:
+    return _values(lambda value: type(value) in (float, int) and low <= value < _LATEST, float)
+
+
 TEXT: Final = Column("text", _text)
-NAME: Final = Column("text that is not empty", _name)
-BLOB: Final = Column("bytes", _exactly(bytes), sql="BLOB")
-MOMENT: Final = Column("a time in seconds", _number_from(0), sql="REAL")
-NUMBER: Final = Column("a number", _number_from(-_LATEST), sql="REAL")
-FLAG: Final = Column("0 or 1", _flag, sql="INTEGER")
-JSON: Final = Column("JSON", _json)
+NAME: Final = Column("text that is not empty", _values(_text))
+BLOB: Final = Column("bytes", _values(lambda value: type(value) is bytes), sql="BLOB")
+MOMENT: Final = Column("a time in seconds", _numbers(0), sql="REAL")
+NUMBER: Final = Column("a number", _numbers(-_LATEST), sql="REAL")
+FLAG: Final = Column(
+    "0 or 1", _values(lambda value: type(value) in (int, bool) and value in (0, 1), bool), sql="INTEGER"
+)
+JSON: Final = Column("JSON", lambda value: json.loads(_text(value)))
 OBJECT: Final = Column("a JSON object", _object)
 
 
 def integer(low: int = 0, high: int = _LARGEST) -> Column:
     """A whole number between bounds."""
-
-    def decode(value: Any) -> Any:
-        if type(value) is not int or not low <= value <= high:
-            raise ValueError
-        return value
-
+    decode = _values(lambda value: type(value) is int and low <= value <= high)
     return Column("a whole number" + (" that is not negative" if low == 0 else ""), decode, sql="INTEGER")
 
 
 def choice(*values: Any, by: Callable[[Any], Any] | None = None) -> Column:
     """One of these values; `by` converts it."""
     known = {value: value if by is None else by(value) for value in values}
-
-    def decode(value: Any) -> Any:
-        if type(value) is bool or value not in known:
-            raise ValueError
-        return known[value]
-
+    decode = _values(lambda value: type(value) is not bool and value in known, known.__getitem__)
     sql: SqlType = "INTEGER" if all(type(value) is int for value in values) else "TEXT"
     return Column(f"one of {', '.join(map(str, values))}", decode, sql=sql)
 
@@ -274,10 +249,11 @@ def shaped(expected: str, kind: Any, *, as_record: bool = True) -> Column:
         return TypeAdapter(kind)
 
     def decode(value: Any) -> Any:
-        plain = _json(value) if not as_record else _text(value)
+        text = _text(value)
         try:
             if as_record:
-                return adapter().validate_json(plain, strict=True)
+                return adapter().validate_json(text, strict=True)
+            plain = json.loads(text)
             adapter().validate_python(plain, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]

@@ -18,8 +18,11 @@ from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_records import find_figure
 from ..tools.paper_search import (
+    NEAR_PASSAGE,
     PAGE_SIZE,
     matching_sentence,
+    nearness_to,
+    papers_near_to,
     publication_statuses,
     search_papers,
     year_range as year_range,
@@ -82,6 +85,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
         chunk = hit.candidate.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
+    is_near = nearness_to(library, query, NEAR_PASSAGE)
     figures = {key: library.catalog.figures.of(key) for key in said}
     return [
         {
@@ -95,6 +99,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
             "category": hit.candidate.chunk.category.name.lower(),
             "score": round(hit.score, 4),
             "vector_score": round(hit.candidate.vector_score, 4),
+            "near": is_near(hit.candidate.chunk.text, hit.candidate.vector_score),
             "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
             "sentence": sentence,
             "text": hit.candidate.chunk.text,
@@ -117,7 +122,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers for a query, as the JSON of `find --json`.
+    """Return a page of ten papers that are near to a query, as the JSON of `find --json`.
 
     Args:
         session: an open library.
@@ -141,9 +146,7 @@ async def afind_papers(
 def _find_by_summary(
     library: Library, query: str, vector: Vector, years: tuple[int, int] | None, page: int
 ) -> FoundPapers:
-    near = library.nearest_papers(vector, len(library.papers()))
-    if years is not None:
-        near = [item for item in near if item.paper.year is not None and years[0] <= item.paper.year <= years[1]]
+    near = papers_near_to(library, query, vector, years)
     shown = near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     statuses = publication_statuses(library, [item.paper for item in shown])
     papers: list[FoundPaper] = [

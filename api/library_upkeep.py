@@ -19,7 +19,6 @@ from ..runs.publication_notices import retraction_problems
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address
-from ..settings.service_settings import MetadataSettings
 from ..stores.home import Home, find_home
 from ..stores.library import Library
 from .blocking import blocking
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     """Every setting with value and origin; API keys are masked, empty values shown as "not set"."""
     shown: dict[str, tuple[str, str]] = {}
-    # Metadata services last, as in the documentation.
-    for name in sorted(type(settings).model_fields, key=lambda name: name in MetadataSettings.model_fields):
+    for name in type(settings).model_fields:
         value = getattr(settings, name)
         if name.endswith("_api_key"):
             value = "set" if value else "not set"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ..documents.safe_files import replace_file
 from ..errors import InputError
+from ..models.chat_caller import chat_identity, chat_model
 from ..models.http.endpoints import (
     USUAL_PORTS as USUAL_PORTS,
     FoundServer as FoundServer,
     find_servers as find_servers,
     models_at as models_at,
 )
-from ..models.journaled_chat import chat_identity, chat_model
 from ..settings.config import load_settings
 from .blocking import blocking
 

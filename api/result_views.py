@@ -1,5 +1,6 @@
 """Formats results for display: safe text, one-line references and coverage, and evidence views."""
 
+from ..citations.checks.support_findings import DOUBTFUL as DOUBTFUL
 from ..citations.export.evidence_report import (
     VERDICTS as VERDICTS,
     commonness as commonness,
@@ -16,7 +17,6 @@ from ..citations.export.report_html import (
     zotero_html as zotero_html,
 )
 from ..citations.export.report_model import (
-    DOUBTFUL as DOUBTFUL,
     Card as Card,
     ReportView as ReportView,
     SearchHit as SearchHit,

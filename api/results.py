@@ -169,6 +169,7 @@ class FoundPassage(TypedDict):
     category: str
     score: Annotated[float, Meaning("Orders the passages of one search; not comparable between searches.")]
     vector_score: float
+    near: Annotated[bool, Meaning("Whether it has the words or the meaning of the query; else it is only the nearest.")]
     figure: FigureOfPassage | None
     sentence: Annotated[str, Meaning("The sentence that fits the query best.")]
     text: str

@@ -230,7 +230,7 @@ async def _covered(
     library = RecordingLibrary.open(FolderHome(home), LocalEmbedding(), on_notice=_log)
     try:
         await _complete(library, corpus)
-        with Journal.open(library.home.journal) as journal:
+        with Journal(library.home.journal) as journal:
             settings = Settings(context_tokens=CONTEXT)
             prompts = PromptLibrary(None)
             bench = RecordingBench(settings, library.home, library, journal, prompts, planned=planned, named=named)

@@ -28,7 +28,7 @@ from citeloom.roles.extractive.statement_needs import section_needs
 from citeloom.roles.protocols import Purpose
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
-from citeloom.tools.evidence_search import read_in_waves, search_evidence
+from citeloom.tools.evidence_search import read_in_waves, search_each
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 
@@ -56,7 +56,7 @@ async def search(bench: Session, queries: Sequence[str]) -> float:
         started = time.perf_counter()
         roles = await bench.roles_of(run)
         if len(needs) == 1:
-            searched = await search_evidence(bench.library, roles.reader, purpose, needs, Scope(), limits)
+            (searched,) = await search_each(bench.library, roles.reader, purpose, [(needs[0], Scope())], limits)
         else:
             proposed = limits.windows(limits.read_tokens, len(needs))
             windows = await propose_windows(bench.library, needs, Scope(), proposed, limits.retrieval)

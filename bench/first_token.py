@@ -50,7 +50,7 @@ async def first_token(bench: Session) -> float:
 
     embedding = bench.library.embedding
     if isinstance(embedding, LocalEmbedding):
-        embedding.latest_queries.clear()  # a user asks a different question each time
+        embedding.query_vector.cache_clear()  # a user asks a different question each time
     started = time.perf_counter()
     result = await run_request(ResearchRequest(QUESTION, fresh=True), bench, on_event=note)
     assert not result.finished_earlier

@@ -26,7 +26,7 @@ _number = itertools.count()
 async def measure(rounds: int) -> list[Row]:
     """A row for each way to call; the time per call is compared with the goal."""
     with tempfile.TemporaryDirectory(prefix="citeloom-bench-") as folder:
-        with Journal.open(Path(folder) / "journal.sqlite") as journal:
+        with Journal(Path(folder) / "journal.sqlite") as journal:
             together = [await _seconds(journal, AT_ONCE) for _ in range(rounds)]
             alone = [await _seconds(journal, 1) for _ in range(rounds)]
         crowd = [await asyncio.to_thread(_crowd, Path(folder) / f"crowd-{number}.sqlite") for number in range(rounds)]

@@ -29,16 +29,15 @@ from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import Change, PaperRecord
 from citeloom.stores.vector_cache import VectorCache
-from citeloom.tools.retrieval import PairScorer, Retrieval, retrieve
+from citeloom.tools import retrieval
+from citeloom.tools.retrieval import Retrieval, retrieve
 
 SETS = ("manubot-citances", "pubmedqa")
 USUAL = "fused by score, BM25 x 0.3"
 STAGES: dict[str, Retrieval] = {
     "BM25": Retrieval("bm25"),
     "vectors": Retrieval("dense"),
-    "fused by rank": Retrieval(fusion="rank"),
     **{f"fused by score, BM25 x {weight}": Retrieval(bm25_weight=weight) for weight in (0.2, 0.3, 0.4, 0.5, 0.8)},
-    **{f"the usual, MMR {part}": Retrieval(mmr=part) for part in (0.9, 0.7, 0.5)},
 }
 # About 50 ms for each pair of query and text: a separate part, on fewer queries.
 RERANKED: dict[str, Retrieval] = {
@@ -119,8 +118,8 @@ async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
         library = Library.open(FolderHome(Path(folder)), _Remembering())
         try:
             await fill(library, given.documents)
-            scorer = _RememberingScorer()
-            found = {stage: await _run(library, given, how, scorer) for stage, how in stages.items()}
+            retrieval.RERANKER = _RememberingScorer()
+            found = {stage: await _run(library, given, how) for stage, how in stages.items()}
         finally:
             library.close()
     judged = [query for query in given.queries if query in given.relevant]
@@ -169,12 +168,12 @@ async def fill(library: Library, documents: dict[str, str]) -> None:
     await asyncio.to_thread(library.carry_out, changes)
 
 
-async def _run(library: Library, given: RetrievalSet, how: Retrieval, scorer: PairScorer) -> dict[str, list[str]]:
+async def _run(library: Library, given: RetrievalSet, how: Retrieval) -> dict[str, list[str]]:
     at_once = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def answer(text: str) -> list[str]:
         async with at_once:
-            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, options=how, scorer=scorer)]
+            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, options=how)]
 
     found = await asyncio.gather(*(answer(text) for text, _ in given.queries.values()))
     return dict(zip(given.queries, found, strict=True))

@@ -18,7 +18,9 @@ from ..documents.paper_names import family_name
 from .checks.unicode_folding import Folded
 from .markers import SpanSet
 
-CitationForm = Literal["pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key"]
+CitationForm = Literal[
+    "pandoc", "latex", "author-year", "numeric", "superscript", "footnote", "identifier", "key", "marker"
+]
 
 _PARTICLE = (
     r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin|ibn|zu|af|y"
@@ -26,31 +28,31 @@ _PARTICLE = (
 )
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Words that begin a sentence or phrase before a name but are never names themselves.
-_LEADING = _words(
-    "a according after all although also an and are as at based because before both but by compared "
-    "consistent contrary despite does during each e.g even extending finally first following for from "
-    "given hence here how however i.e if in indeed is it its later like likewise moreover more most "
-    "not of on one or other our recall recently second see several similarly similar since so some "
-    "such than that the their then there these they third this those though thus to two unlike until "
-    "using was we were what when where whereas whether which while who whose why with work yet again "
-    "against among between building cf extends earlier early late notably importantly interestingly "
-    "specifically together versus "
+_LEADING = frozenset(
+    (
+        "a according after all although also an and are as at based because before both but by compared "
+        "consistent contrary despite does during each e.g even extending finally first following for from "
+        "given hence here how however i.e if in indeed is it its later like likewise moreover more most "
+        "not of on one or other our recall recently second see several similarly similar since so some "
+        "such than that the their then there these they third this those though thus to two unlike until "
+        "using was we were what when where whereas whether which while who whose why with work yet again "
+        "against among between building cf extends earlier early late notably importantly interestingly "
+        "specifically together versus "
+    ).split()
 )
 # Capitalised words that, alone before a year, give a date and cite nobody.
-_DATED = _words(
-    "january february march april may june july august september october november december jan feb "
-    "mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter monday tuesday "
-    "wednesday thursday friday saturday sunday figure fig figures figs table tables tab section "
-    "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
-    "version release year years circa mid covid "
+_DATED = frozenset(
+    (
+        "january february march april may june july august september october november december jan feb "
+        "mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter monday tuesday "
+        "wednesday thursday friday saturday sunday figure fig figures figs table tables tab section "
+        "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
+        "version release year years circa mid covid "
+    ).split()
 )
 # A value follows these, as in "HR 2003, 95% CI 9.9 to 4.05e5".
-_STATISTICS = _words("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD")
+_STATISTICS = frozenset("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD".split())
 _DETACHED = (
     r"(?:n\.d\.|in press|forthcoming|submitted|in prep(?:aration|\.)?|unpublished|to appear"
     r"|pers(?:onal|\.) comm(?:unication|\.)?)"
@@ -60,14 +62,6 @@ _OTHERS = (
     r"(?:(?i:et\.?\s*al(?:ii|ia)?\b\.?)|(?:and|&)\s+(?:colleagues|co-?workers|co-?authors|associates|collaborators|others)\b"
     r"|等人?)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NamePatterns:
-    """Compiled patterns; each has the groups `authors`, `others` and, except `unnamed`, `year`."""
-
-    enclosed: re.Pattern[str]
-    narrative: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +111,17 @@ def split_authors(written: str) -> list[str]:
 def only_dates(written: str, others: str) -> bool:
     """Whether apparent authors are really a word such as "August" or "Figure" before a date, or "HR" before a value."""
     words = re.findall(r"[^\W\d_]+", written)
-    if not others and words and _STATISTICS.issuperset(words):
-        return True
-    return not others and bool(words) and all(word.casefold() in _DATED or word.casefold() == "and" for word in words)
+    if others or not words:
+        return False
+    return _STATISTICS.issuperset(words) or all(word.casefold() in _DATED or word.casefold() == "and" for word in words)
 
 
 @cache
-def name_patterns() -> NamePatterns:
-    """The patterns, built on first use: collecting the letters that can begin a name takes some milliseconds."""
+def name_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The patterns of authors and year within brackets and in a sentence, with the groups `authors` and `others`.
+
+    Built on first use: collecting the letters that can begin a name takes some milliseconds.
+    """
     capital = f"[{_letters_that_begin_names()}]"
     leading = "|".join(sorted(re.escape(word.capitalize()) for word in _LEADING))
     word = rf"(?!(?:{leading})\b){capital}(?:[^\W\d_]|['-](?=[^\W\d_]))*"
@@ -146,7 +143,7 @@ def name_patterns() -> NamePatterns:
         rf"|\[\s*(?P<year5>{_YEAR})(?:\s*[,;:][^\[\]]{{0,40}})?\s*\])"
         rf"|'s?\s(?P<year6>{_YEAR})|(?P<pair>\s*,\s*)(?P<year7>{_YEAR})(?=\s*[,.;:)]))"
     )
-    return NamePatterns(enclosed, narrative)
+    return enclosed, narrative
 
 
 def year_of(match: re.Match[str]) -> str:
@@ -338,9 +335,9 @@ def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 def _lowered(text: str) -> str:
     """The text in lower case, with all positions unchanged."""
     lowered = text.lower()
-    return (
-        lowered if len(lowered) == len(text) else "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
-    )
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
 
 
 def _in_word(character: str) -> bool:
@@ -350,17 +347,14 @@ def _in_word(character: str) -> bool:
 def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationForm, int, int]]:
     """Citations by author and year, in brackets or in the sentence."""
     seen = view.text
-    patterns = name_patterns()
+    enclosed, narrative = name_patterns()
     passed: list[tuple[int, int]] = []
     for group in _GROUP.finditer(seen):
-        for match in patterns.enclosed.finditer(group[0][1:-1]):
-            if only_dates(match["authors"], match["others"] or ""):
-                continue
-            offset = group.start() + 1
-            whole = len(group[0]) <= _WHOLE_GROUP
-            span = group.span() if whole else (offset + match.start(), offset + match.end())
-            yield "author-year", *span
-    for match in patterns.narrative.finditer(seen):
+        for match in enclosed.finditer(group[0][1:-1]):
+            if not only_dates(match["authors"], match["others"] or ""):
+                inside = (group.start() + 1 + place for place in match.span())
+                yield "author-year", *(group.span() if len(group[0]) <= _WHOLE_GROUP else inside)
+    for match in narrative.finditer(seen):
         others = match["others"] or ""
         if match["pair"] and not re.search(r"\band\b|&", match["authors"]):
             continue  # "the Cancer Genome Atlas, 2018" dates a release
@@ -382,7 +376,8 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
             yield "author-year", match.start("authors"), match.end()
     named = SpanSet(passed)
     for match in _OTHERS_ALONE.finditer(seen):
-        start = _name_before(seen, match.start()) if match[0][:1] in "eE" else match.start()
+        name = _NAME_BEFORE.search(seen, max(0, match.start() - _LONGEST_NAME), match.start())
+        start = name.start() if name and match[0][:1] in "eE" else match.start()
         if not named.meets(start, match.end()):
             yield "author-year", start, match.end()
 
@@ -408,9 +403,9 @@ def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
     Of each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
     the same authors.
     """
-    patterns = name_patterns()
+    enclosed, narrative = name_patterns()
     bracketed = words[:1] in ("(", "[")
-    pattern, words = (patterns.enclosed, words[1:-1]) if bracketed else (patterns.narrative, words)
+    pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)
     for match in pattern.finditer(words):
         others, year = match["others"] or "", year_of(match)
         if not year[:4].isdigit() or only_dates(match["authors"], others):
@@ -421,9 +416,3 @@ def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
             year = more["year"] if more["year"][0].isdigit() else f"{year[:4]}{more['year']}"
             end = more.end()
             yield match["authors"], bool(others), year, words[end:].partition(";")[0]
-
-
-def _name_before(seen: str, start: int) -> int:
-    """The start of the name before "et al."; `start` if there is none."""
-    name = _NAME_BEFORE.search(seen, max(0, start - _LONGEST_NAME), start)
-    return name.start() if name else start

@@ -1,8 +1,8 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
-Consecutive sentences that rest on one paper show a single citation, at the end of the last of them. The passage that
-supports a citation is recorded next to the text all the same, one record per sentence and passage in reading order, so
-that every rendered sentence links to its evidence.
+Consecutive sentences that rest on one paper show a single citation, at the end of the last of them, but a doubtful one
+has its own. The passage that supports a citation is recorded next to the text all the same, one record per sentence and
+passage in reading order, so that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from ..documents.marker_escaping import as_written
 from ..roles.extractive.passage_details import has_details
 from ..roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from ..settings.config import CitationStyle
+from ..text.words import one_line
 from .checks.fabricated_citations import NEEDED
+from .checks.support_findings import DOUBTFUL, PairKey
 from .markers import citation_runs, marker_groups, normalise_markers, sentences
 from .marking import Mark
 
-# The sentence as the judge saw it (with markers) and the evidence id.
-Verdicts = Mapping[tuple[str, str], Verdict]
-
-PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
+_PANDOC_KEY = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_]|[:.#$%&+?<>~/-](?=[A-Za-z0-9_]))*")
 _TITLE_LENGTH = 80
 
 
@@ -138,13 +137,15 @@ def render(
     sources: Sequence[Source],
     style: CitationStyle,
     *,
-    verdicts: Verdicts | None = None,
+    verdicts: Mapping[PairKey, Verdict] | None = None,
     marks: Sequence[Mark] = (),
     before: Sequence[str] = (),
+    typed: Collection[str] = (),
 ) -> Rendered:
     """Render the draft in one of the five citation styles, with `marks` at their positions in the normalised draft.
 
-    `before` are the keys that already have the first numbers.
+    `before` are the keys that already have the first numbers, `typed` the sentences whose citations stay where the user
+    typed them.
 
     A marker that names none of `sources` is rendered as `[citation needed]`: it must not reach the output even if a
     caller did not call `replace_invalid_citations`.
@@ -152,7 +153,8 @@ def render(
     text = normalise_markers(text)
     evidence = {source.evidence.id: source.evidence for source in sources}
     groups = marker_groups(text)
-    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()})
+    doubtful = {sentence for (sentence, _), verdict in (verdicts or {}).items() if verdict.label in DOUBTFUL}
+    runs = citation_runs(text, {identifier: item.key for identifier, item in evidence.items()}, doubtful.union(typed))
     keys = tuple(dict.fromkeys(evidence[i].key for _, _, ids in groups for i in ids if i in evidence))
     numbering = tuple(dict.fromkeys([*before, *keys]))
     numbers = {key: number for number, key in enumerate(numbering, 1)}
@@ -160,44 +162,44 @@ def render(
     moves: list[_Move] = []
     places: list[CitationPlace] = []
     done = length = 0
-    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [
-        *groups,
-        *((mark.position, mark.position, mark) for mark in marks),
-    ]
+    inserted = ((mark.position, mark.position, mark) for mark in marks)
+    edits: list[tuple[int, int, tuple[str, ...] | Mark]] = [*groups, *inserted]
     ends = {run.group[0]: run for run in runs}
     hidden = {start for run in runs for start in run.hidden}
-    for start, end, ids in sorted(edits, key=lambda edit: edit[:2]):
-        if isinstance(ids, Mark):
-            pieces += [text[done:start], f" {ids.words}"]
-            length += start - done + len(ids.words) + 1
-            moves.append(_Move(end, length - end, mark=True))
-            done = end
-            continue
-        if start in hidden:
-            words = text[done:start].rstrip(" ")
-            pieces.append(words)
-            length += len(words)
-            done = end
-            moves.append(_Move(end, length - end))
-            continue
-        run = ends.get(start)
-        ids = run.ids if run else ids
-        cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-        # A list names the location of each passage anyway.
-        listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
-        shown = show_group(ids, evidence | listed, style, numbers)
-        pieces += [text[done:start], shown]
-        length += start - done + len(shown)
-        if cited:
-            begin = length - len(shown)
-            covers = begin - _moved(moves, run.start) if run else 0
-            places.append(CitationPlace(begin, length, tuple(item.id for item in cited), covers=covers))
+    for start, end, edit in sorted(edits, key=lambda edit: edit[:2]):
+        before = text[done:start]
+        if isinstance(edit, Mark):
+            shown = f" {edit.words}"
+        elif start in hidden:
+            before, shown = before.rstrip(" "), ""
+        else:
+            run = ends.get(start)
+            ids = run.ids if run else edit
+            cited = [evidence[identifier] for identifier in ids if identifier in evidence]
+            # A list names the location of each passage anyway.
+            listed = {item.id: replace(item, page=None, section="") for item in cited if has_details(text, end)}
+            shown = show_group(ids, evidence | listed, style, numbers)
+            if cited:
+                begin = length + len(before)
+                covers = begin - _moved(moves, run.start) if run else 0
+                place = CitationPlace(begin, begin + len(shown), tuple(item.id for item in cited), covers=covers)
+                places.append(place)
+        pieces += [before, shown]
+        length += len(before) + len(shown)
+        moves.append(_Move(end, length - end, mark=isinstance(edit, Mark)))
         done = end
-        moves.append(_Move(end, length - end))
     rendered = as_written("".join([*pieces, text[done:]]))
     covered = {start for run in runs for start in run.covered}
-    cited_sentences, citations = _records(text, rendered, moves, evidence, verdicts or {}, numbers, covered)
-    return Rendered(rendered, keys, citations, cited_sentences, tuple(places), tuple(moves), numbering)
+    spans: list[RenderedSentence] = []
+    records: list[Citation] = []
+    for sentence in sentences(text):
+        first, last = _moved(moves, sentence.start), _moved(moves, sentence.end)
+        spans.append(RenderedSentence(first, last, sentence.ids, sentence.start in covered))
+        for identifier in sentence.ids:
+            if found := evidence.get(identifier):
+                verdict = (verdicts or {}).get((sentence.text, identifier), Verdict("unjudged"))
+                records.append(citation_of(found, rendered[first:last], verdict, numbers[found.key]))
+    return Rendered(rendered, keys, tuple(records), tuple(spans), tuple(places), tuple(moves), numbering)
 
 
 def show_group(
@@ -207,31 +209,6 @@ def show_group(
     cited = [evidence[identifier] for identifier in ids if identifier in evidence]
     shown = _cite(cited, style, numbers) if cited else ""
     return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
-
-
-def _records(
-    text: str,
-    rendered: str,
-    moves: Sequence[_Move],
-    evidence: Mapping[str, Evidence],
-    verdicts: Verdicts,
-    numbers: Mapping[str, int],
-    covered: Collection[int],
-) -> tuple[tuple[RenderedSentence, ...], tuple[Citation, ...]]:
-    """The sentences of the rendered text and a record for each citation in them."""
-
-    spans: list[RenderedSentence] = []
-    records: list[Citation] = []
-    for sentence in sentences(text):
-        start, end = _moved(moves, sentence.start), _moved(moves, sentence.end)
-        span = RenderedSentence(start, end, sentence.ids, sentence.start in covered)
-        spans.append(span)
-        for identifier in sentence.ids:
-            found = evidence.get(identifier)
-            if found is not None:
-                verdict = verdicts.get((sentence.text, identifier), Verdict("unjudged"))
-                records.append(citation_of(found, rendered[span.start : span.end], verdict, numbers[found.key]))
-    return tuple(spans), tuple(records)
 
 
 def _moved(moves: Sequence[_Move], position: int) -> int:
@@ -270,71 +247,56 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
         by_key.setdefault(item.key, []).append(item)
     if style == "key":
         return f"({'; '.join(by_key)})"
-    if style == "numeric":
-        return _numeric(by_key, numbers)
-    if style == "latex":
-        return _latex(by_key)
+    if style == "numeric":  # `[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages
+        pages = {key: _pages(by_key[key], "p. ", "pp. ") for key in sorted(by_key, key=lambda key: numbers[key])}
+        located = [f"{numbers[key]}, {page}" if page else str(numbers[key]) for key, page in pages.items()]
+        return f"[{('; ' if any(pages.values()) else ', ').join(located)}]"
+    if style == "latex":  # `\cite[p.~4]{a}`; adjacent keys without a page share one command
+        commands: list[tuple[str, list[str]]] = []
+        for key, items in by_key.items():
+            page = _pages(items, "p.~", "pp.~")
+            if page or not commands or commands[-1][0]:
+                commands.append((page, [key]))
+            else:
+                commands[-1][1].append(key)
+        return " ".join(rf"\cite{f'[{page}]' if page else ''}{{{','.join(keys)}}}" for page, keys in commands)
     named = [_named(key, items, style) for key, items in by_key.items()]
     return f"[{'; '.join(named)}]"
 
 
-def _numeric(by_key: Mapping[str, Sequence[Evidence]], numbers: Mapping[str, int]) -> str:
-    """`[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages."""
-    located: list[str] = []
-    for key in sorted(by_key, key=lambda key: numbers[key]):
-        pages = _pages(by_key[key])
-        page = f", {'p.' if len(pages) == 1 else 'pp.'} {', '.join(map(str, pages))}" if pages else ""
-        located.append(f"{numbers[key]}{page}")
-    return f"[{('; ' if any(map(_pages, by_key.values())) else ', ').join(located)}]"
-
-
 def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
     """`@key, p. 4` or `key, page 4`; the section if the source has no pages."""
-    pages = _pages(items)
     titles = list(
         dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
     )
     if style == "pandoc":
         # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
-        name = f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
-        page = ("p. " if len(pages) == 1 else "pp. ") + ", ".join(map(str, pages))
-        section = "in section "
+        name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
     else:
-        name = key
-        page = ("page " if len(pages) == 1 else "pages ") + ", ".join(map(str, pages))
+        name, page = key, _pages(items, "page ", "pages ")
         section = "section " if len(titles) < 2 else "sections "
-    if pages:
-        return f"{name}, {page}"
-    return f"{name}, {section}{', '.join(titles)}" if titles else name
+    place = page or (f"{section}{', '.join(titles)}" if titles else "")
+    return f"{name}, {place}" if place else name
 
 
-def _latex(by_key: Mapping[str, Sequence[Evidence]]) -> str:
-    r"""`\cite[p.~4]{a}`; adjacent keys without a page share one command."""
-    commands: list[str] = []
-    plain: list[str] = []
-    for key, items in by_key.items():
-        pages = _pages(items)
-        if not pages:
-            plain.append(key)
-            continue
-        if plain:
-            commands.append(rf"\cite{{{','.join(plain)}}}")
-            plain = []
-        page = ("p.~" if len(pages) == 1 else "pp.~") + ", ".join(map(str, pages))
-        commands.append(rf"\cite[{page}]{{{key}}}")
-    if plain:
-        commands.append(rf"\cite{{{','.join(plain)}}}")
-    return " ".join(commands)
+def pandoc_key(key: str) -> str:
+    """A key as pandoc cites it."""
+    return f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 
-def _pages(items: Sequence[Evidence]) -> list[int]:
-    return sorted({item.page for item in items if item.page is not None})
+def _pages(items: Sequence[Evidence], one: str, several: str) -> str:
+    """The pages of the items after the word for `one` or `several`; empty without pages."""
+    pages = sorted({item.page for item in items if item.page is not None})
+    return f"{one if len(pages) == 1 else several}{', '.join(map(str, pages))}" if pages else ""
 
 
 def quoted_section(section: str) -> str:
     """A section title for use inside a citation, in quotation marks; empty if there is none."""
-    plain = re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section)
-    plain = " ".join(plain.split())
-    if len(plain) > _TITLE_LENGTH:
-        plain = plain[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
+    plain = shorten(re.sub(r"[;@|{}<>\"\u201c\u201d\\`*$^~\[\]]|(?<!\w)_|_(?!\w)", "", section), _TITLE_LENGTH)
     return f'"{plain}"' if plain else ""
+
+
+def shorten(title: str, most: int) -> str:
+    """A title on one line, cut between words after at most `most` characters."""
+    line = one_line(title)
+    return line if len(line) <= most else line[:most].rsplit(" ", 1)[0].rstrip(",:;-") + " …"

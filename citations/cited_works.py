@@ -13,14 +13,8 @@ from functools import cached_property
 from typing import Final
 
 from ..documents import Paper
-from .checks.unicode_folding import Folded, fold
-from .citation_patterns import (
-    CitationForm,
-    NamedSource,
-    citation_forms,
-    find_author_years,
-    split_authors,
-)
+from .checks.unicode_folding import fold
+from .citation_patterns import CitationForm, NamedSource, citation_forms, find_author_years, split_authors
 
 LATEX_CITATION: Final = (
     r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"
@@ -39,6 +33,7 @@ _NARRATIVE_LOCATOR: Final = re.compile(r"\s?\[(?P<place>(?:pp?\.|chap|sec|fig|ta
 _SMALL_DIGITS: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 _BETWEEN: Final = re.compile(r"\s?([-\u2013\u2014]?)\s?")  # bounded: 3 characters
 _LONGEST_RANGE: Final = 50
+_NAMING: Final = ("pandoc", "latex", "numeric", "superscript", "author-year", "key")  # forms that name a work
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +77,8 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
     view = fold(text)
     known = frozenset(known_keys)
     found: list[CitationMark] = []
-    for form, start, end in sorted(_located(view), key=lambda item: (item[1], -item[2])):
-        if view.in_code(view.starts[start]) and form != "latex":
+    for form, start, end in sorted(citation_forms(view), key=lambda item: (item[1], -item[2])):
+        if form not in _NAMING or (view.in_code(view.starts[start]) and form != "latex"):
             continue
         words = view.text[start:end]
         works, narrative = _parse(form, words, known)
@@ -91,12 +86,13 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
             if form == "pandoc" and not words.startswith(("[", "(")):
                 works, end = _with_locator(view.text, works, end)
             found.append(CitationMark(form, *view.span(start, end), works, narrative))
-    return _joined(text, _apart(found))
-
-
-def _located(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
-    wanted = ("pandoc", "latex", "numeric", "superscript", "author-year", "key")
-    return (item for item in citation_forms(view) if item[0] in wanted)
+    apart: list[CitationMark] = []
+    for mark in found:  # of two that overlap, the longer one
+        if not apart or mark.start >= apart[-1].end:
+            apart.append(mark)
+        elif mark.end - mark.start > apart[-1].end - apart[-1].start:
+            apart[-1] = mark
+    return _joined(text, apart)
 
 
 def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tuple[CitedWork, ...], bool]:
@@ -106,7 +102,10 @@ def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tupl
     if form == "pandoc":
         return tuple(_pandoc_works(inside)), not bracketed
     if form == "latex":
-        return tuple(_latex_works(words)), bool(re.match(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)", words))
+        keys = (key.strip() for match in _LATEX_KEYS.finditer(words) for key in match[1].split(","))
+        return tuple(CitedWork(key) for key in keys if key), bool(
+            re.match(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)", words)
+        )
     if form in ("numeric", "superscript"):
         digits = re.sub(r"[^\d,;\s\u2013-]|textsuperscript", "", inside.translate(_SMALL_DIGITS))
         return tuple(CitedWork(number=number) for number in expand_numbers(digits)), False
@@ -122,11 +121,6 @@ def _pandoc_works(inside: str) -> Iterator[CitedWork]:
             key = match[1] or match[2].rstrip(".,:;?!")
             if not _CROSS_REFERENCE.match(key):
                 yield CitedWork(key, pages=pages_in(part[match.end() :]))
-
-
-def _latex_works(words: str) -> Iterator[CitedWork]:
-    for match in _LATEX_KEYS.finditer(words):
-        yield from (CitedWork(key.strip()) for key in match[1].split(",") if key.strip())
 
 
 def find_author_year_works(words: str) -> list[CitedWork]:
@@ -183,18 +177,6 @@ def _with_locator(seen: str, works: tuple[CitedWork, ...], end: int) -> tuple[tu
     return tuple(replace(work, pages=pages_in(behind["place"])) for work in works), behind.end()
 
 
-def _apart(found: Sequence[CitationMark]) -> list[CitationMark]:
-    """The marks without overlap; of two that overlap, the longer one."""
-    kept: list[CitationMark] = []
-    for mark in found:
-        if kept and mark.start < kept[-1].end:
-            if mark.end - mark.start > kept[-1].end - kept[-1].start:
-                kept[-1] = mark
-        else:
-            kept.append(mark)
-    return kept
-
-
 def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
     """The marks with neighbours as one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
     joined: list[CitationMark] = []
@@ -203,10 +185,8 @@ def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
         gap = text[last.end : mark.start] if last else ""
         between = _BETWEEN.fullmatch(gap) if len(gap) <= 3 else None
         bracketed = last is not None and last.form == mark.form and not (last.narrative or mark.narrative)
-        if last is None or between is None or not bracketed or mark.form not in ("numeric", "pandoc"):
-            joined.append(mark)
-            continue
-        if mark.form == "pandoc" and between[1]:
+        joins = mark.form == "numeric" or (mark.form == "pandoc" and between and not between[1])
+        if last is None or between is None or not bracketed or not joins:
             joined.append(mark)
             continue
         first, second = last.works[-1].number or 0, mark.works[0].number or 0

@@ -62,7 +62,7 @@ def read_style(path: Path | None) -> str:
     The style is changed not to call an article "ahead of print" merely because its volume is unknown.
     """
     if path is None:
-        return _default_style()
+        return _AHEAD_OF_PRINT.sub("", _default_style())
     text, root = _read(path)
     if (parent := _parent(root)) is not None:
         raise InputError(f"{path}: is a dependent style, whose parent is {parent!r}.", help=_OTHER)
@@ -71,8 +71,7 @@ def read_style(path: Path | None) -> str:
 
 @lru_cache(maxsize=1)
 def _default_style() -> str:
-    default = pandoc(["--print-default-data-file=default.csl"], seconds=_SECONDS, megabytes=_MEGABYTES)
-    return _AHEAD_OF_PRINT.sub("", default.decode("utf-8"))
+    return pandoc(["--print-default-data-file=default.csl"], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
 
 
 def _independent_style(path: Path) -> Path:
@@ -110,17 +109,18 @@ def _read(path: Path) -> tuple[str, Element]:
     try:
         # As pandoc will read it, whatever encoding the file declares.
         text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
-        root = _parsed(text)
+        parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
+        parser.feed(text)
+        root: Element = parser.close()
         _check(root)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or type(error).__name__}).") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start}).", help="Give the path of a .csl file.") from error
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        raise InputError(
-            f"{path}: is not XML (line {line}, column {column}).", help="Give the path of a .csl file."
-        ) from error
+    except (UnicodeDecodeError, ElementTree.ParseError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            fault = f"is not UTF-8 (byte {error.start})"
+        else:
+            fault = "is not XML (line {}, column {})".format(*error.position)
+        raise InputError(f"{path}: {fault}.", help="Give the path of a .csl file.") from error
     except (FileRefusedError, _StyleRefusedError) as error:
         raise InputError(f"{path}: {error}.", help=_OTHER) from error
     return text, root
@@ -153,13 +153,6 @@ class _Builder(ElementTree.TreeBuilder):
         raise _StyleRefusedError("declares a document type, which CSL styles do not")
 
 
-def _parsed(text: str) -> Element:
-    parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
-    parser.feed(text)
-    root: Element = parser.close()
-    return root
-
-
 def _parent(root: Element) -> str | None:
     """The URL of a dependent style's parent."""
     links = (link.get("href", "") for link in root.iter() if link.get("rel") == "independent-parent")
@@ -174,10 +167,8 @@ def _check(root: Element) -> None:
         raise _StyleRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
     macros: dict[str, Element] = {}
     for element in root.iter(f"{_CSL}macro"):
-        name = element.get("name", "")
-        if name in macros:
+        if macros.setdefault(name := element.get("name", ""), element) is not element:
             raise _StyleRefusedError(f"has two macros named {name!r}")
-        macros[name] = element
     sizes = _Sizes(macros)
     for name in macros:
         sizes.of_macro(name, 0)

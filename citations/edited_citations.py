@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..documents import Evidence
 from ..documents.marker_escaping import as_text, as_written
 from ..settings.config import CitationStyle
-from ..text.words import STOP_WORDS
+from ..text.words import STOP_WORDS, one_line
 from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
 from .cited_works import LATEX_CITATION, expand_numbers, is_number_list, pages_in, parse_keys
@@ -41,7 +41,9 @@ class CitableEvidence:
 
         If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
         """
-        words = " ".join(_without_marks(words).split())
+        for mark in MARKS.values():  # that rendering inserted
+            words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
+        words = one_line(words)
         known = self._groups_of(original)
         pieces: list[str] = []
         done = 0
@@ -50,6 +52,12 @@ class CitableEvidence:
             done = end
         kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not pieces else ""
         return normalise_markers("".join([*pieces, as_text(words[done:]), kept]))
+
+    def types_citation(self, words: str, original: str, shown: str) -> bool:
+        """Whether edited words have a citation that the sentence did not have as it was `shown`."""
+        words = one_line(words)
+        found = self._citations(words, self._groups_of(original), as_written(original))
+        return any(words[start:end] not in shown for start, end, _ in found)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
@@ -110,19 +118,14 @@ class CitableEvidence:
         """
         own = [item for item in self.evidence if item.key == key]
         own = [item for item in own if item.page in pages] or own
-        cited = [item.id for item in own if item.id in before]
-        if cited:
+        if cited := [item.id for item in own if item.id in before]:
             return cited
-        said = _words_of(words)
-        ranked = sorted(own, key=lambda item: (-len(said & _words_of(f"{item.quote} {item.summary}")), item.id))
-        return [item.id for item in ranked[:_MOST]]
+        said = set(_WORD.findall(words.casefold())) - STOP_WORDS
 
+        def shared(item: Evidence) -> int:
+            return len(said.intersection(_WORD.findall(f"{item.quote} {item.summary}".casefold())))
 
-def _without_marks(words: str) -> str:
-    """The words without the marks that rendering inserted."""
-    for mark in MARKS.values():
-        words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
-    return words
+        return [item.id for item in sorted(own, key=lambda item: (-shared(item), item.id))[:_MOST]]
 
 
 def _numbered(inside: str) -> list[tuple[int, frozenset[int]]]:
@@ -135,7 +138,3 @@ def _numbered(inside: str) -> list[tuple[int, frozenset[int]]]:
         numbers = [int(located[1])] if located else expand_numbers(part)
         cited += [(number, pages_in(part) if located else frozenset()) for number in numbers]
     return cited
-
-
-def _words_of(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS}

@@ -40,15 +40,8 @@ def inert_record(record: Mapping[str, Any]) -> dict[str, Any]:
     Words of sources and identifiers stay exact; records that are already escaped stay unchanged.
     """
     moves = _Moves.of(str(record.get("text", "")))
-    done: dict[str, Any] = {}
-    for name, value in record.items():
-        if name in _PARTS:
-            done[name] = value
-        elif name in _WITH_SPANS:
-            done[name] = [_inert(_moved(item, moves)) for item in value]
-        else:
-            done[name] = _inert_field(name, value)
-    return done
+    placed = {name: [_inert(_moved(item, moves)) for item in record[name]] for name in _WITH_SPANS if name in record}
+    return {name: value if name in _PARTS else _inert_field(name, value) for name, value in record.items()} | placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +56,8 @@ class _Moves:
     @classmethod
     def of(cls, text: str) -> _Moves:
         without_tags = _LIVE.sub(_ENTITY, text)
-        tags, links = (
-            [match.start() for match in found] for found in (_LIVE.finditer(text), _SCRIPT.finditer(without_tags))
-        )
-        return cls(text, inert(text), tuple(tags), tuple(links))
+        tags = tuple(match.start() for match in _LIVE.finditer(text))
+        return cls(text, inert(text), tags, tuple(match.start() for match in _SCRIPT.finditer(without_tags)))
 
     def __call__(self, position: int) -> int:
         moved = position + (len(_ENTITY) - 1) * bisect_left(self.tags, position)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -74,14 +74,9 @@ def marker_ids(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(MARKER.findall(text)))
 
 
-def sentences(text: str) -> list[CitedSentence]:
+@lru_cache(maxsize=8)  # every check splits the same draft
+def sentences(text: str) -> Sequence[CitedSentence]:
     """All sentences of a normalised draft; a full stop inside a quotation does not end a sentence."""
-    return list(_sentences(text))
-
-
-@lru_cache(maxsize=8)
-def _sentences(text: str) -> tuple[CitedSentence, ...]:
-    """The cached implementation of `sentences`: every check splits the same draft."""
     joined: list[tuple[int, int]] = []
     quotation = _Quotation(text)
     for start, end in sentence_spans(text):
@@ -119,11 +114,11 @@ class CitationRun:
     covered: tuple[int, ...]
 
 
-def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
+def citation_runs(text: str, keys: Mapping[str, str], apart: Collection[str] = ()) -> list[CitationRun]:
     """The runs of a normalised draft, of two groups or more; `keys` are the papers of the known evidence.
 
     A run stays within a line. A sentence belongs to it if a group of markers ends it, with all that it cites in that
-    group, or of a single paper.
+    group, or of a single paper, and if it is not one of those that stand `apart`.
     """
     groups = marker_groups(text)
     starts = [start for start, _, _ in groups]
@@ -143,7 +138,7 @@ def citation_runs(text: str, keys: Mapping[str, str]) -> list[CitationRun]:
         open_run.clear()
 
     for sentence in sentences(text):
-        rests = papers_at_end(sentence, keys)
+        rests = None if sentence.text in apart else papers_at_end(sentence, keys)
         if open_run and (rests != papers or "\n" in text[open_run[-1].end : sentence.start]):
             close()
         papers = rests
@@ -172,15 +167,11 @@ def _rewrite(text: str) -> str:
     for match in _WRITTEN.finditer(view.text):
         start, end = view.span(match.start(), match.end())
         ids = _ids(match[0])
-        if not ids or start < done or _is_canonical(text[start:end]):
+        if not ids or start < done or MARKER.fullmatch(text[start:end]):
             continue
         pieces += [text[done:start], "".join(f"[{identifier}]" for identifier in ids)]
         done = end
     return "".join([*pieces, text[done:]])
-
-
-def _is_canonical(written: str) -> bool:
-    return MARKER.fullmatch(written) is not None
 
 
 def _ids(written: str) -> list[str]:
@@ -260,10 +251,8 @@ class _Quotation:
         if paragraph < start:
             return False
         if paragraph not in self._ends:
-            self._ends[paragraph] = (
-                self._text.rfind('"', start, paragraph),
-                self._text.rfind("\u201d", start, paragraph),
-            )
+            ends = (self._text.rfind(mark, start, paragraph) for mark in '"\u201d')
+            self._ends[paragraph] = (next(ends), next(ends))
         straight, curly = self._ends[paragraph]
         return (self._straight and straight >= start) or (self._curly > 0 and curly >= start)
 

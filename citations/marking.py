@@ -74,7 +74,10 @@ def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
     for item in marked_sentences(text, findings):
         missing = [mark for mark in item.marks if mark not in item.sentence.text]
         if missing:
-            place = _place(item.sentence)
+            # Before the final stop or the last bar of a table row.
+            words = item.sentence.text
+            is_row = words.startswith("|") and words.endswith("|")
+            place = item.sentence.start + len(words[:-1].rstrip(" \t") if is_row else words.rstrip(_STOPS))
             after = next((end for start, end in quoted if start < place < end), place)
             marks.append(Mark(after, " ".join(missing)))
     return marks
@@ -87,9 +90,8 @@ def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
 
 def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The text without these spans and the blocks that they leave empty."""
-    lines = "".join(_lines_without(text, spans))
-    tables = _TABLE.sub(lambda match: match[0] if _is_table(match[0]) else "", lines)
-    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", _without_empty_headings(tables)).strip()
+    text = _without_empty_headings(_TABLE.sub(_rows_of_table, "".join(_lines_without(text, spans))))
+    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", text).strip()
 
 
 def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]) -> Mapping[int, list[Finding]]:
@@ -101,22 +103,10 @@ def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[F
             continue
         start, end = finding.span
         for index in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
-            if _concerns(finding, found[index], text):
+            shared = text[max(start, found[index].start) : min(end, found[index].end)]
+            if any(map(str.isalnum, shared)):
                 failing.setdefault(index, []).append(finding)
     return failing
-
-
-def _concerns(finding: Finding, sentence: CitedSentence, text: str) -> bool:
-    start, end = finding.span or (0, 0)
-    return any(map(str.isalnum, text[max(start, sentence.start) : min(end, sentence.end)]))
-
-
-def _place(sentence: CitedSentence) -> int:
-    """The position of a mark: before the final stop or last bar of a table row, else at the end."""
-    words = sentence.text
-    if words.startswith("|") and words.endswith("|"):
-        return sentence.start + len(words[:-1].rstrip(" \t"))
-    return sentence.start + len(words.rstrip(_STOPS))
 
 
 def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -131,23 +121,19 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
             continue
         if match[0].lstrip().startswith("|"):
             continue  # a table row is removed as a whole
-        pieces: list[str] = []
-        done = match.start()
-        for start, end in cuts:
-            pieces.append(text[done:start])
-            done = end
-        rest = "".join([*pieces, text[done : match.end()]])
+        begins, ends = [match.start(), *(end for _, end in cuts)], [*(start for start, _ in cuts), match.end()]
+        rest = "".join(text[start:end] for start, end in zip(begins, ends, strict=True))
         if not _BARE.fullmatch(rest):
-            indent = re.match(r"[ \t]*", match[0])
+            indent = match[0][: len(match[0]) - len(match[0].lstrip(" \t"))]
             kept = re.sub(r"(?<=\S)[ \t]{2,}", " ", rest.strip())
-            yield f"{indent[0] if indent else ''}{kept}" + ("\n" if rest.endswith("\n") else "")
+            yield f"{indent}{kept}" + ("\n" if rest.endswith("\n") else "")
 
 
-def _is_table(block: str) -> bool:
-    """Whether the rows still form a table: a header, a rule below it, and at least one row."""
-    rows = block.strip().splitlines()
+def _rows_of_table(block: re.Match[str]) -> str:
+    """The rows if they still form a table: a header, a rule below it, and at least one row."""
+    rows = block[0].strip().splitlines()
     rule = next((place for place, row in enumerate(rows) if _RULE_OF_TABLE.fullmatch(row)), None)
-    return rule is None or (rule == 1 and len(rows) > 2)
+    return block[0] if rule is None or (rule == 1 and len(rows) > 2) else ""
 
 
 def _without_empty_headings(text: str) -> str:

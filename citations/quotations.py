@@ -54,35 +54,26 @@ def is_quotation(words: str) -> bool:
 
 def is_verbatim(quotation: str, passage: str) -> bool:
     """Whether the parts of a quotation, separated by ellipses, occur in the passage in this order."""
-    return any(_in_order(_parts(quotation), said) for said in _wordings(passage))
+    parts = _parts(quotation)
+    return bool(parts) and any(_in_order(parts, said) for said in _wordings(passage))
 
 
 def _in_order(parts: Sequence[str], said: str) -> bool:
+    """Whether the parts occur in this order, each beginning and ending with whole words and numbers."""
     place = 0
     for part in parts:
-        at = _find(part, said, place)
+        while (at := said.find(part, place)) >= 0 and (_cuts_number(said, at) or _cuts_number(said, at + len(part))):
+            place = at + 1
         if at < 0:
             return False
         place = at + len(part)
-    return bool(parts)
-
-
-def _find(part: str, said: str, place: int) -> int:
-    """The position of a part that begins and ends with whole words and numbers."""
-    while (at := said.find(part, place)) >= 0:
-        end = at + len(part)
-        if not (_cuts_number(said, at) or _cuts_number(said, end)):
-            return at
-        place = at + 1
-    return -1
+    return True
 
 
 def _cuts_number(said: str, at: int) -> bool:
     """Whether the position lies inside a number such as 0.41."""
-    before, after = said[max(0, at - 2) : at], said[at : at + 2]
-    return (before[-1:].isdigit() and after[:1].isdigit()) or (
-        before[-1:] in ".," and before[:1].isdigit() and after[:1].isdigit()
-    )
+    before, after = said[max(0, at - 2) : at], said[at : at + 1]
+    return after.isdigit() and (before[-1:].isdigit() or (before[-1:] in (".", ",") and before[:1].isdigit()))
 
 
 @lru_cache(maxsize=64)

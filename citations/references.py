@@ -19,8 +19,8 @@ from ..documents.pandoc import PandocError, pandoc
 from ..documents.paper_names import family_name
 from ..errors import InputError
 from ..settings.config import CitationStyle
-from ..text.words import unescape_html
-from .citation_styles import Citation, quoted_section
+from ..text.words import one_line, unescape_html
+from .citation_styles import Citation, quoted_section, shorten
 from .csl_styles import read_style
 
 _ENTRY_KEY = re.compile(r"(@\s*[A-Za-z]+\s*[{(]\s*)([^\s,{}()]+)(\s*,)")
@@ -75,17 +75,7 @@ class Reference:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON output."""
-        return {
-            "key": self.key,
-            "label": self.label,
-            "text": self.text,
-            "title": self.title,
-            "authors": list(self.authors),
-            "year": self.year,
-            "doi": self.doi,
-            "url": self.url,
-            "places": [asdict(place) for place in self.places],
-        }
+        return {**asdict(self), "authors": list(self.authors), "places": [asdict(place) for place in self.places]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +96,11 @@ def places_line(places: Iterable[Mapping[str, Any]]) -> str:
 
 
 def build_references(
-    papers: Sequence[Paper],
-    style: CitationStyle,
-    *,
-    numbers: Mapping[str, int] | None = None,
-    csl: Path | None = None,
+    papers: Sequence[Paper], style: CitationStyle, *, numbers: Mapping[str, int] | None = None, csl: Path | None = None
 ) -> References:
-    """Build the references of the cited papers: by key, or by number in the numeric style.
+    """Build the references of the cited papers, each given once: by key, or by number in the numeric `style`.
 
-    Args:
-        papers: the cited papers, without duplicates.
-        style: the citation style of the text, which decides label and order.
-        numbers: the number of each key, for the numeric style.
-        csl: the user's own style file; pandoc's default if omitted.
-
-        Raises InputError if the file `csl` does not exist.
+    `csl` is the user's own style file; raises InputError if it does not exist.
     """
     if csl is not None and not csl.is_file():
         raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")
@@ -207,10 +187,12 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
         listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
-        paper = papers[int(number)]
-        text = _readable(body, own_style=csl is None)
+        text = _readable(body)
+        if csl is None:
+            # Drop the year's letter: labels tell papers apart already, and it depends on what else is cited.
+            text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
         if text:
-            texts[paper.key] = text
+            texts[papers[int(number)].key] = text
     return texts
 
 
@@ -220,18 +202,13 @@ def _corrected(bibtex: str) -> str:
     return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
 
 
-def _readable(body: str, *, own_style: bool) -> str:
+def _readable(body: str) -> str:
     """An entry of pandoc's list as one line of markdown."""
-    text = " ".join(unescape_html(_SPAN.sub("", _DIV.sub(" ", body))).split())
-    text = _LABEL.sub("", text)
-    if own_style:
-        # Drop the year's letter: the label already distinguishes papers, and the letter depends on what else is cited.
-        text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
-    return text
+    return _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
 
 
 def escaped(text: str) -> str:
-    return re.sub(r"([\\*_\[\]<>`])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\*_\[\]<>`])", r"\\\1", one_line(text))
 
 
 _TITLE: Final = 100  # characters
@@ -248,17 +225,14 @@ def cited_places(citations: Sequence[Citation]) -> dict[str, tuple[Place, ...]]:
 
 def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
     """The references of an answer's JSON as a markdown list: number, authors and year, title, key, locations."""
-    return "\n".join(_entry(reference) for reference in references)
-
-
-def _entry(reference: Mapping[str, Any]) -> str:
-    title = " ".join(str(reference["title"]).split()) or reference["key"]
-    if len(title) > _TITLE:
-        title = title[:_TITLE].rsplit(" ", 1)[0].rstrip(",:;-") + " …"
-    byline = escaped(_byline(reference)).rstrip(".")
-    head = f"- **[{reference['label']}]** {byline}. {escaped(title)} ({escaped(reference['key'])})"
-    places = places_line(reference.get("places", ()))
-    return f"{head}\n  - {places}" if places else head
+    lines: list[str] = []
+    for reference in references:
+        title = shorten(str(reference["title"]), _TITLE) or reference["key"]
+        byline = escaped(_byline(reference)).rstrip(".")
+        lines.append(f"- **[{reference['label']}]** {byline}. {escaped(title)} ({escaped(reference['key'])})")
+        if places := places_line(reference.get("places", ())):
+            lines.append(f"  - {places}")
+    return "\n".join(lines)
 
 
 def _byline(reference: Mapping[str, Any]) -> str:

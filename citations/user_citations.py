@@ -85,11 +85,7 @@ def insert_user_statements(
         if here and plain_wording(as_written(item.text)) not in existing:
             text = _insert(text, item)
     failed = failed_statement(kind, experiment)
-    return (
-        text
-        if not failed or plain_wording(failed) in existing
-        else "\n\n".join(part for part in (failed, text) if part)
-    )
+    return text if not failed or plain_wording(failed) in existing else f"{failed}\n\n{text}"
 
 
 def left_to_other_sections(
@@ -102,14 +98,11 @@ def left_to_other_sections(
     if kind != "abstract":
         return []
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
-    left = [
-        item
-        for item in citing_statements(experiment, known_keys)
-        if item.field in _IN_SHORT and plain_wording(as_written(item.text)) not in existing
-    ]
+    statements = [item for item in citing_statements(experiment, known_keys) if item.field in _IN_SHORT]
+    left = [item for item in statements if plain_wording(as_written(item.text)) not in existing]
     if not left:
         return []
-    named = "; ".join(f'"{shown(as_written(item.text))}" ({item.field})' for item in left)
+    named = "; ".join(f'"{shown(item.text)}" ({item.field})' for item in left)
     cite, are = ("cites", "is") if len(left) == 1 else ("cite", "are")
     return [
         f"exp.json: an abstract has no citations, so {counted(len(left), 'sentence')} of yours that {cite} a"
@@ -122,7 +115,12 @@ def with_literal_markers(text: str, own_words: str) -> str:
     marked = as_text(own_words)
     if marked == own_words:
         return text
-    groups = {own_words[start:end] for start, end in _differing(own_words, marked)}
+    # From the word before each group of replaced brackets to its end.
+    places = [n for n, (one, other) in enumerate(zip(own_words, marked, strict=True)) if one != other]
+    groups: set[str] = set()
+    for opening, closing in zip(places[::2], places[1::2], strict=False):
+        before = own_words[max(0, opening - 60) : opening].split()[-1:]
+        groups.add(own_words[own_words.rfind(before[0], 0, opening) if before else opening : closing + 1])
     for group in sorted(groups, key=lambda words: (-len(words), words)):
         text = text.replace(group, as_text(group))
     return text
@@ -146,12 +144,15 @@ def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Pape
     for item in citing_statements(experiment, keys):
         words = as_written(item.text)[:_WORDS_MOST].rstrip(" .;:,").split()
         place = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
-        done = place.start() if place else -1
-        for citation in item.citations if place else ():
-            at = _find(text, citation, done, place.end() + 1) if place else None
-            if at is not None:
-                done = at[1]
-                found[at] = UserCitation(citation, as_written(item.text), item.field, _keys(citation, papers), *at)
+        if place is None:
+            continue
+        done = place.start()
+        for citation in item.citations:
+            written = re.compile(r"\s+".join(map(re.escape, citation.split())))
+            if at := written.search(text, done, place.end() + 1):
+                done = at.end()
+                keys_cited = _keys(citation, papers)
+                found[at.span()] = UserCitation(citation, as_written(item.text), item.field, keys_cited, *at.span())
     return [found[at] for at in sorted(found)]
 
 
@@ -200,20 +201,6 @@ def _insert(text: str, item: CitingStatement) -> str:
     else:
         paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
     return "\n\n".join(paragraphs)
-
-
-def _differing(words: str, marked: str) -> Iterator[tuple[int, int]]:
-    """The spans where brackets were replaced, from the word before each group to its end."""
-    places = [n for n, (one, other) in enumerate(zip(words, marked, strict=True)) if one != other]
-    for opening, closing in zip(places[::2], places[1::2], strict=False):
-        before = words[max(0, opening - 60) : opening].split()[-1:]
-        begin = words.rfind(before[0], 0, opening) if before else opening
-        yield begin, closing + 1
-
-
-def _find(text: str, citation: str, start: int, end: int) -> tuple[int, int] | None:
-    match = re.compile(r"\s+".join(map(re.escape, citation.split()))).search(text, start, end)
-    return match.span() if match else None
 
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:

@@ -1,18 +1,17 @@
 """Verifies a result (its record and its readable text) against its own file and the library.
 
-A record is the content of `discussion.json`, an answer, a paper or an exported conversation. Sentences of a text are
-compared by their words, without citations. An edited sentence is checked like a new one: it must cite evidence of the
-run, its quotes must occur in the cited papers, and its numbers there or in the run's text. If only a number in a
-sentence changed, that is a failure.
+Sentences of a text are compared by their words, without citations. An edited sentence is checked like a new one: it
+must cite evidence of the run, its quotes must occur in the cited papers, and its numbers there or in the run's text. If
+only a number in a sentence changed, that is a failure.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, Final, Protocol
 
@@ -24,7 +23,7 @@ from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
-from .citation_patterns import NamedSource, NamesAt
+from .citation_patterns import NamedSource
 from .edited_citations import CitableEvidence
 from .markers import MARKER, CitedSentence, sentences
 from .quotations import is_quotation, is_verbatim, quoted_spans
@@ -35,8 +34,8 @@ _NAME_WORD = re.compile(r"[^\W\d_]{3,}|\b(?:1[5-9]|20)\d\d(?=\D|\Z)")
 _BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others"})
 
 
-class PaperReader(Protocol):
-    """The part of a library needed to verify a text."""
+class LibraryReader(Protocol):
+    """The part of a library needed for verification."""
 
     def paper(self, key: str) -> Paper | None:
         """The paper with this key, if the library has it."""
@@ -50,6 +49,10 @@ class PaperReader(Protocol):
         """The texts of a paper's chunks; empty if the library does not have it."""
         ...
 
+    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
+        """The key and text of a chunk; None if no chunk has this id."""
+        ...
+
 
 class TextCheck:
     """Checks one text against the record `part`; `wrong` is called with each failure.
@@ -60,7 +63,7 @@ class TextCheck:
     def __init__(
         self,
         part: Mapping[str, Any],
-        shelf: PaperReader,
+        shelf: LibraryReader,
         wrong: Callable[[str], None],
         experiment: Experiment | None = None,
     ) -> None:
@@ -76,17 +79,16 @@ class TextCheck:
 
     def check_own_text(self, text: str) -> None:
         """Check the text of the record: each citation in it has a record, and each record a sentence."""
-        recorded = self._recorded()
         found = self._sentences(text)
         there = {_bare(sentence.text) for sentence in found}
         for number, citation in enumerate(self._part["citations"]):
             if _bare(self._marked(citation["sentence"])) not in there:
                 self._wrong(f"the text lacks the sentence of citations[{number}], {_named(citation['sentence'])}")
         for sentence in found:
-            expected = recorded.get(_bare(sentence.text))
+            expected = self._cited_words.get(_bare(sentence.text))
             if expected is None and sentence.ids:
                 self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} which the record does not have")
-            self._compare_keys(sentence, expected)
+            self._compare_keys(sentence, [expected] if expected else [])
         self._check_quotes(found)
 
     def check_file(self, text: str, labels: Sequence[tuple[str, str]] = ()) -> None:
@@ -109,12 +111,13 @@ class TextCheck:
         self._check_numbers(self._marked(text))
         self._check_labels(labels)
 
-    def _recorded(self) -> dict[str, list[set[str]]]:
+    @cached_property
+    def _cited_words(self) -> dict[str, set[str]]:
         """The keys in the citation records of each sentence, by the sentence's words."""
         keys: dict[str, set[str]] = {}
         for citation in self._part["citations"]:
             keys.setdefault(_bare(self._marked(citation["sentence"])), set()).add(citation["key"])
-        return {words: [cited] for words, cited in keys.items()}
+        return keys
 
     def _sentences(self, text: str) -> list[CitedSentence]:
         """The sentences of a text; one whose citation stands at the end of a later sentence has its evidence too."""
@@ -134,19 +137,6 @@ class TextCheck:
         if known is None and _bare(item.text) not in self._before:
             known = self._cited_words.get(before or "")
         return known == self._keys(following)
-
-    @cached_property
-    def _cited_words(self) -> dict[str, set[str]]:
-        """The keys that each sentence of the run cites, by the sentence's words."""
-        return {words: keys[0] for words, keys in self._recorded().items()}
-
-    @cached_property
-    def _names(self) -> dict[str, NamedSource]:
-        """The names by which a sentence may refer to each paper of the references that it cites."""
-        return {
-            entry["key"]: NamedSource.of(Paper(entry["key"], "", tuple(entry.get("authors", ())), entry.get("year")))
-            for entry in self._part["references"]
-        }
 
     @cached_property
     def _before(self) -> dict[str, str]:
@@ -171,19 +161,20 @@ class TextCheck:
 
     def _check_foreign(self, changed: Sequence[CitedSentence]) -> None:
         own = " ".join(item["sentence"] for item in self._part.get("own_citations", ()))
+        references = {entry["key"]: entry for entry in self._part["references"]}
         for sentence in changed:
-            named = [self._names[key] for key in self._keys(sentence) if key in self._names]
-            found = find_fabricated(
-                sentence.text, known_keys=self._shelf.keys(), allowed_text=own, names_at=_everywhere(named)
-            )
-            for item in found:
+            named = [
+                NamedSource.of(Paper(key, "", tuple(entry.get("authors", ())), entry.get("year")))
+                for key in self._keys(sentence)
+                if (entry := references.get(key)) is not None
+            ]
+            quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
+            for item in find_fabricated(
+                sentence.text, known_keys=self._shelf.keys(), allowed_text=own, names_at=partial(_everywhere, named)
+            ):
                 words = sentence.text[item.start : item.end]
-                if words not in self._quoted(sentence):
+                if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
-
-    def _quoted(self, sentence: CitedSentence) -> str:
-        """The verbatim quotations of a sentence."""
-        return "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
 
     def _check_quotes(self, found: Sequence[CitedSentence]) -> None:
         for sentence in found:
@@ -208,18 +199,17 @@ class TextCheck:
         fields = ("sentence", "caption", "text")
         known = "; ".join(str(item[name]) for item in own for name in fields if name in item)
         given = self._experiment.model_copy(update={"results": f"{self._experiment.results}\n\n{known}"})
-        for trace in trace_numbers(marked, list(self._sources()), given):
+        sources = [
+            Source(item, self._shelf.paper(item.key) or Paper(item.key, ""), "\n".join(self._passages_of(item.key)))
+            for item in self._citable.evidence
+        ]
+        for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
                 around = marked[max(0, trace.start - 40) : trace.end + 25]
                 number = marked[trace.start : trace.end]
                 self._wrong(
                     f"the number {number} ({_named(around)}) is neither in the run's text nor in a cited passage"
                 )
-
-    def _sources(self) -> Iterator[Source]:
-        for item in self._citable.evidence:
-            paper = self._shelf.paper(item.key) or Paper(item.key, "")
-            yield Source(item, paper, "\n".join(self._passages_of(item.key)))
 
     def _check_labels(self, labels: Sequence[tuple[str, str]]) -> None:
         """Check that the visible citation names the cited paper's authors and year, not only its link target."""
@@ -232,8 +222,9 @@ class TextCheck:
                 self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
 
-def _everywhere(named: Sequence[NamedSource]) -> NamesAt:
-    return lambda _: named
+def _everywhere(named: Sequence[NamedSource], _: int) -> Sequence[NamedSource]:
+    """`NamesAt` of a text that is one sentence."""
+    return named
 
 
 def _quotations(text: str) -> list[str]:
@@ -253,14 +244,6 @@ _ROUNDED: Final = Decimal("0.12")
 _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 
 
-class LibraryReader(PaperReader, Protocol):
-    """The part of a library needed for verification."""
-
-    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
-        """The key and text of a chunk; None if no chunk has this id."""
-        ...
-
-
 @dataclass
 class Verified:
     """The counts of checks, the failures (field and reason), and what is missing from a file of an older version."""
@@ -269,15 +252,11 @@ class Verified:
     keys: int = 0
     numbers: int = 0
     mismatches: list[tuple[str, str]] = field(default_factory=list)
-    lacks: dict[str, int] = field(default_factory=dict)
+    lacks: Counter[str] = field(default_factory=Counter)
 
     def wrong(self, place: str, why: str) -> None:
         """Record a failure."""
         self.mismatches.append((place, why))
-
-    def lacking(self, what: str) -> None:
-        """Record something that could not be checked."""
-        self.lacks[what] = self.lacks.get(what, 0) + 1
 
 
 def verify(
@@ -296,7 +275,7 @@ def verify(
     if text is not None:
         check = TextCheck(record, shelf, partial(found.wrong, "text"), experiment)
         check.check_file(text, labels)
-        found.lacks |= {"edited sentences, whose support was not judged": check.edited} if check.edited else {}
+        found.lacks += Counter({"edited sentences, whose support was not judged": check.edited})
     for place, part in _parts(record):
         _check(part, place, shelf, found)
         _check_numbers(part, place, shelf, experiment, found)
@@ -305,11 +284,9 @@ def verify(
 
 def is_result(record: object) -> bool:
     """Whether this is a result of Citeloom that can be verified."""
-    return isinstance(record, Mapping) and any(map(_is_text, _parts(record)))
-
-
-def _is_text(part: tuple[str, Mapping[str, Any]]) -> bool:
-    return isinstance(part[1].get("text"), str) and isinstance(part[1].get("citations"), list)
+    return isinstance(record, Mapping) and any(
+        isinstance(part.get("text"), str) and isinstance(part.get("citations"), list) for _, part in _parts(record)
+    )
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -334,20 +311,15 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
             found.wrong(f"{at}.evidence_id", f"{citation.get('evidence_id')!r} is not among the evidence of the file")
         own = citation.get("chunk_text")
         if not isinstance(own, str):
-            found.lacking("citations without the text of their chunk")
+            found.lacks["citations without the text of their chunk"] += 1
         _check_quote(citation, at, own, shelf, found)
     for number, entry in enumerate(_records(part, "evidence")):
         _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
     for number, entry in enumerate(_records(part, "references")):
         if shelf.paper(str(entry.get("key"))) is None:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
-    _check_own_text(part, place, shelf, found)
-
-
-def _check_own_text(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
     try:
-        check = TextCheck(part, shelf, partial(found.wrong, f"{place}text"))
-        check.check_own_text(str(part.get("text")))
+        TextCheck(part, shelf, partial(found.wrong, f"{place}text")).check_own_text(str(part.get("text")))
     except (KeyError, TypeError, ValueError) as error:
         found.wrong(f"{place}text", f"cannot be compared with its citations ({type(error).__name__}: {error})")
 
@@ -383,7 +355,7 @@ def _check_numbers(
         if _slice(str(part.get("text")), trace) != words:
             found.wrong(f"{at}.text", "is not text[start:end] of the file")
         if not isinstance(origin, Mapping):
-            found.lacking("numbers that were found nowhere when the text was written")
+            found.lacks["numbers that were found nowhere when the text was written"] += 1
             continue
         if "evidence_id" in origin:
             held = shelf.chunk(str(origin.get("chunk_id")))
@@ -392,7 +364,7 @@ def _check_numbers(
         elif experiment is not None:
             source, name = leaves.get(str(origin.get("path"))), "experiment"
         else:
-            found.lacking("numbers of the experiment, which neither the file nor the library holds")
+            found.lacks["numbers of the experiment, which neither the file nor the library holds"] += 1
             continue
         found.numbers += 1
         said = source if origin.get("start") is None else _slice(source or "", origin)
@@ -414,21 +386,15 @@ def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
 
     The words are a whole sentence where markup left the number's own place in it unknown.
     """
-    ours, theirs = _values(claimed), _values(found_text)
+    ours, theirs = (
+        [Decimal(digits.replace(",", "")) for digits in _NUMBER.findall(text)] for text in (claimed, found_text)
+    )
     if not ours or not theirs:
         return bool(found_text.strip())
     reach = Decimal(0) if exact else _ROUNDED
     return any(
         abs(ours[0] - value * Decimal(10) ** power) <= reach * abs(ours[0]) for value in theirs for power in _POWERS
     )
-
-
-def _values(text: str) -> list[Decimal]:
-    found: list[Decimal] = []
-    for match in _NUMBER.finditer(text):
-        with suppress(InvalidOperation):
-            found.append(Decimal(match[0].replace(",", "")))
-    return found
 
 
 def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

@@ -200,10 +200,10 @@ def _name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
     words = text[sentence.start : min(sentence.end, sentence.start + _LONGEST_SENTENCE)]
-    patterns = name_patterns()
+    _, narrative = name_patterns()
     sources = [NamedSource.of(paper) for paper in cited]
     others = [NamedSource.of(paper) for paper in known]
-    for match in patterns.narrative.finditer(words):
+    for match in narrative.finditer(words):
         start, end = sentence.start + match.start(), sentence.start + match.end()
         if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
             continue

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from ..documents import Paper
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
+from ..plurals import counted
 from ..roles.protocols import CitedClaim, ClaimJudge, Source, UncitedKind, UncitedSentence
 from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
@@ -344,7 +345,7 @@ class ManuscriptCheck:
 
 def _work_ahead(sentences: int, cited: int, judged: bool) -> str:
     how = "to be judged" if judged else "with their nearest passages; no model judges them"
-    return f"{sentences} sentences, {cited} with citations {how}."
+    return f"{counted(sentences, 'sentence')}, {cited} with citations {how}."
 
 
 def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:

@@ -13,14 +13,7 @@ from typer.core import TyperCommand
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .options import (
-    HomeOption,
-    JsonOption,
-    command_on_home,
-    command_session,
-    resolve,
-    takes_options,
-)
+from .options import HomeOption, JsonOption, command_on_home, command_session, resolve, takes_options
 from .output import (
     ingest_progress,
     name_refused_figures,
@@ -52,7 +45,7 @@ OfflineOption = Annotated[
 ]
 
 
-class _RayCommand(TyperCommand):
+class RayCommand(TyperCommand):
     """A command whose `--ray` value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -72,12 +65,6 @@ def with_ray_address(arguments: list[str]) -> list[str]:
         if argument == "--ray" and not _ADDRESS.fullmatch(following):
             whole.append(_LOCAL)
     return [*whole, *arguments[len(options) :]]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("ingest", cls=_RayCommand, rich_help_panel="Library")(ingest)
-    app.command("add", rich_help_panel="Library")(add)
 
 
 @takes_options(options=IngestOptions, limits=BudgetOptions)
@@ -141,7 +128,13 @@ def ingest(
     if as_json:
         result_json(record)
     else:
-        _show_ingested(record)
+        result(
+            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
+            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
+        )
+        if "figures" in record:
+            result(f"{counted(record['figures']['described'], 'figure')} described.")
     figures = record.get("figures", {"refused": []})
     name_refused_figures(figures)
     if stopped is not None:
@@ -151,14 +144,7 @@ def ingest(
         raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
 
 
-def _show_ingested(record: dict[str, Any]) -> None:
-    result(
-        f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
-        f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
-        f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
-    )
-    if "figures" in record:
-        result(f"{counted(record['figures']['described'], 'figure')} described.")
+ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py` reads
 
 
 def add(
@@ -172,8 +158,7 @@ def add(
         ),
     ] = None,
     bib: Annotated[
-        Path | None,
-        typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False),
+        Path | None, typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False)
     ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")
@@ -192,11 +177,20 @@ def add(
     """
     from ..api.paper_lookup import Adding, add_papers, parse_identifiers
 
+    def agreed(work: NewPaper) -> bool:
+        if download is not None:
+            return download
+        pdf = work.pdfs[0]
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            notice(f"{work.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
+            return False
+        return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
+
     settings, found = resolve(home)
     wanted = parse_identifiers(identifiers)
     with command_session(settings, found) as session, ingest_progress() as show:
         options = Adding(
-            agreed=lambda work: _agrees_to_download(work, download),
+            agreed=agreed,
             wants_file=bool(download),
             anyway=anyway,
             offline=offline,
@@ -214,16 +208,6 @@ def add(
             _show_added(record)
     if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _agrees_to_download(found: NewPaper, download: bool | None) -> bool:
-    if download is not None:
-        return download
-    pdf = found.pdfs[0]
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        notice(f"{found.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
-        return False
-    return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
 
 
 def _show_added(record: dict[str, Any]) -> None:

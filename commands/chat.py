@@ -23,7 +23,7 @@ from .options import (
 from .output import notice, notice_command, result, result_json
 from .runs import when
 from .sections import ForceOption
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Home
@@ -44,17 +44,10 @@ IdArgument = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("chat", rich_help_panel="Ask")(chat)
-    app.add_typer(conversations_app, name="conversations", rich_help_panel="Ask")
-
-
 @takes_options(settings=ChatSettings)
 def chat(
     exp: Annotated[
-        Path | None,
-        typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False),
+        Path | None, typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False)
     ] = None,
     thread: Annotated[
         str | None,
@@ -88,7 +81,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from .shell.research_commands import finish_opening, restore
     from .shell.shell import NO_PAPERS, Opening, Shell
 
-    opening = Opening(settings, home, on_notice=notice, on_error=lambda error: display.failure(str(error)))
+    opening = Opening(settings, home)
     shelf = library_contents(home)
     if shelf.keys:
         opening.start()
@@ -146,17 +139,17 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    entries = stored.list_conversations(_open_home(home))
+    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home(home))]
     if as_json:
-        result_json([stored.conversation_summary(entry) for entry in entries])
+        result_json(records)
         return
-    rows = [[entry.thread_id, str(entry.turns), when(entry.updated_at), one_line(entry.title)] for entry in entries]
-    table(
-        counted(len(rows), "conversation"),
-        ["conversation", "turns", "last", "first question"],
-        rows,
-        prose=["first question"],
-    )
+    columns: Columns = {
+        "conversation": "thread_id",
+        "turns": "turns",
+        "last": lambda record: when(record["updated_at"]),
+        "first question": lambda record: one_line(record["title"]),
+    }
+    table(counted(len(records), "conversation"), records, columns, prose=("first question",))
 
 
 @conversations_app.command("show")
@@ -199,11 +192,7 @@ def export_conversation(
 @conversations_app.command("delete")
 def delete_conversations(
     thread_ids: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of the conversations.",
-            autocompletion=complete_conversations,
-        ),
+        list[str], typer.Argument(help="Ids of the conversations.", autocompletion=complete_conversations)
     ],
     home: HomeOption = None,
 ) -> None:

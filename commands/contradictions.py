@@ -10,24 +10,15 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ContradictionOptions, ModelSettings
 from ..errors import DONE_WITH_REFUSALS
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .searching import place_of, plain_sentence
-from .terminal_text import one_line, table
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("contradictions", rich_help_panel="Library")(contradictions)
+from .terminal_text import Columns, one_line, table
 
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
 def contradictions(
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    options: ContradictionOptions,
-    settings: ModelSettings,
+    as_json: JsonOption = False, home: HomeOption = None, *, options: ContradictionOptions, settings: ModelSettings
 ) -> None:
     """Find passages of different papers that disagree.
 
@@ -36,11 +27,28 @@ def contradictions(
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
-    record = run_async(_find(options, home, settings))
+    from ..api.contradiction_search import find_contradictions
+
+    with home_session(home, **settings.changes()) as session:
+        record = run_async(find_contradictions(options, session, on_notice=notice))
+        spent = session.spent_now()
+    found, unjudged = record["contradictions"], record["unjudged"]
+    skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
+    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
+    notice(f"{len(found)} of {counted(record['pairs'], 'pair')} contradict{skipped}; {cost}.")
+    for line in record["warnings"]:
+        notice(f"Warning: {line}")
     if as_json:
         result_json(record)
-    elif record["contradictions"]:
-        _show(record["contradictions"])
+    elif found:
+        columns: Columns = {
+            "": "",
+            "claim": lambda item: one_line(item["claim"]),
+            "one side": lambda item: _side(item["passages"][0]),
+            "the other side": lambda item: _side(item["passages"][1]),
+            "reason": lambda item: one_line(item["reason"]),
+        }
+        table(counted(len(found), "contradiction"), found, columns, prose=[*columns][1:])
     elif record["judged"]:
         notice("No contradiction among the pairs that were judged; --pairs N judges more.")
     else:
@@ -48,32 +56,6 @@ def contradictions(
         notice(f"No pair was judged ({tried}): whether the papers contradict each other is not known.")
     if not record["judged"]:
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-async def _find(options: ContradictionOptions, home: str | None, given: ModelSettings) -> dict[str, Any]:
-    from ..api.contradiction_search import find_contradictions
-
-    settings, found = resolve(home, **given.changes())
-    with command_session(settings, found, create=False) as session:
-        record = await find_contradictions(options, session, on_notice=notice)
-        spent = session.spent_now()
-    found_pairs, unjudged = len(record["contradictions"]), record["unjudged"]
-    skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""
-    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
-    notice(f"{found_pairs} of {counted(record['pairs'], 'pair')} contradict{skipped}; {cost}.")
-    for line in record["warnings"]:
-        notice(f"Warning: {line}")
-    return record
-
-
-def _show(found: list[dict[str, Any]]) -> None:
-    title = counted(len(found), "contradiction")
-    rows = [
-        [str(number), one_line(item["claim"]), *map(_side, item["passages"]), one_line(item["reason"])]
-        for number, item in enumerate(found, start=1)
-    ]
-    names = ["claim", "one side", "the other side", "reason"]
-    table(title, ["", *names], rows, prose=names)
 
 
 def _side(passage: dict[str, Any]) -> str:

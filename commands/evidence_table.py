@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +13,12 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, TableOptions
-from .options import HomeOption, JsonOption, command_session, complete_keys, home_session, resolve, takes_options
+from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import notice, result_json
 from .runs import when
 from .searching import plain_sentence
 from .sections import ForceOption
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Session
@@ -55,12 +56,6 @@ tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List
 IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("table", rich_help_panel="Ask")(make_table)
-    app.add_typer(tables_app, name="tables", rich_help_panel="Ask")
-
-
 @takes_options(options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
@@ -81,34 +76,22 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    record = run_async(_make(question, options, formats, out, force, home, settings))
+    from ..api.evidence_tables import make_table as make
+
+    with home_session(home, **settings.changes()) as session:
+        record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
+        if out is not None:
+            record |= _save(session, record["table_id"], out, formats, force)
     result_json(record) if as_json else show(record)
 
 
-async def _make(
-    question: str,
-    options: TableOptions,
-    formats: list[TableFileFormat] | None,
-    out: Path | None,
-    force: bool,
-    home: str | None,
-    given: ModelSettings,
-) -> dict[str, Any]:
-    from ..api.evidence_tables import amake_table
-
-    settings, found = resolve(home, **given.changes())
-    with command_session(settings, found, create=False) as session:
-        made = await amake_table(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
-        return made if out is None else {**made, **await _save(session, made["table_id"], out, formats, force)}
-
-
-async def _save(
+def _save(
     session: Session, table_id: str, out: Path, formats: list[TableFileFormat] | None, force: bool
 ) -> dict[str, Any]:
-    from ..api.evidence_tables import asave_table
+    from ..api.evidence_tables import save_table
 
     wanted: Any = [item.value for item in formats or ()]
-    return await asave_table(session, table_id, out, wanted, force=force)
+    return save_table(session, table_id, out, wanted, force=force)
 
 
 @tables_app.command("list")
@@ -121,8 +104,12 @@ def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json([asdict(item) for item in found])
         return
-    rows = [[item.table_id, when(item.updated_at), one_line(item.question)] for item in found]
-    table(counted(len(rows), "table"), ["table", "last", "question"], rows, prose=["question"])
+    columns: Columns = {
+        "table": lambda item: item.table_id,
+        "last": lambda item: when(item.updated_at),
+        "question": lambda item: one_line(item.question),
+    }
+    table(counted(len(found), "table"), found, columns, prose=("question",))
 
 
 @tables_app.command("show")
@@ -135,11 +122,10 @@ def show_table(
     home: HomeOption = None,
 ) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
-    from ..api.evidence_tables import aload_table
+    from ..api.evidence_tables import load_table
 
     with home_session(home, reading=out is None) as session:
-        work = aload_table(session, table_id) if out is None else _save(session, table_id, out, formats, force)
-        record = run_async(work)
+        record = load_table(session, table_id) if out is None else _save(session, table_id, out, formats, force)
     result_json(record) if as_json else show(record)
 
 
@@ -178,15 +164,16 @@ def show(record: dict[str, Any]) -> None:
     from ..api.evidence_tables import cell_text, count_line, study_name
 
     names = [column["name"] for column in record["columns"]]
-    rows = [
-        [
-            one_line(study_name(row)) + ("*" if row["changed"] else ""),
-            str(row["year"] or ""),
-            *(one_line(plain_sentence(cell_text(row["cells"][name]))) for name in names),
-        ]
-        for row in record["rows"]
-    ]
-    table(one_line(record["question"]), ["study", "year", *names], rows, prose=names)
+
+    def text_of(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda row: plain_sentence(cell_text(row["cells"][name]))
+
+    columns: Columns = {
+        "study": lambda row: one_line(study_name(row)) + ("*" if row["changed"] else ""),
+        "year": "year",
+        **{name: text_of(name) for name in names},
+    }
+    table(record["question"], record["rows"], columns, prose=names)
     for item in record["left_out"]:
         notice(f"Left out: {item['key']}: {item['reason']}")
     notice(count_line(record))

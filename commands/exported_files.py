@@ -7,18 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ..api.messages import counted
 from ..api.run_options import StyleSettings
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .sections import FileFormat, ForceOption
 from .terminal_text import one_line
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("export", rich_help_panel="Write")(export)
-    app.command("verify", rich_help_panel="Library")(verify_file)
 
 
 @takes_options(settings=StyleSettings)
@@ -47,9 +42,7 @@ def export(
     from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
-    current, found = resolve(home, **settings.changes())
-    found.require_library()
-    with command_session(current, found, create=False) as session:
+    with home_session(home, **settings.changes()) as session:
         exported = export_file(
             session, file, parse_formats(wanted, file.parent), out=out, csl=settings.csl, force=force
         )
@@ -79,11 +72,11 @@ def verify_file(
     """
     from ..api.files import verify
 
-    settings, found = resolve(home)
-    with command_session(settings, found, create=False) as session:
+    with home_session(home) as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
-    counts = f"{checked['quotes']} quotes, {checked['keys']} cited keys and {checked['numbers']} numbers were checked"
+    quotes, keys = counted(checked["quotes"], "quote"), counted(checked["keys"], "cited key")
+    counts = f"{quotes}, {keys} and {counted(checked['numbers'], 'number')} were checked"
     wrong, unchecked = len(mismatches), verified["lacks"]
     outcome = (
         f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"

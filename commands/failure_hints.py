@@ -32,7 +32,10 @@ def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
-    if not full and not any(_reports_full_disk(link) for link in links):
+    said = any(
+        (isinstance(link, OSError) and link.errno in _FULL) or "database or disk is full" in str(link) for link in links
+    )
+    if not full and not said:
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
     return f"{where}; completed work is saved. Free some space and run the same command to resume."
@@ -52,12 +55,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting += link.exceptions
 
 
-def _reports_full_disk(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return True
-    return "database or disk is full" in str(error)
-
-
 def _free(place: Path) -> float:
     for folder in (place, *place.absolute().parents):
         try:
@@ -72,19 +69,11 @@ def resume_command(arguments: Sequence[str], error: CiteloomError | None = None)
     given = list(arguments[1:])
     flag, enough = getattr(error, "flag", None), getattr(error, "enough", None)
     if isinstance(flag, str) and isinstance(enough, int | float):
-        given = _with(given, flag, f"{enough:.10g}")
+        before = ["", *given]
+        kept = zip(before, given, strict=False)
+        given = [item for last, item in kept if last != flag and item != flag and not item.startswith(f"{flag}=")]
+        given += [flag, f"{enough:.10g}"]
     return " ".join([program(arguments), *map(shlex.quote, given)])
-
-
-def _with(arguments: Sequence[str], flag: str, value: str) -> list[str]:
-    """Set `flag` to `value` in `arguments`, replacing earlier values."""
-    kept: list[str] = []
-    after_flag = False
-    for argument in arguments:
-        if not after_flag and argument != flag and not argument.startswith(f"{flag}="):
-            kept.append(argument)
-        after_flag = argument == flag
-    return [*kept, flag, value]
 
 
 def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
@@ -96,23 +85,18 @@ def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
     if command is None or not error.format_message().startswith(_UNEXPECTED):
         return ""
     repeatable = {name for option in command.params if getattr(option, "multiple", False) for name in option.opts}
-    return next((_hint(name) for name in _followed_by_two(arguments) if name in repeatable), "")
+    followed_by_two = (
+        name
+        for name, *values in zip(arguments, arguments[1:], arguments[2:], strict=False)
+        if name.startswith("--") and not any(value.startswith("-") for value in values)
+    )
+    return next((_hint(name) for name in followed_by_two if name in repeatable), "")
 
 
 def require_single_value(option: str, values: Sequence[str], file: object) -> None:
     """Raise `InputError` if `file` is really another value of a repeatable option."""
     if str(file) in values:
         raise InputError(f"{file} is a value of {option}, not a file.", help=_hint(option).strip())
-
-
-def _followed_by_two(arguments: Sequence[str]) -> list[str]:
-    """Options followed by two values."""
-    places = zip(arguments, arguments[1:], arguments[2:], strict=False)
-    return [
-        name
-        for name, first, second in places
-        if name.startswith("--") and not first.startswith("-") and not second.startswith("-")
-    ]
 
 
 def _hint(option: str) -> str:

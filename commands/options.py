@@ -146,7 +146,7 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
     if given and not names:
         flag = shown_options(group)[item.name].flag or f"--{item.name}"
-        raise InputError(f"{flag} is empty.", help="Leave it out to search everywhere.")
+        raise InputError(f"{flag} is empty.", help="Give it a value, or leave it out.")
     return tuple(dict.fromkeys(names))
 
 

@@ -69,14 +69,40 @@ def name_refused_figures(record: dict[str, Any]) -> None:
 
 @contextmanager
 def ingest_progress() -> Iterator[Any]:
-    """A callback that renders the events of an ingest as a progress bar."""
+    """A callback that renders the events of an ingest: as a bar on a terminal, else in about ten lines."""
+    from ..api.ingesting import Described, Embedded, Planned, Waiting
+
+    def line_of(event: IngestEvent) -> str:
+        if isinstance(event, Waiting):
+            return f"waiting for the lock held by process {event.pid or 'unknown'}"
+        if not isinstance(event, Planned):
+            return ""
+        seconds = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
+        planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
+        return f"{planned}, {counted(event.texts, 'text')} to embed{seconds}"
+
     if not sys.stderr.isatty():
-        yield _IngestLines().show
+        done = total = 0
+
+        def show_line(event: IngestEvent) -> None:
+            nonlocal done, total
+            line = line_of(event)
+            if isinstance(event, Planned):
+                total = event.texts
+            elif isinstance(event, Embedded):
+                before, done = done, done + event.count
+                if 10 * done // max(1, total) > 10 * before // max(1, total):
+                    line = f"embedded {done} of {counted(total, 'text')}"
+            elif isinstance(event, Described) and 10 * event.done // event.total > 10 * (event.done - 1) // event.total:
+                line = f"described {event.done} of {counted(event.total, 'figure')}"
+            if line:
+                notice(f"  {line}")
+
+        yield show_line
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from ..api.ingesting import Described, Embedded, Planned, Stored
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -89,52 +115,7 @@ def ingest_progress() -> Iterator[Any]:
                 bar.advance(task, event.count)
             elif isinstance(event, Described):
                 bar.update(task, description="describing figures", total=event.total, completed=event.done)
-            line = _ingest_line(event)
-            if line and not isinstance(event, Stored):
-                bar.console.print(_escape(one_line(line)), style="dim", highlight=False)
+            if line := line_of(event):
+                bar.console.print(escape(one_line(line)), style="dim", highlight=False)
 
         yield show
-
-
-class _IngestLines:
-    """Prints about ten progress lines for an ingest, for logs and pipes."""
-
-    def __init__(self) -> None:
-        self._done = self._total = 0
-        self._tenth = 0
-
-    def show(self, event: IngestEvent) -> None:
-        from ..api.ingesting import Described, Embedded, Planned, Stored
-
-        if isinstance(event, Planned):
-            self._total = event.texts
-        if isinstance(event, Described):
-            tenths = 10 * event.done // event.total, 10 * (event.done - 1) // event.total
-            if tenths[0] > tenths[1]:
-                notice(f"  described {event.done} of {counted(event.total, 'figure')}")
-        if isinstance(event, Embedded):
-            self._done += event.count
-            tenth = 10 * self._done // max(1, self._total)
-            if tenth > self._tenth:
-                self._tenth = tenth
-                notice(f"  embedded {self._done} of {counted(self._total, 'text')}")
-        elif not isinstance(event, Stored) and (line := _ingest_line(event)):
-            notice(f"  {line}")
-
-
-def _ingest_line(event: IngestEvent) -> str:
-    from ..api.ingesting import Planned, Waiting
-
-    if isinstance(event, Waiting):
-        return f"waiting for the lock held by process {event.pid or 'unknown'}"
-    if isinstance(event, Planned):
-        estimate = f", about {event.texts / TEXTS_PER_SECOND:.0f} s with the bundled model" if event.texts > 100 else ""
-        planned = f"{counted(event.files, 'file')}, {counted(event.papers, 'paper')} to index"
-        return f"{planned}, {counted(event.texts, 'text')} to embed{estimate}"
-    return ""
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -16,10 +16,10 @@ from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import FigureRecord, PaperDetails, SectionRecord
+    from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -40,11 +40,6 @@ _OUTCOMES: Final = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(papers_app, name="papers", rich_help_panel="Library")
-
-
 @papers_app.command("list")
 def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """List the papers with their keys."""
@@ -55,21 +50,19 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(records)
         return
-    rows = [
-        [
-            one_line(record["key"]),
-            one_line(_first_author(record["authors"])),
-            str(record["year"] or ""),
-            one_line(f"{record['status'].upper()}: {record['title']}" if record["status"] else record["title"]),
-            str(record["chunks"]),
-        ]
-        for record in records
-    ]
-    table(counted(len(rows), "paper"), ["key", "authors", "year", "title", "chunks"], rows, prose=["authors", "title"])
 
+    def first_author(record: PaperSummary) -> str:
+        first, *more = record["authors"] or [""]
+        return one_line(f"{first} and {len(more)} more" if more else first)
 
-def _first_author(authors: list[str]) -> str:
-    return "" if not authors else authors[0] if len(authors) == 1 else f"{authors[0]} and {len(authors) - 1} more"
+    columns: Columns = {
+        "key": "key",
+        "authors": first_author,
+        "year": "year",
+        "title": lambda record: one_line(f"{record['status'].upper()}: {record['title']}".removeprefix(": ")),
+        "chunks": "chunks",
+    }
+    table(counted(len(records), "paper"), records, columns, prose=("authors", "title"))
 
 
 @papers_app.command("show")
@@ -126,7 +119,7 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import figures, has_read_figures, save_figures
+    from ..api.library_papers import count_kinds, figures, has_read_figures, save_figures
 
     with home_session(home, reading=True) as session:
         records = figures(session, key)
@@ -135,39 +128,30 @@ def paper_figures(
     if as_json:
         files = {number: str(path) for number, path in written.items()}
         result_json([{**record, "file": files.get(record["number"])} for record in records] if out else records)
-    elif records:
-        _show_figures(records)
-        if out is not None:
-            result(f"{counted(len(written), 'image')} written to {out}.")
-    elif were_read:
-        notice(f"{key} has no figures or tables.")
-    else:
-        notice(f"The figures of {key} were never read: ingest it again.")
+        return
+    if not records:
+        unread = f"The figures of {key} were never read: ingest it again."
+        notice(f"{key} has no figures or tables." if were_read else unread)
+        return
 
+    def caption(record: FigureRecord) -> str:
+        """The caption without label, why there is no image, and the model's description, marked as such."""
+        own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
+        parts = [shorten(own, _MAX_CAPTION, placeholder=" …")]
+        parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
+        parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
+        return one_line(" ".join(part for part in parts if part))
 
-def _show_figures(records: Sequence[FigureRecord]) -> None:
-    from ..api.library_papers import count_kinds
-
-    rows = [
-        [
-            one_line(record["name"]),
-            record["kind"],
-            str(record["page"] or ""),
-            f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
-            one_line(_caption(record)),
-        ]
-        for record in records
-    ]
-    title = count_kinds([record["kind"] for record in records])
-    table(title, ["name", "kind", "page", "image", "caption"], rows, prose=["caption"])
-
-
-def _caption(record: FigureRecord) -> str:
-    """The caption without label, why there is no image, and the model's description, marked as such."""
-    parts = [shorten(record["caption"].removeprefix(record["label"]).lstrip(" .:|"), _MAX_CAPTION, placeholder=" …")]
-    parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
-    parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
-    return " ".join(part for part in parts if part)
+    columns: Columns = {
+        "name": "name",
+        "kind": "kind",
+        "page": "page",
+        "image": lambda record: f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
+        "caption": caption,
+    }
+    table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
+    if out is not None:
+        result(f"{counted(len(written), 'image')} written to {out}.")
 
 
 @papers_app.command("enrich")
@@ -296,18 +280,15 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
 def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
     """Format the section tree, with chunks and pages."""
     for section in sections:
+        held = "no chunks" if section["searchable"] else "not searched"
+        facts = [
+            section["category"],
+            _range("chunk", "chunks", section["chunk_range"]) if section["chunk_range"] else held,
+        ]
+        if section["page_range"]:
+            facts.append(_range("p.", "pp.", section["page_range"]))
         indent = "  " * max(0, section["level"] - 1)
-        yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(_section_facts(section))}]"
-
-
-def _section_facts(section: SectionRecord) -> Iterator[str]:
-    yield section["category"]
-    if section["chunk_range"]:
-        yield _range("chunk", "chunks", section["chunk_range"])
-    else:
-        yield "no chunks" if section["searchable"] else "not searched"
-    if section["page_range"]:
-        yield _range("p.", "pp.", section["page_range"])
+        yield f"{indent}{one_line(section['title']) or '(untitled)'} [{', '.join(facts)}]"
 
 
 def _range(one: str, several: str, ends: Sequence[int]) -> str:

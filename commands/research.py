@@ -10,7 +10,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
@@ -25,11 +25,6 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for the answer's files; none are written without it.", show_default=False),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("research", rich_help_panel="Ask")(research)
 
 
 @takes_options(limits=QuestionOptions, settings=AnswerSettings)
@@ -75,11 +70,7 @@ async def _ask(
     from ..api.questions import plain_question
 
     plain_question(request.question)  # before a home is created or printed
-    settings, found = resolve(home, **given.changes())
-    with (
-        command_session(settings, found, create=False) as session,
-        answer_progress(session.spent_now, draft=draft) as view,
-    ):
+    with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:
         return await answer_one(request, output, session, view), view
 
 

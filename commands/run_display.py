@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..api.messages import counted
 from .output import notice
-from .terminal_text import one_line, printable
+from .terminal_text import cell_len, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -22,43 +22,13 @@ if TYPE_CHECKING:
     Spent = Callable[[], Usage]
 
 
-class RunView:
-    """A run's state, built from its events; `spent` returns this command's usage so far."""
-
-    def __init__(self, spent: Spent) -> None:
-        self._spent = spent
-        self.stage = "starting"
-        self._section = ""
-        self.searches = 0
-        self.passages = 0
-
-    def take(self, event: ProgressEvent) -> None:
-        """Note an event."""
-        if "section" in event:
-            self._section = f"{event['section']}, "
-        counted = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
-        self.stage = f"{self._section}{event['stage']}{counted}"
-        if event["stage"] == "searched":
-            self.searches += 1
-            self.passages += event.get("passages", 0)
-
-    def counts(self) -> str:
-        """Searches, evidence, calls, tokens and cost on one line; calls are omitted when there were none."""
-        parts = [f"searches: {self.searches}", f"passages: {self.passages}", *self._paid()]
-        return " · ".join(parts)
-
-    def paid(self) -> str:
-        """The usage so far, as a suffix of a log line."""
-        paid = self._paid()
-        return f" ({', '.join(paid)})" if paid else ""
-
-    def _paid(self) -> list[str]:
-        used = self._spent()
-        if not used.llm_calls and not used.journal_hits:
-            return []
-        reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
-        parts = [f"{counted(used.llm_calls, 'call')}{reused}", counted(used.input_tokens + used.output_tokens, "token")]
-        return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
+def paid_parts(used: Usage) -> list[str]:
+    """Calls, tokens and cost; empty if there were no calls."""
+    if not used.llm_calls and not used.journal_hits:
+        return []
+    reused = f" + {used.journal_hits} reused" if used.journal_hits else ""
+    parts = [f"{counted(used.llm_calls, 'call')}{reused}", counted(used.input_tokens + used.output_tokens, "token")]
+    return [*parts, f"cost {used.cost:.4f}"] if used.cost is not None and used.llm_calls else parts
 
 
 class RunProgress:
@@ -82,15 +52,18 @@ class RunProgress:
 
 
 class LiveProgress(RunProgress):
-    """Renders a run on a terminal: finished steps scroll, the current state stays below."""
+    """Renders a run on a terminal: finished steps scroll, the current state stays below, with the usage so far."""
 
-    def __init__(self, view: RunView, console: Console) -> None:
+    def __init__(self, spent: Spent, console: Console) -> None:
         from rich.spinner import Spinner
 
         super().__init__(self.draw)
-        self._view = view
+        self._spent = spent
         self._console = console
         self._spinner = Spinner("dots")
+        self.stage = "starting"
+        self._section = ""
+        self._searches = self._passages = 0
         self._doing = ""
         self._live: Live | None = None
 
@@ -103,13 +76,11 @@ class LiveProgress(RunProgress):
             self._live.start(refresh=True)
 
     def hide(self) -> None:
-        """See `RunProgress`."""
         live, self._live = self._live, None
         if live is not None:
             live.stop()
 
     def found(self, event: FindingEvent) -> None:
-        """See `RunProgress`."""
         self.show()
         self._doing = one_line(_shorten(f"{event['key']}: {event['text']}", self._console.width))
 
@@ -118,36 +89,45 @@ class LiveProgress(RunProgress):
         from rich.text import Text
 
         self.show()
-        self._view.take(event)
+        if "section" in event:
+            self._section = f"{event['section']}, "
+        place = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
+        self.stage = f"{self._section}{event['stage']}{place}"
         self._doing = one_line(_shorten(event["text"], self._console.width))
-        if event["stage"] != "searched":
+        if event["stage"] == "searched":
+            self._searches += 1
+            self._passages += event.get("passages", 0)
+        else:
             self._console.print(Text(f"  {self._doing}", style="dim"), highlight=False)
 
     def __rich__(self) -> Group:
         from rich.console import Group
         from rich.text import Text
 
-        doing = f"{self._view.stage}: {self._doing}" if self._doing else self._view.stage
-        room = max(20, self._console.width - 4)
+        doing = f"{self.stage}: {self._doing}" if self._doing else self.stage
+        counts = [f"searches: {self._searches}", f"passages: {self._passages}", *paid_parts(self._spent())]
         self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
-        return Group(self._spinner, Text(f"  {self._view.counts()}"[:room], style="dim"))
+        room = max(20, self._console.width - 4)
+        return Group(self._spinner, Text(f"  {' · '.join(counts)}"[:room], style="dim"))
 
 
 @contextmanager
-def section_progress(spent: Callable[[], Usage] | None = None) -> Iterator[RunProgress]:
+def section_progress(spent: Spent) -> Iterator[RunProgress]:
     """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
 
     `spent` returns the usage so far; it is called several times a second.
     """
-    from ..api.spending import Usage
-
-    view = RunView(spent or Usage)
     if not sys.stderr.isatty():
-        yield RunProgress(lambda event: notice(f"  {_shorten(event['text'], 110)}{view.paid()}"))
+
+        def draw(event: ProgressEvent) -> None:
+            paid = ", ".join(paid_parts(spent()))
+            notice(f"  {_shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
+
+        yield RunProgress(draw)
         return
     from rich.console import Console
 
-    progress = LiveProgress(view, Console(stderr=True))
+    progress = LiveProgress(spent, Console(stderr=True))
     try:
         progress.show()
         yield progress
@@ -186,13 +166,13 @@ class WrappedText:
 
     def _end_word(self) -> None:
         word, self._word = self._word, ""
-        if self._column and self._column + _columns(word) > self._width:
+        if self._column and self._column + cell_len(word) > self._width:
             self._put("\n")
         self._put(word if self._column else word.lstrip())
 
     def _put(self, text: str) -> None:
         self._out.write(text)
-        self._column = 0 if text == "\n" else self._column + _columns(text)
+        self._column = 0 if text == "\n" else self._column + cell_len(text)
 
 
 class AnswerStreamView:
@@ -214,7 +194,14 @@ class AnswerStreamView:
     def __call__(self, event: Event) -> None:
         """Render an event."""
         if event["kind"] == "token":
-            self._say(event["text"])
+            self._said.append(event["text"])
+            if self._out is None:
+                return
+            if self._text is None:
+                self._progress.hide()
+                self._out.write("\n")
+                self._text = WrappedText(self._out, self._width)
+            self._text.write(printable(event["text"]))
         elif event["kind"] == "restarted":
             self._end_text()
             if self._said and self._out is not None:
@@ -248,16 +235,6 @@ class AnswerStreamView:
         """Whether any part of a draft was shown."""
         return self._out is not None and bool(self._said)
 
-    def _say(self, text: str) -> None:
-        self._said.append(text)
-        if self._out is None:
-            return
-        if self._text is None:
-            self._progress.hide()
-            self._out.write("\n")
-            self._text = WrappedText(self._out, self._width)
-        self._text.write(printable(text))
-
 
 @contextmanager
 def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
@@ -270,12 +247,6 @@ def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[Answ
             yield view
         finally:
             view.end()
-
-
-def _columns(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def _shorten(text: str, width: int) -> str:

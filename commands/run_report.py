@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ from .terminal_text import one_line, printable
 if TYPE_CHECKING:
     from ..api.result_views import ResultRecord, UsageRecord
     from ..api.running import SavedRun
+
+
+# An address in angle brackets would be shown twice, as text and as link.
+_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
@@ -39,27 +44,32 @@ def references_markdown(record: Mapping[str, Any]) -> str:
 
 def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None) -> None:
     """Print the answer, or only its references if already streamed."""
-    text = answer_markdown(record)
+    if not sys.stdout.isatty():
+        show_markdown(f"# {one_line(record['question'])}\n\n{answer_markdown(record)}")
+    elif view is not None and view.has_shown(record):
+        result("")
+        show_markdown(references_markdown(record))
+    else:
+        if view is not None and view.has_output:
+            result("\nThat was a draft. The answer after the checks:\n")
+        show_markdown(answer_markdown(record), title=one_line(f" {record['question']} "))
+
+
+def show_markdown(markdown: str, *, title: str = "") -> None:
+    """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
     if not sys.stdout.isatty():
         from ..api.result_views import inert  # imports all of `citations`
 
-        result(f"# {inert(one_line(record['question']))}\n\n{inert(text)}")
+        result(inert(markdown))
         return
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.panel import Panel
 
-    if view is not None and view.has_shown(record):
-        result("")
-        Console().print(Markdown(printable(references_markdown(record)), hyperlinks=False), highlight=False)
-        sys.stdout.flush()
-        return
-    if view is not None and view.has_output:
-        result("\nThat was a draft. The answer after the checks:\n")
-    # Text from papers and models: never make its links clickable.
-    drawn = Markdown(printable(text), hyperlinks=False)
-    title = one_line(f" {record['question']} ").replace("[", "\\[")
-    Console().print(Panel(drawn, title=title, title_align="left", padding=(1, 2)), highlight=False)
+    # Text from papers and models: links would hide their targets, and must never be clickable.
+    drawn = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
+    frame = Panel(drawn, title=title.replace("[", "\\["), title_align="left", padding=(1, 2)) if title else drawn
+    Console().print(frame, highlight=False)
     sys.stdout.flush()
 
 
@@ -104,19 +114,14 @@ def report_run(finished: SavedRun) -> None:
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
     if coverage := coverage_line(record["coverage"]):
         notice(coverage)
-    if not is_answer:
-        _report_checks(record)
-    if record["files"]:
-        notice("Files: " + ", ".join(record["files"].values()))
-
-
-def _report_checks(record: ResultRecord) -> None:
-    if numbers := record["numbers"]:
+    if not is_answer and (numbers := record["numbers"]):
         found = sum(number["found"] is not None for number in numbers)
         notice(f"Numbers: {found} of {len(numbers)} found in the experiment or in a cited passage.")
-    if record["left_out"]:
+    if not is_answer and record["left_out"]:
         sentences = counted(len(record["left_out"]), "sentence")
         notice(f"Left out (--strict): {sentences} that failed a check, listed in the JSON.")
+    if record["files"]:
+        notice("Files: " + ", ".join(record["files"].values()))
 
 
 def usage_words(usage: UsageRecord) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import shorten
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,26 +19,18 @@ from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
 from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.running import Output, ResultRecord
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
+_FIRST_IDS: Final = 5
+_MAX_QUERY: Final = 160  # characters
 IdArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Id of the run, or a prefix of it.",
-        show_default=False,
-        autocompletion=complete_runs,
-    ),
+    str, typer.Argument(help="Id of the run, or a prefix of it.", show_default=False, autocompletion=complete_runs)
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(runs_app, name="runs", rich_help_panel="Runs")
 
 
 @runs_app.command("list")
@@ -49,16 +42,14 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(records)
         return
-    rows = [
-        [
-            record["thread_id"],
-            record["status"],
-            when(record["updated_at"]),
-            *map(one_line, (record["title"], record["detail"])),
-        ]
-        for record in records
-    ]
-    table(counted(len(rows), "run"), ["run", "status", "last", "subject", "detail"], rows, prose=["subject", "detail"])
+    columns: Columns = {
+        "run": "thread_id",
+        "status": "status",
+        "last": lambda record: when(record["updated_at"]),
+        "subject": lambda record: one_line(record["title"]),
+        "detail": lambda record: one_line(record["detail"]),
+    }
+    table(counted(len(records), "run"), records, columns, prose=("subject", "detail"))
 
 
 @runs_app.command("show")
@@ -76,8 +67,11 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
     started, updated = when(record["started_at"]), when(record["updated_at"])
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     for query in record["queries"]:
-        found = ", ".join(query["evidence_ids"]) or "nothing found"
-        result(one_line(f"[{query['origin']}] {' '.join(query['query'].split())} -> {found}"))
+        ids = query["evidence_ids"]
+        named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
+        found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
+        said = shorten(query["query"], _MAX_QUERY, placeholder=" ...")
+        result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
 
@@ -122,13 +116,7 @@ async def _resume(run_id: str, output: Output, home: str | None, given: dict[str
 
 @runs_app.command("delete")
 def delete_runs(
-    run_ids: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of the runs.",
-            autocompletion=complete_runs,
-        ),
-    ],
+    run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
     home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""

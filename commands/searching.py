@@ -12,20 +12,17 @@ from ..api.messages import counted
 from ..api.run_options import SearchOptions, YearLimits
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import DescribedFigure, FoundPaper, FoundPapers, FoundPassage
+    from ..api.results import FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
+NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
+NO_SUMMARY_NEAR = "Nothing near: no summary or note has the words or the meaning of the query; --fulltext reads on."
+
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("search", rich_help_panel="Library")(search)
-    app.command("find", rich_help_panel="Library")(find)
 
 
 @takes_options(options=SearchOptions)
@@ -56,6 +53,8 @@ def search(
         result_json(records)
     elif records:
         show_passages(records)
+        if not any(record["near"] for record in records):
+            notice(NOTHING_NEAR)
     else:
         notice("Nothing in the library matches.")
 
@@ -88,7 +87,7 @@ def find(
     elif record["total"]:
         notice(f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page.")
     else:
-        notice("No paper matches.")
+        notice("No paper matches." if fulltext else NO_SUMMARY_NEAR)
 
 
 _LONGEST_SENTENCE = 240  # characters
@@ -104,55 +103,41 @@ _LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 def show_passages(records: Sequence[FoundPassage]) -> None:
     """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
-    title = counted(len(records), "passage")
-    rows = [
-        [
-            str(number),
-            one_line(record["key"]),
-            f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
-            one_line(record["section"]),
-            f"{record['score']:.2f}",
-            " ".join(
-                [
-                    with_status(record, f"{_figure(record)}{plain_sentence(record['sentence'])}"),
-                    *map(_described, record["described_figures"]),
-                ]
-            ),
-        ]
-        for number, record in enumerate(records, start=1)
-    ]
-    table(title, ["", "key", "page", "section", "score", "sentence"], rows, prose=["section", "sentence"])
+    columns: Columns = {
+        "": "",
+        "key": "key",
+        "page": lambda record: f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
+        "section": lambda record: one_line(record["section"]),
+        "score": lambda record: f"{record['score']:.2f}",
+        "sentence": _matched,
+    }
+    table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
     show_notices(records)
 
 
-def _described(figure: DescribedFigure) -> str:
-    """The model's description of a figure: its passage may have matched by it."""
-    return one_line(
-        f"({figure['figure']}, as {figure['described_by']} describes it: {plain_sentence(figure['description'])})"
-    )
-
-
-def _figure(record: FoundPassage) -> str:
-    """A passage's figure or table label, unless its text starts with it."""
+def _matched(record: FoundPassage) -> str:
+    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
     name = record["figure"]["name"] if record["figure"] else ""
-    return f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+    label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+    described = [
+        one_line(f"({item['figure']}, as {item['described_by']} describes it: {plain_sentence(item['description'])})")
+        for item in record["described_figures"]
+    ]
+    return " ".join([with_status(record, f"{label}{plain_sentence(record['sentence'])}"), *described])
 
 
 def show_papers(record: FoundPapers, page: int) -> None:
     """Print papers: key, year, title, score and matching sentence, and how to see more."""
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
-    rows = [
-        [
-            one_line(paper["key"]),
-            str(paper["year"] or ""),
-            one_line(paper["title"]),
-            f"{paper['score']:.2f}",
-            matching_line(paper),
-        ]
-        for paper in papers
-    ]
-    table(title, ["key", "year", "title", "score", "sentence"], rows, prose=["title", "sentence"])
+    columns: Columns = {
+        "key": "key",
+        "year": "year",
+        "title": lambda paper: one_line(paper["title"]),
+        "score": lambda paper: f"{paper['score']:.2f}",
+        "sentence": matching_line,
+    }
+    table(title, papers, columns, prose=("title", "sentence"))
     show_notices(papers)
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
@@ -175,12 +160,11 @@ def place_of(record: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 
 
-def matching_line(paper: FoundPaper) -> str:
-    """The matching sentence, prefixed with its place or "your note", and with RETRACTED or the like."""
-    place = "your note" if paper.get("matched") == "note" else place_of(paper)
-    return with_status(
-        paper, f"{place}: {plain_sentence(paper['sentence'])}" if place else plain_sentence(paper["sentence"])
-    )
+def matching_line(record: Mapping[str, Any]) -> str:
+    """The matching sentence of a paper or passage, after its place or "your note", and RETRACTED or the like."""
+    place = "your note" if record.get("matched") == "note" else place_of(record)
+    sentence = plain_sentence(record["sentence"])
+    return with_status(record, f"{place}: {sentence}" if place else sentence)
 
 
 def plain_sentence(sentence: str) -> str:

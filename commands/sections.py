@@ -11,18 +11,17 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTION_KINDS, SECTIONS, PaperSettings, RunKind, SectionKind, SectionSettings
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings
 from .failure_hints import require_single_value
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
-from .run_report import end_incomplete, report_run
+from .run_report import end_incomplete, references_markdown, report_run
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResultRecord, SectionRequest
-    from ..settings.config import Settings
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
 ExpOption = Annotated[
@@ -63,24 +62,6 @@ PageImagesOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the section commands to the command line."""
-    for kind in SECTION_KINDS:
-        app.command(kind, help=_help(kind), rich_help_panel="Write")(_command(kind))
-    app.command("paper", help=_PAPER_HELP, rich_help_panel="Write")(_command("paper"))
-
-
-def _help(kind: SectionKind) -> str:
-    return (
-        f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
-        f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its passage) "
-        f"and {kind}.json, and prints the text; --format adds others. A killed or paused run "
-        "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
-        f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
-        f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
-    )
-
-
 _FIELDS = (
     "All other fields are optional: paper_concept{title, description, open_questions[]}, hypothesis{description, "
     "method_combination}, experimental_plan, experiment_code, execution_result{stdout, stderr, returncode}, metrics{}, "
@@ -96,7 +77,9 @@ _PAPER_HELP = (
 )
 
 
-def _command(kind: RunKind) -> Callable[..., None]:
+def section_command(kind: RunKind) -> Callable[..., None]:
+    """The command that writes a section, or all as a paper."""
+
     @takes_options(settings=PaperSettings if kind == "paper" else SectionSettings)
     def write(
         file: ExpArgument = None,
@@ -114,9 +97,23 @@ def _command(kind: RunKind) -> Callable[..., None]:
         given = experiment_file(kind, file, exp)
         output = output_to(out, formats or (), force=force, page_images=page_images)
         record = run_async(_write(kind, given, output, fresh, home, settings))
-        result_json(record) if as_json else _show(record)
+        if as_json:
+            result_json(record)
+        else:
+            title = one_line(record.get("title") or record["section"].capitalize())
+            result(f"\n# {title}\n\n{record['text']}\n\n{references_markdown(record)}".rstrip() + "\n")
         end_incomplete(record)
 
+    write.__doc__ = _PAPER_HELP
+    if kind != "paper":
+        write.__doc__ = (
+            f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
+            f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its "
+            f"passage) and {kind}.json, and prints the text; --format adds others. A killed or paused run "
+            "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
+            f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
+            f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
+        )
     return write
 
 
@@ -137,20 +134,14 @@ async def _write(
 ) -> ResultRecord:
     from ..api.writing import load_section_request
 
-    settings, found = resolve(home, **given.changes())
     request = load_section_request(kind, exp, fresh=fresh)
-    with command_session(settings, found, create=False) as session:
+    with home_session(home, **given.changes()) as session:
         if given.section_words is not None and "writer" in session.extractive:
             notice("--words has no effect without a chat model: your own statements are never shortened.")
-        say_where_style_differs(settings, output)
+        others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
+        if session.settings.cite_style == "numeric" and others and not session.settings.csl:
+            notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
         return await write_one(request, output, session)
-
-
-def say_where_style_differs(settings: Settings, output: Output | None) -> None:
-    """Print which formats do not follow `--cite-style`."""
-    formats = [name for name in (output.formats if output else ()) if name in ("docx", "html", "pdf")]
-    if settings.cite_style == "numeric" and formats and not settings.csl:
-        notice(f"--cite-style numeric: {', '.join(formats)} cite by author and year; --csl ieee numbers them as well.")
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:
@@ -170,11 +161,3 @@ def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_image
     from ..api.running import FORMATS, Output
 
     return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)
-
-
-def _show(record: ResultRecord) -> None:
-    title = one_line(record.get("title") or record["section"].capitalize())
-    result(f"\n# {title}\n\n{record['text']}\n")
-    if record["references"]:
-        result("## References\n")
-        result("\n".join(f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]))

@@ -26,12 +26,6 @@ _SWITCH_INTERVAL: Final = 0.001
 _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command(rich_help_panel="Server")(serve)
-    app.command("mcp", rich_help_panel="Server")(mcp)
-
-
 def serve(
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; any other than loopback needs a token.")
@@ -50,8 +44,10 @@ def serve(
     """
     try:
         import uvicorn
+        from pydantic import SecretStr
 
         from ..server.app import create_app, uvicorn_config
+        from ..server.server_options import ServerOptions
     except ImportError as error:
         raise ConfigurationError(
             f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
@@ -59,9 +55,11 @@ def serve(
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    _limit_arenas()
+    with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # each of dozens of arenas would hold on to memory that it freed
     settings, found = resolve(home)
-    options = _options(host, port, tuple(name or ()))
+    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
+    options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
     with _bind(options) as listening:
         join_servers(found).leave()  # fails with a one-line error before anything is opened
         address, actual = listening.getsockname()[:2]
@@ -90,21 +88,6 @@ def mcp(home: HomeOption = None) -> None:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))
-
-
-def _limit_arenas() -> None:
-    """Limit glibc to two malloc arenas; each of dozens would hold on to memory it freed."""
-    with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
-
-
-def _options(host: str, port: int, names: tuple[str, ...]) -> ServerOptions:
-    from pydantic import SecretStr
-
-    from ..server.server_options import ServerOptions
-
-    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
-    return ServerOptions(host, port, SecretStr(token) if token else None, names)
 
 
 def _read_token_file(file: str | None) -> str | None:

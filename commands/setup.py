@@ -13,11 +13,6 @@ from .output import notice, result
 from .terminal_text import one_line
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("setup", rich_help_panel="Library")(setup)
-
-
 def setup(
     model: Annotated[str | None, typer.Option("--model", help="Chat model. Default: one that is found.")] = None,
     base_url: Annotated[

@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 import sys
-import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Final, TextIO
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Final, TextIO
 
 _LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
 _IN_A_PIPE: Final = 200  # columns of a table, or more if its keys need them
@@ -55,7 +55,12 @@ def wrap(text: str, width: int | None) -> str:
     """Wrap each line of `text` between words, keeping its indent; never breaks a long word."""
     if width is None:
         return text
-    return "\n".join(line for whole in text.split("\n") for line in _lines(whole, width))
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
+        fits = cell_len(line) <= width
+        lines += [line] if fits else [indent + part for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
+    return "\n".join(lines)
 
 
 def end_with_command(text: str, command: str, width: int | None) -> str:
@@ -64,79 +69,103 @@ def end_with_command(text: str, command: str, width: int | None) -> str:
     return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
 
 
-def _lines(line: str, width: int) -> list[str]:
-    from rich.cells import cell_len
-
-    if cell_len(line) <= width:
-        return [line]
-    indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
-    return textwrap.wrap(
-        line.strip(),
-        max(width, 20),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+Columns = Mapping[str, str | Callable[[Any], object]]
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], prose: Sequence[str] = ()) -> None:
-    """Print a table, or its rows as blocks if it does not fit. Without rows only the title is printed.
+def table(title: str, records: Sequence[Any], columns: Columns, prose: Collection[str] = ()) -> None:
+    """Print a table, or its rows as blocks if it does not fit. Without records only the title is printed.
 
     Args:
-        columns: names; the first two may number and name a row.
+        columns: by name what a cell shows of a record: a key, or a function; None is empty. A first column "" numbers
+            the rows, the next one names them.
         prose: the columns that may wrap; cells of the others are never broken.
     """
-    cells = [[printable(cell) for cell in row] for row in rows]
-    least = [_least(name, [row[place] for row in cells], name in prose) for place, name in enumerate(columns)]
+
+    def cell(name: str, shown: str | Callable[[Any], object], record: Any) -> str:
+        value = record[shown] if isinstance(shown, str) else shown(record)
+        text = "" if value is None else str(value)
+        return printable(" ".join(text.split())) if name in prose else one_line(text)
+
+    cells = [
+        [cell(name, shown, record) if name else str(number) for name, shown in columns.items()]
+        for number, record in enumerate(records, 1)
+    ]
+    least: list[int] = []
+    for name, *column in zip(columns, *cells, strict=True):
+        longest_word = max(cell_len(word) for text in [name, *column] for word in text.split() or [""])
+        whole = max(map(cell_len, [name, *column]))
+        least.append(min(whole, max(_LEAST_PROSE, longest_word)) if name in prose else whole)
     needed = sum(least) + _FRAME * len(columns) + 1
     asked = os.environ.get("COLUMNS", "")
     width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
     parts = [wrap(one_line(title), width)]
     if cells and needed <= width:
-        parts.append(_drawn(columns, cells, least, prose, width))
+        parts.append(_drawn([*columns], cells, least, prose, width))
     else:
-        parts += ["\n".join(_stacked(columns, row, prose, width)) for row in cells]
+        parts += ["\n".join(_stacked([*columns], row, prose, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
 
 
-def _least(name: str, cells: Sequence[str], wraps: bool) -> int:
-    """The width for one column."""
-    whole = max(map(_cell_len, [name, *cells]))
-    longest_word = max(_cell_len(word) for text in [name, *cells] for word in text.split() or [""])
-    return min(whole, max(_LEAST_PROSE, longest_word)) if wraps else whole
-
-
 def _drawn(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Sequence[str], width: int
+    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Collection[str], width: int
 ) -> str:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    """The table with its frame; columns of prose share the room that the others leave."""
+    widths = list(least)
+    room = width - sum(least) - _FRAME * len(columns) - 1
+    growing = [place for place, name in enumerate(columns) if name in prose]
+    wanted = {
+        place: max(cell_len(cell) for cell in (columns[place], *(row[place] for row in rows))) for place in growing
+    }
+    for left, place in enumerate(sorted(growing, key=lambda place: wanted[place] - least[place]), -len(growing)):
+        grown = min(wanted[place] - least[place], room // -left)
+        widths[place] += grown
+        room -= grown
+    top, middle, bottom, *sides = _BOX if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII_BOX
 
-    drawn = Table()
-    for name, narrowest in zip(columns, least, strict=True):
-        drawn.add_column(name, overflow="fold", no_wrap=name not in prose, min_width=narrowest)
-    for row in rows:
-        drawn.add_row(*map(escape, row))
-    # rich honours the width only if a height is set too: otherwise it uses 80 columns on "dumb" terminals.
-    console = Console(width=width, height=25, color_system="auto" if sys.stdout.isatty() else None)
-    with console.capture() as capture:
-        console.print(drawn, highlight=False)
-    return capture.get().rstrip("\n")
+    def ruled(rule: str) -> str:
+        return rule[0] + rule[2].join(rule[1] * (size + 2) for size in widths) + rule[3]
+
+    def lines(row: Sequence[str], side: str) -> Iterator[str]:
+        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            filled = (part + " " * (size - cell_len(part)) for part, size in zip(parts, widths, strict=True))
+            yield f"{side} {f' {side} '.join(filled)} {side}"
+
+    shown = [ruled(top), *lines(columns, sides[0]), ruled(middle)]
+    return "\n".join([*shown, *(line for row in rows for line in lines(row, sides[1])), ruled(bottom)])
 
 
-def _stacked(columns: Sequence[str], row: Sequence[str], prose: Sequence[str], width: int) -> Iterator[str]:
+# The rules of a table (left end, line, joint, right end), then the sides of its heading and its rows.
+_BOX: Final = ("┏━┳┓", "┡━╇┩", "└─┴┘", "┃", "│")
+_ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell, broken between words; no word is wider than its column."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split() if cell_len(text) > width else [text]:
+        longer = f"{line} {word}" if line else word
+        if line and cell_len(longer) > width:
+            lines.append(line)
+            longer = word
+        line = longer
+    return [*lines, line]
+
+
+def _stacked(columns: Sequence[str], row: Sequence[str], prose: Collection[str], width: int) -> Iterator[str]:
     """A row as lines: number and name, then the other cells, indented below column names."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:
-        for line in text.split("\n") if text else []:
-            said = line if name in prose else f"{name}: {line}"
-            yield wrap(f"  {said}", width)
+        if text:
+            yield wrap(f"  {text if name in prose else f'{name}: {text}'}", width)
 
 
-def _cell_len(text: str) -> int:
+def cell_len(text: str) -> int:
+    """The columns of a terminal that a line takes."""
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
-    return max((cell_len(line) for line in text.split("\n")), default=0)
+    return cell_len(text)

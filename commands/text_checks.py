@@ -5,72 +5,54 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import ModelSettings
+from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, command_session, resolve, takes_options
+from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.checking import CheckFormat, CheckPart, CheckResult
+    from ..api.checking import CheckResult
 
 FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.", show_default=False)]
-ExperimentOption = Annotated[
-    Path | None,
-    typer.Option("--exp", help="Your exp.json, whose numbers the text may state without a source.", show_default=False),
-]
-BibOption = Annotated[
-    Path | None,
-    typer.Option("--bib", help="The bibliography. Default: the one that the text names.", show_default=False),
-]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="Parts to check: claims, uncited, numbers, references; separated by commas."),
-]
-FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        help="Files to write into --out: html (report), docx (copy with comments), tex (copy with notes), json, sarif.",
-    ),
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the files; html if no --format is given.", show_default=False)
-]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Judge again, without reusing answers.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an earlier copy of the text in --out.")]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command("check", rich_help_panel="Write")(check)
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The arguments of `check_text`, as options of the command."""
+
+    experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
+        "Your exp.json, whose numbers the text may state without a source."
+    )
+    bib: Path | None = option("The bibliography. Default: the one that the text names.")  # noqa: RUF009
+    only: tuple[str, ...] = option("Parts to check: claims, uncited, numbers, references", value=())
+    formats: Annotated[tuple[str, ...], Shown("--format")] = option(
+        "Files to write into --out: html (report), docx (copy with comments), tex (copy with notes), json, sarif",
+        value=(),
+    )
+    out: Path | None = option("Folder for the files; html if no --format is given.")  # noqa: RUF009
+    force: bool = option("Replace an earlier copy of the text in --out.", value=False)
+    fresh: bool = option("Judge again, without reusing answers.", value=False)
 
 
-@takes_options(settings=ModelSettings)
+@takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
-    experiment: ExperimentOption = None,
-    bib: BibOption = None,
-    only: OnlyOption = None,
-    formats: FormatOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
-    fresh: FreshOption = False,
     watch: WatchOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    options: CheckOptions,
     settings: ModelSettings,
 ) -> None:
     """Check a text of your own against the papers that it cites.
@@ -85,67 +67,33 @@ def check(
     """
     if watch and as_json:
         raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
-    parts, wanted = _names(only), _names(formats)
-    options = _CheckOptions(experiment, bib, parts, wanted, out, force, fresh)
-    record = _check(file, options, home, settings)
+    from ..api.checking import check_text, needs_attention
+
+    def check_once() -> CheckResult:
+        with home_session(home, **settings.changes()) as session:
+            return check_text(session, file, on_notice=notice, **vars(options))
+
+    record = check_once()
     while watch:
         _show(record)
-        record = _check(_changed(file), options, home, settings)
+        _wait_for_change(file)
+        record = check_once()
     if as_json:
         result_json(record)
     else:
         _show(record)
-    _end(record)
+    if not record["complete"]:
+        raise typer.Exit(PAUSED)
+    if needs_attention(record):
+        raise typer.Exit(DONE_WITH_REFUSALS)
 
 
-def _names(given: list[str] | None) -> list[str]:
-    """The values of a repeatable option, each of which may hold several, separated by commas."""
-    return [name.strip() for item in given or () for name in item.split(",") if name.strip()]
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckOptions:
-    """The options of one check."""
-
-    experiment: Path | None
-    bib: Path | None
-    parts: list[str]
-    formats: list[str]
-    out: Path | None
-    force: bool
-    fresh: bool
-
-
-def _check(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    return run_async(_checked(file, options, home, given))
-
-
-async def _checked(file: Path, options: _CheckOptions, home: str | None, given: ModelSettings) -> CheckResult:
-    from ..api.checking import acheck_text
-
-    settings, found = resolve(home, **given.changes())
-    with command_session(settings, found, create=False) as session:
-        return await acheck_text(
-            session,
-            file,
-            experiment=options.experiment,
-            bib=options.bib,
-            only=cast("list[CheckPart]", options.parts),
-            fresh=options.fresh,
-            out=options.out,
-            formats=cast("list[CheckFormat]", options.formats),
-            force=options.force,
-            on_notice=notice,
-        )
-
-
-def _changed(file: Path) -> Path:
-    """Wait until the file changes; Ctrl-C ends the check."""
+def _wait_for_change(file: Path) -> None:
+    """Return when the file has changed; Ctrl-C ends the check."""
     notice(f"Watching {file}; Ctrl-C ends.")
     seen = _stamp(file)
     while _stamp(file) in (seen, 0):
         time.sleep(_POLL_INTERVAL)
-    return file
 
 
 def _stamp(file: Path) -> int:
@@ -184,13 +132,3 @@ def _show(record: CheckResult) -> None:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
     for path in record.get("files", {}).values():
         notice(f"Written: {path}")
-
-
-def _end(record: CheckResult) -> None:
-    """Exit with 3 if a limit left something unjudged, with 4 if something is wrong."""
-    from ..api.checking import needs_attention
-
-    if not record["complete"]:
-        raise typer.Exit(PAUSED)
-    if needs_attention(record):
-        raise typer.Exit(DONE_WITH_REFUSALS)

@@ -18,17 +18,6 @@ _SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lin
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("doctor", rich_help_panel="Library")(doctor)
-    app.command("rebuild-index", rich_help_panel="Library")(rebuild_index)
-
-
-def register_library(app: typer.Typer) -> None:
-    """Add the group of commands that work on a whole library."""
-    app.add_typer(library_app, name="library", rich_help_panel="Library")
-
-
 def doctor(
     repair: Annotated[
         bool, typer.Option("--repair", help="Repair what is found; papers that lost their vectors are embedded again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,25 +12,15 @@ from ..api.blocking import run_async
 from ..api.messages import counted, megabytes
 from .options import HomeOption, JsonOption, complete_runs, readable_records, resolve
 from .output import notice, result, result_json
-from .terminal_text import one_line, table
+from .terminal_text import Columns, one_line, table
 
 journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command("usage", rich_help_panel="Runs")(usage)
-    app.add_typer(journal_app, name="journal", rich_help_panel="Runs")
 
 
 def usage(
     run_ids: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[RUN]...",
-            help="Ids of runs; all runs when left out.",
-            autocompletion=complete_runs,
-        ),
+        typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.", autocompletion=complete_runs),
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -48,21 +38,27 @@ def usage(
     if as_json:
         result_json({"runs": records, "total": total})
         return
-    table(
-        "Usage",
-        ["run", "model", "calls made", "answers reused", "texts embedded", "tokens in", "tokens out", "cost"],
-        [[one_line(cell) for cell in _cells(record)] for record in [*records, {"run": "in all", "model": "", **total}]],
-    )
+
+    def count_of(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda record: f"{record[name]:,}"
+
+    numbers = {
+        "calls made": "llm_calls",
+        "answers reused": "journal_hits",
+        "texts embedded": "embedded_texts",
+        "tokens in": "input_tokens",
+        "tokens out": "output_tokens",
+    }
+    columns: Columns = {
+        "run": "run",
+        "model": "model",
+        **{label: count_of(name) for label, name in numbers.items()},
+        "cost": lambda record: "price not known" if record["cost"] is None else f"{record['cost']:.4f}",
+    }
+    table("Usage", [*records, {"run": "in all", "model": "", **total}], columns)
     if any(record["lost_calls"] for record in records):
         lost = sum(record["lost_calls"] for record in records)
         notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
-
-
-def _cells(record: Mapping[str, Any]) -> list[str]:
-    counted = ("llm_calls", "journal_hits", "embedded_texts", "input_tokens", "output_tokens")
-    cost = record["cost"]
-    numbers = [f"{record[name]:,}" for name in counted]
-    return [record["run"], record["model"], *numbers, "price not known" if cost is None else f"{cost:.4f}"]
 
 
 @journal_app.command("stats")
@@ -84,20 +80,14 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     result(f"{one_line(place)}: {size}, {counted(record['answers'], 'answer')}{since}")
     made, reused, rejected = record["made"], record["reused"], record["rejected"]
     result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
-    table(
-        "Cached answers",
-        ["kind", "model", "endpoint", "answers", "size"],
-        [
-            [
-                row["kind"],
-                one_line(row["model"]),
-                one_line(row["endpoint"]),
-                f"{row['answers']:,}",
-                megabytes(row["payload_bytes"]),
-            ]
-            for row in record["models"]
-        ],
-    )
+    columns: Columns = {
+        "kind": "kind",
+        "model": "model",
+        "endpoint": "endpoint",
+        "answers": lambda row: f"{row['answers']:,}",
+        "size": lambda row: megabytes(row["payload_bytes"]),
+    }
+    table("Cached answers", record["models"], columns)
 
 
 @journal_app.command("prune")

@@ -14,17 +14,10 @@ from .output import ingest_progress, notice, result, result_json, warnings_and_r
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.homes import Home
-    from ..api.zotero_sync import SyncReport, ZoteroReading, ZoteroRequest
-    from ..settings.config import Settings
+    from ..api.zotero_sync import SyncReport, ZoteroReading
 
 sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
 _MAX_TITLES: Final = 5  # items without a file
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.add_typer(sync_app, name="sync", rich_help_panel="Library")
 
 
 @sync_app.callback()
@@ -67,67 +60,43 @@ def sync_zotero(
     Example: citeloom sync zotero --collection Thesis --watch
     """
     from ..api.blocking import run_async
-    from ..api.zotero_sync import ZoteroRequest
+    from ..api.zotero_sync import ZoteroRequest, aread_zotero, async_reading, awatch_zotero
 
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
     settings, found = resolve(home)
     request = ZoteroRequest(group, tuple(collection or ()), prune)
-    syncing = _PrintedSync(settings, found, request, as_json=as_json, dry_run=dry_run)
-    if not watch:
-        report = run_async(syncing.run_once())
-        if report.refused:
-            raise typer.Exit(DONE_WITH_REFUSALS)
-        return
-    notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
-    try:
-        run_async(syncing.watch())
-    except KeyboardInterrupt:  # a clean end unless a sync is in progress
-        if syncing.in_progress:
-            raise
-        notice("Stopped watching.")
+    in_progress = False
 
-
-class _PrintedSync:
-    """Syncs and prints each result."""
-
-    def __init__(self, settings: Settings, home: Home, request: ZoteroRequest, *, as_json: bool, dry_run: bool) -> None:
-        self.in_progress = False
-        self._settings = settings
-        self._home = home
-        self._request = request
-        self._json = as_json
-        self._dry_run = dry_run
-
-    async def run_once(self) -> SyncReport:
-        """Read Zotero and sync."""
-        from ..api.zotero_sync import aread_zotero
-
-        return await self._sync(await aread_zotero(self._settings, self._request, notice))
-
-    async def watch(self) -> None:
-        """Sync whenever something changed, forever."""
-        from ..api.zotero_sync import awatch_zotero
-
-        await awatch_zotero(self._settings, self._home, self._request, self._sync, notice)
-
-    async def _sync(self, reading: ZoteroReading) -> SyncReport:
-        from ..api.zotero_sync import async_reading
-
-        self.in_progress = True
-        with command_session(self._settings, self._home) as session, ingest_progress() as show:
-            report = await async_reading(
-                session, reading, self._request, dry_run=self._dry_run, on_event=show, on_notice=notice
-            )
-        self.in_progress = False
+    async def sync(reading: ZoteroReading) -> SyncReport:
+        nonlocal in_progress
+        in_progress = True
+        with command_session(settings, found) as session, ingest_progress() as show:
+            report = await async_reading(session, reading, request, dry_run=dry_run, on_event=show, on_notice=notice)
+        in_progress = False
         record = report.as_dict()
         warnings_and_refusals(record)
-        if self._json:
+        if as_json:
             result_json(record)
         else:
             for line in _sync_lines(record):
                 result(one_line(line))
         return report
+
+    async def sync_once() -> SyncReport:
+        return await sync(await aread_zotero(settings, request, notice))
+
+    if not watch:
+        if run_async(sync_once()).refused:
+            raise typer.Exit(DONE_WITH_REFUSALS)
+        return
+    notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
+    try:
+        run_async(awatch_zotero(settings, found, request, sync, notice))
+    except KeyboardInterrupt:  # a clean end unless a sync is in progress
+        if in_progress:
+            raise
+        notice("Stopped watching.")
 
 
 def _sync_lines(record: dict[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +45,7 @@ _LETTERS: Final = MappingProxyType(
     dict(zip("ss o O l L ae AE oe OE aa AA".split(), "ß ø Ø ł Ł æ Æ œ Œ å Å".split(), strict=True))
 )
 _LETTER = re.compile(r"\{\\(ss|[oOlL]|ae|AE|oe|OE|aa|AA)\}")
+_BRACED = re.compile(r"\{[^{}]*\}")
 _HARD = re.compile(r"[\\$]|[?!,]`|,,|<<|>>")  # left to the full decoder
 # Titles from publishers' records contain tags, which some programs convert to LaTeX.
 _ANGLE = re.compile(r"\\text(less|greater)(?:\{\}|\s+|(?![A-Za-z]))")
@@ -54,27 +55,23 @@ _TAG = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|sc|scp|span|p|jats:[\w-]+)(?:\
 def field_value(raw: str, macros: Mapping[str, str]) -> str:
     """The source text of a field, without its braces or quotes and with macros expanded."""
     parts = _value_parts(raw)
-    return "".join(part[1:-1] if _is_delimited(part) else macros.get(part.lower(), part) for part in parts).strip()
+    return "".join(part[1:-1] if part[0] in '{"' else macros.get(part.lower(), part) for part in parts).strip()
 
 
 def value_length(raw: str, macros: Mapping[str, str]) -> int:
     """The length of `field_value`, which expands a macro each time it is used."""
-    return sum(len(part if _is_delimited(part) else macros.get(part.lower(), part)) for part in _value_parts(raw))
+    return sum(len(part if part[0] in '{"' else macros.get(part.lower(), part)) for part in _value_parts(raw))
 
 
 def uses_macros(raw: str) -> bool:
     """Whether a field needs an `@string` of its file; month names are predefined everywhere."""
-    bare = [part for part in _value_parts(raw) if not _is_delimited(part)]
+    bare = [part for part in _value_parts(raw) if part[0] not in '{"']
     return any(not part.isdigit() and part.lower() not in _MONTHS for part in bare)
-
-
-def _is_delimited(part: str) -> bool:
-    return part[:1] in {"{", '"'}
 
 
 def _value_parts(raw: str) -> Iterator[str]:
     """The parts of a value joined by `#`."""
-    depth, quoted, begin = 0, False, 0
+    depth, quoted, ends = 0, False, [-1]
     for index, character in enumerate(raw):
         if character == "{":
             depth += 1
@@ -83,11 +80,9 @@ def _value_parts(raw: str) -> Iterator[str]:
         elif character == '"' and depth == 0:
             quoted = not quoted
         elif character == "#" and depth == 0 and not quoted:
-            yield raw[begin:index].strip()
-            begin = index + 1
-    last = raw[begin:].strip()
-    if last:
-        yield last
+            ends.append(index)
+    parts = (raw[begin + 1 : end].strip() for begin, end in pairwise([*ends, len(raw)]))
+    yield from filter(None, parts)
 
 
 def readable(latex: str) -> str:
@@ -107,18 +102,18 @@ def _decode_simple(latex: str) -> str | None:
 
     Nearly all values of a library are this simple, and the full decoder takes a second for four thousand of them.
     """
-    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(_compose, latex))
+
+    def compose(match: re.Match[str]) -> str:
+        base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
+        return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
+
+    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(compose, latex))
     depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
     if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
         return None
     for source, shown in (("---", "\u2014"), ("--", "\u2013"), ("``", "\u201c"), ("''", "\u201d"), ("~", " ")):
         text = text.replace(source, shown)
     return " ".join(_ESCAPED.sub(r"\1", re.sub(r"[{}]", "", text)).split())
-
-
-def _compose(match: re.Match[str]) -> str:
-    base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
-    return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
 
 
 @lru_cache(maxsize=1)
@@ -137,50 +132,24 @@ def _decoder() -> Callable[[str], str]:
 
 def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Display names and family names of an author field; "others" is kept for "et al."."""
+    from bibtexparser.middlewares.names import parse_single_name_into_parts, split_multiple_persons_names
+
     display: list[str] = []
     family: list[str] = []
-    for name in _split(value, " and "):
-        depths = list(accumulate((character == "{") - (character == "}") for character in name))
-        if name.startswith("{") and 0 not in depths[:-1] and depths[-1] == 0:
-            display.append(readable(name))
-            family.append(display[-1])
-            continue
-        parts = [part.strip() for part in _split(name, ",")]
-        if len(parts) >= 2 and not NAME_SUFFIX.match(parts[-1]):
-            last = readable(parts[0])
-            given = " ".join([readable(parts[-1]), last, *(readable(part) for part in parts[1:-1])])
-        elif len(parts) >= 3:
-            last = readable(parts[0])
-            given = " ".join([readable(parts[1]), last, *(readable(part) for part in parts[2:])])
+    for name in split_multiple_persons_names(value):
+        parts = parse_single_name_into_parts(name, strict=False)
+        shown, given = readable(name), readable(" ".join(parts.first))
+        # "Ada B. Lovelace, Jr." has no family name before its comma.
+        if "," in _BRACED.sub("", name) and (parts.jr or not NAME_SUFFIX.match(given)):
+            last = readable(" ".join([*parts.von, *parts.last]))
+            shown = " ".join(filter(None, [given, last, readable(" ".join(parts.jr))]))
         else:
-            given = ", ".join(readable(part) for part in parts)
-            words = list(_split(parts[0], " ")) if parts else []
-            braced = bool(words) and words[-1].startswith("{")
-            last = readable(words[-1]) if braced else family_name(given)
-        if given.strip():
-            display.append(given.strip())
+            braced = bool(parts.last) and parts.last[-1].startswith("{")
+            last = readable(parts.last[-1]) if braced else family_name(shown)
+        if shown:
+            display.append(shown)
             family.append(last)
     return tuple(display), tuple(family)
-
-
-def _split(value: str, separator: str) -> Iterator[str]:
-    """Split a value at a separator outside braces; empty parts are dropped."""
-    text = re.sub(r"\s+", " ", value).strip()
-    depth, begin, index = 0, 0, 0
-    while index < len(text):
-        if text[index] == "{":
-            depth += 1
-        elif text[index] == "}":
-            depth -= 1
-        elif depth == 0 and text[index : index + len(separator)].lower() == separator:
-            if text[begin:index].strip():
-                yield text[begin:index].strip()
-            index += len(separator)
-            begin = index
-            continue
-        index += 1
-    if text[begin:].strip():
-        yield text[begin:].strip()
 
 
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
@@ -231,47 +200,41 @@ class Bibliography:
 
     def as_record(self) -> dict[str, Any]:
         """Plain data that `from_record` restores."""
-        refused = [[item.path, item.reason] for item in self.refused]
         papers = [asdict(paper) for paper in self.papers.values()]
-        return {
-            "papers": papers,
-            "files": dict(self.files),
-            "refused": refused,
-            "warnings": self.warnings,
-            "unreadable": self.unreadable,
-        }
+        rest = {"files": self.files, "warnings": self.warnings, "unreadable": self.unreadable}
+        return {"papers": papers, "refused": [[item.path, item.reason] for item in self.refused], **rest}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
         """Restore the bibliography from `as_record`."""
         papers: dict[str, Paper] = {}
         for item in record["papers"]:
-            fields: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in item.items()
-            }
+            fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in item.items()}
             papers[item["key"]] = Paper(**fields)
         refused = tuple(Refusal(*item) for item in record["refused"])
         return cls(papers, record["files"], refused, tuple(record["warnings"]), tuple(record["unreadable"]))
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
-        found = self.papers.get(path.stem) or self._only("key", path.stem.lower())
-        found = found or self.papers.get(self.files.get(path.name.lower(), ""))
-        if found is None and doi:
-            found = self._only("doi", doi.lower())
         wanted = _letters(title)
-        return found or (self._only("title", wanted) if len(wanted) >= _TITLE_ENOUGH else None)
+        return (
+            self.papers.get(path.stem)
+            or self._only("key", path.stem.lower())
+            or self.papers.get(self.files.get(path.name.lower(), ""))
+            or (self._only("doi", doi.lower()) if doi else None)
+            or (self._only("title", wanted) if len(wanted) >= _TITLE_ENOUGH else None)
+        )
 
     def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
         """Whether an entry that was refused seems to be of this file: by its key, file name, DOI or title."""
-        names = [name for name in (path.name.lower(), doi.lower()) if name]
+        names = list(filter(None, (path.name.lower(), doi.lower())))
         wanted = _letters(title) if len(_letters(title)) >= _TITLE_ENOUGH else ""
-        for raw in self.unreadable:
-            named = _ENTRY_KEY.search(raw)
-            same_key = named is not None and named.group(1).lower() == path.stem.lower()
-            if same_key or any(name in raw.lower() for name in names) or (wanted and wanted in _letters(raw)):
-                return True
-        return False
+        return any(
+            ((named := _ENTRY_KEY.search(raw)) and named[1].lower() == path.stem.lower())
+            or any(name in raw.lower() for name in names)
+            or (wanted and wanted in _letters(raw))
+            for raw in self.unreadable
+        )
 
     def _only(self, name: str, value: str) -> Paper | None:
         """The only paper with this normalised key, DOI or title; None if there are several."""
@@ -380,8 +343,6 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
     entry: object = block
     if isinstance(block, model.DuplicateBlockKeyBlock):
         entry = block.ignore_error_block
-        if isinstance(entry, model.String):
-            return None
     elif isinstance(block, model.DuplicateFieldKeyBlock):
         given = block.ignore_error_block
         if isinstance(given, model.Entry):
@@ -392,7 +353,7 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
         raw = block.raw or ""
         named = _ENTRY_KEY.search(raw)
         why = ": a closing brace } is missing" if raw.count("{") > raw.count("}") else ""
-        raise _EntryRefusedError(f"entry {named.group(1) if named else 'without a key'} cannot be read as BibTeX{why}")
+        raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} cannot be read as BibTeX{why}")
     if not isinstance(entry, model.Entry):
         return None
     key = entry.key
@@ -433,34 +394,33 @@ def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) ->
     raw = _fields(entry)
     if sum(value_length(value, macros) for value in raw.values()) > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
-    try:
-        return _make_paper(entry, raw, macros, as_written=as_written)
-    except RecursionError:
-        raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
-
-
-def _make_paper(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> Paper:
+    # Self-contained and valid if rewritten: without macros and duplicate fields.
+    values = {name: field_value(value, macros) for name, value in raw.items()}
+    source = (entry.raw or "").strip()
+    if not as_written or not source or any(uses_macros(value) for value in raw.values()):
+        source = render_entry(entry.entry_type, entry.key, values)
 
     def text(name: str) -> str:
-        return readable(field_value(raw.get(name, ""), macros))
+        return readable(values.get(name, ""))
 
-    authors, families = author_names(field_value(raw.get("author", raw.get("editor", "")), macros))
-    year = YEAR.search(text("year")) or YEAR.search(text("date"))
-    url = _link(field_value(raw.get("url", ""), macros))
-    subtitle = text("subtitle")
-    title = text("title")
-    return Paper(
-        key=entry.key,
-        title=f"{title}: {subtitle}" if title and subtitle else title,
-        authors=authors,
-        family_names=families,
-        year=int(year.group(1)) if year else None,
-        venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
-        doi=find_doi(_link(field_value(raw.get("doi", ""), macros))) or (find_doi(url) if "doi.org/" in url else ""),
-        url=url,
-        abstract=text("abstract"),
-        bibtex=_source(entry, raw, macros, as_written=as_written),
-    )
+    try:
+        authors, families = author_names(values.get("author", values.get("editor", "")))
+        year = YEAR.search(text("year")) or YEAR.search(text("date"))
+        url = _link(values.get("url", ""))
+        return Paper(
+            key=entry.key,
+            title=": ".join(filter(None, [text("title"), text("subtitle")])) if text("title") else "",
+            authors=authors,
+            family_names=families,
+            year=int(year.group(1)) if year else None,
+            venue=next(filter(None, map(text, _VENUE_FIELDS)), ""),
+            doi=find_doi(_link(values.get("doi", ""))) or (find_doi(url) if "doi.org/" in url else ""),
+            url=url,
+            abstract=text("abstract"),
+            bibtex=source,
+        )
+    except RecursionError:
+        raise _EntryRefusedError(f"entry {entry.key} is nested too deeply to be read") from None
 
 
 def _link(value: str) -> str:
@@ -469,21 +429,8 @@ def _link(value: str) -> str:
     return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
 
 
-def _source(entry: Entry, raw: Mapping[str, str], macros: Mapping[str, str], *, as_written: bool) -> str:
-    """The entry verbatim, or rewritten if it is not self-contained (macros) or would not parse (duplicate fields)."""
-    verbatim = (entry.raw or "").strip()
-    if as_written and verbatim and not any(uses_macros(value) for value in raw.values()):
-        return verbatim
-    fields = {name: field_value(value, macros) for name, value in raw.items()}
-    return render_entry(entry.entry_type, entry.key, fields)
-
-
 def _file_names(value: str) -> list[str]:
     """Base names in a `file` field in the format of Zotero ("name:path:type;...") or JabRef (":path:PDF")."""
-    names: list[str] = []
-    for part in re.split(r"(?<!\\);", value):
-        for piece in re.split(r"(?<!\\):", part):
-            name = PureWindowsPath(re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece)).name.strip().lower()
-            if re.search(r"\.\w{1,8}$", name):
-                names.append(name)
-    return names
+    pieces = (re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece) for piece in re.split(r"(?<!\\)[;:]", value))
+    names = (PureWindowsPath(piece).name.strip().lower() for piece in pieces)
+    return [name for name in names if re.search(r"\.\w{1,8}$", name)]

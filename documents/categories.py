@@ -270,13 +270,9 @@ def classify_section(
 ) -> SectionClass:
     """Category and searchability of a section.
 
-    Args:
-        title: the heading as written.
-        level: its level, 1 for the highest.
-        above: the placements of its parent sections, outermost first.
-        body_begun: whether an introduction, method or result came before; "Summary" means the abstract
-            before that and a conclusion after.
-        has_table: whether a table stands directly below the heading.
+    `level` is 1 for the highest heading; `above` are the classes of its parent sections, outermost first. With
+    `body_begun` an introduction, method or result came before: "Summary" then means a conclusion, else the abstract.
+    `has_table` if a table stands directly below the heading.
     """
     plain = plain_title(title)
     parent = above[-1] if above else None
@@ -298,21 +294,15 @@ def _category(plain: str, level: int, parent: SectionClass | None, body_begun: b
     if plain in {"summary", "overview"}:
         strong = Category.CONCLUSION if body_begun else Category.ABSTRACT
     if parent is None or parent.category not in _INHERITING:
-        if strong is Category.ABSTRACT and body_begun:
-            strong = None
-        return strong if strong is not None else _category_by_keyword(plain, parent)
-    if strong is Category.RELATED_WORK:
-        return strong
-    if strong is Category.CONCLUSION and parent.category is Category.EVALUATION:
-        return strong
-    if strong is not None and strong is not Category.ABSTRACT and level <= _TOP_LEVELS:
-        return strong
-    return parent.category
-
-
-def _category_by_keyword(plain: str, parent: SectionClass | None) -> Category:
-    if len(plain.split()) <= _WEAK_WORDS and " of " not in plain:
-        for category, pattern in _WEAK:
-            if pattern.search(plain):
-                return category
-    return parent.category if parent is not None else Category.OTHER
+        if strong is not None and not (strong is Category.ABSTRACT and body_begun):
+            return strong
+        words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
+        above = parent.category if parent is not None else Category.OTHER
+        return next((category for category, pattern in _WEAK if pattern.search(words)), above)
+    if strong is None:
+        return parent.category
+    nested = strong is Category.RELATED_WORK or (
+        strong is Category.CONCLUSION and parent.category is Category.EVALUATION
+    )
+    own = nested or (strong is not Category.ABSTRACT and level <= _TOP_LEVELS)
+    return strong if own else parent.category

@@ -1,12 +1,9 @@
 """Splits a paper's searchable sections into chunks for embedding, and joins chunks into windows for reading.
 
 Every chunk is a slice of the paper's text. Chunks of a section are about equally long, overlap by whole sentences and
-never cross into the next section; formulas, code and tables stay whole unless they are much longer than a chunk, and
-are then split at line ends, since the embedding reads only 512 tokens. A table's caption stays with its rows.
-
-Search works on chunks of about 400 tokens; an argument is longer. A window joins the chunks around a hit, up to the
-boundaries of their section, and shows every sentence once although chunks overlap. Each sentence keeps its position in
-a chunk, so that evidence can be sliced from it exactly.
+never cross into the next section; formulas, code and tables with their captions stay whole unless they are much longer
+than a chunk, since the embedding reads only 512 tokens. An argument is longer than a chunk: a window joins the chunks
+around a hit within their section and shows every sentence once, each with its position in a chunk.
 """
 
 from __future__ import annotations
@@ -60,21 +57,12 @@ class _Piece:
 
 
 def chunk_paper(
-    key: str,
-    paper: ParsedPaper,
-    count_tokens: CountTokens,
-    *,
-    target: int = 400,
-    overlap: int = 100,
+    key: str, paper: ParsedPaper, count_tokens: CountTokens, *, target: int = 400, overlap: int = 100
 ) -> list[Chunk]:
     """Split all searchable sections into chunks with indices 0, 1, 2 ...; `chunk.text == paper.text[start:end]`.
 
-    Args:
-        key: the paper's key.
-        paper: the parsed text.
-        count_tokens: token counts by the embedding's tokenizer; called once with all sentences of the paper.
-        target: target size in tokens; only a whole block may exceed 1.25 times as many.
-        overlap: approximate number of tokens shared by neighbouring chunks of a section.
+    `count_tokens` counts by the embedding's tokenizer, and is called once with all sentences of the paper. Only a whole
+    block may exceed 1.25 times the `target` in tokens; neighbouring chunks of a section share about `overlap` tokens.
     """
     text = paper.text
     tables = [each.figure.span for each in find_figures(paper) if each.figure.body and each.figure.span]
@@ -86,28 +74,26 @@ def chunk_paper(
         for first, last in _spans(pieces, target, overlap):
             tokens = sum(piece.tokens for piece in pieces[first : last + 1])
             start, end = pieces[first].start, pieces[last].end
-            if not any(character.isalnum() for character in _PICTURE.sub("", text[start:end])):
+            if not any(map(str.isalnum, _PICTURE.sub("", text[start:end]))):
                 continue  # images without text
-            chunks.append(_chunk(key, len(chunks), paper, section, start, end, tokens))
+            chunks.append(
+                Chunk(
+                    id=chunk_id(key, len(chunks)),
+                    key=key,
+                    index=len(chunks),
+                    text=text[start:end],
+                    section=section.title,
+                    parent=section.parent,
+                    category=section.category,
+                    level=section.level,
+                    page=paper.page_at(start),
+                    start=start,
+                    end=end,
+                    tokens=tokens,
+                    page_breaks=tuple(begin - start for begin in paper.page_starts if start < begin < end),
+                )
+            )
     return chunks
-
-
-def _chunk(key: str, index: int, paper: ParsedPaper, section: Section, start: int, end: int, tokens: int) -> Chunk:
-    return Chunk(
-        id=chunk_id(key, index),
-        key=key,
-        index=index,
-        text=paper.text[start:end],
-        section=section.title,
-        parent=section.parent,
-        category=section.category,
-        level=section.level,
-        page=paper.page_at(start),
-        start=start,
-        end=end,
-        tokens=tokens,
-        page_breaks=tuple(begin - start for begin in paper.page_starts if start < begin < end),
-    )
 
 
 def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Iterator[list[_Part]]:
@@ -136,17 +122,17 @@ def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterat
         blocks = list(grouped)
         if table is not None:
             yield _Part(blocks[0].start, blocks[-1].end, is_sentence=False)
-        else:
-            yield from (part for block in blocks for part in _parts(text, block))
+            continue
+        for block in blocks:
+            if not any(map(str.isalnum, text[block.start : block.end])):
+                continue
+            if block.kind in {"prose", "list"}:
+                yield from _sentences(text, block)
+            else:
+                yield _Part(block.start, block.end, is_sentence=False)
 
 
-def _parts(text: str, block: Block) -> Iterator[_Part]:
-    """The sentences of a block, or the whole block; nothing if it contains no words."""
-    if not any(character.isalnum() for character in text[block.start : block.end]):
-        return
-    if block.kind not in {"prose", "list"}:
-        yield _Part(block.start, block.end, is_sentence=False)
-        return
+def _sentences(text: str, block: Block) -> Iterator[_Part]:
     begin = block.start
     spans = sentence_spans(text[block.start : block.end])
     for number, (_, stop) in enumerate(spans):
@@ -309,19 +295,16 @@ class Window:
     def sentences(self) -> list[WindowSentence]:
         """The readable units in the order of the paper, without duplicates."""
         found: list[WindowSentence] = []
+        last_start = last_end = 0
         for chunk in self.chunks:
             for unit in readable_units(chunk.text):
                 sentence = WindowSentence(chunk, unit.start, unit.end, unit.text)
-                if found and _begin(sentence) <= _begin(found[-1]) and _end(sentence) > _end(found[-1]):
-                    found[-1] = sentence  # the previous chunk contained only its beginning
-                elif not found or _begin(sentence) >= _end(found[-1]):
+                start, end = chunk.start + unit.start, chunk.start + unit.end
+                if not found or start >= last_end:
                     found.append(sentence)
+                elif start <= last_start and end > last_end:
+                    found[-1] = sentence  # the previous chunk contained only its beginning
+                else:
+                    continue
+                last_start, last_end = start, end
         return found
-
-
-def _begin(sentence: WindowSentence) -> int:
-    return sentence.chunk.start + sentence.start
-
-
-def _end(sentence: WindowSentence) -> int:
-    return sentence.chunk.start + sentence.end

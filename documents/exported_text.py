@@ -68,22 +68,16 @@ def _converted(file: Path) -> ExportedText:
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         template = Path(folder) / "template.md"
         template.write_text(_TEMPLATE, "utf-8")
-        options = [
-            "--from",
-            _READERS[file.suffix],
-            "--to",
-            "markdown-smart",
-            "--wrap=none",
-            f"--template={template}",
-            "--",
-        ]
+        options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none", f"--template={template}"]
         if file.suffix == ".tex":
             # With a citation style, pandoc writes citations into its own command, which it cannot read back.
             linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
             linked = _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
             file = Path(folder) / "text.tex"
             file.write_text(linked, "utf-8")
-        markdown = pandoc([*options, str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+        markdown = pandoc([*options, "--", str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode(
+            "utf-8", "replace"
+        )
     return restore_keys(markdown)
 
 

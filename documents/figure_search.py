@@ -16,6 +16,7 @@ from .passages import Part, parts_of
 from .plain_text import plain_text
 
 MAX_FIGURES: Final = 300  # per paper
+_CAPTIONS: Final = ("figure caption", "table caption")
 _LEAST_ROWS: Final = 3
 _FULL: Final = 0.9
 _MAX_CAPTION: Final = 5_000  # characters
@@ -115,7 +116,7 @@ def _figure(
 ) -> FoundFigure:
     start, end = caption or (None, None)
     written = paper.text[start:end] if caption else ""
-    place = start if start is not None else body[0] if body else 0
+    place = (caption or body or (0, 0))[0]
     shown = " ".join(plain_text(written).split()).removeprefix("Table: ").lstrip(": ")
     label = "" if written.startswith("Table:") else read_label(written)
     figure = PaperFigure(0, kind, label, shown[:_MAX_CAPTION], paper.page_at(place), start, end, body)
@@ -128,8 +129,7 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
-        section = paper.sections[place] if place >= 0 else None
-        if section is None or part.start >= section.end:
+        if place < 0 or part.start >= paper.sections[place].end:
             yield _Item("text", part.start, part.end)
         else:
             yield from _items_of(paper.text, part)
@@ -142,18 +142,11 @@ def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
         after = parts[index + 1] if index + 1 < len(parts) else None
         if part.start < taken:
             continue
-        if (
-            after
-            and _is_caption(part)
-            and _is_cut(text, (parts[place] for place in range(index - 1, -1, -1)), part, after)
-        ):
+        before = (parts[place] for place in range(index - 1, -1, -1))
+        if after and part.kind in _CAPTIONS and _is_cut(text, before, part, after):
             part = replace(part, end=after.end)
             taken = after.end
         yield part
-
-
-def _is_caption(part: Part) -> bool:
-    return part.kind in {"figure caption", "table caption"}
 
 
 def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
@@ -162,8 +155,7 @@ def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bo
     False if the paragraph before the caption (the first of `before`) is unfinished too, since it may continue there.
     """
     written, rest = text[caption.start : caption.end], text[after.start : after.end]
-    texts = (text[part.start : part.end] for part in before if part.kind == "prose" or _is_caption(part))
-    last = next(texts, ".")
+    last = next((text[part.start : part.end] for part in before if part.kind in {"prose", *_CAPTIONS}), ".")
     in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
     return (
         after.kind == "prose"
@@ -183,11 +175,8 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
         yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
     elif image := _image(text, part, raw):
         yield image
-    elif part.kind in {"figure caption", "table caption"}:
-        if not _OTHER_FLOATS.search(raw, 0, caption_label(raw)) and caption_label(raw):
-            yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
-        else:
-            yield _Item("text", part.start, part.end)
+    elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
+        yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
     elif part.kind == "title":
         yield _Item("title", part.start, part.end, "table")
     elif part.kind != "picture" or any(map(str.isalnum, raw)):
@@ -196,12 +185,14 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
 
 def _image(text: str, part: Part, raw: str) -> _Item | None:
     """The image that makes up a part, with its caption if it contains one."""
+
+    def item(address: str, words: str, start: int | None) -> _Item:
+        caption = None if start is None else (start, start + len(words))
+        return _Item("image", part.start, part.end, _kind(words), address, caption, bool(read_label(words)))
+
     if part.kind == "figure caption" and text[part.start - 2 : part.start] == "![":
         target = _TARGET.match(text, part.end)
-        caption = (part.start, part.end) if raw.strip() else None
-        return _Item(
-            "image", part.start, part.end, _kind(raw), target.group(1) if target else "", caption, bool(read_label(raw))
-        )
+        return item(target.group(1) if target else "", raw, part.start)
     if raw.startswith(("![", "[![")):
         embedded = _EMBEDDED.search(raw)
         target = embedded or _TARGET.search(raw)
@@ -209,8 +200,7 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
             return None  # in a sentence
         opening = raw.index("![") + 2
         alt = raw[opening : embedded.end(1) if embedded else target.start()]
-        caption = (part.start + opening, part.start + opening + len(alt)) if _has_letters(alt) else None
-        return _Item("image", part.start, part.end, _kind(alt), target.groups()[-1], caption, bool(read_label(alt)))
+        return item(target.groups()[-1], alt, part.start + opening if any(map(str.isalpha, alt)) else None)
     source = _IMG.search(raw) if "<img" in raw.lower() else None
     if source is None:
         return None
@@ -218,16 +208,11 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
     if inner is None and not _TAGS_ONLY.fullmatch(raw):
         return None
     words = inner.group(1) if inner else ""
-    caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner and _has_letters(words) else None
-    return _Item("image", part.start, part.end, _kind(words), source.group(1), caption, bool(read_label(words)))
+    return item(source.group(1), words, part.start + inner.start(1) if inner and any(map(str.isalpha, words)) else None)
 
 
 def _kind(caption: str) -> FigureKind:
     return "table" if caption_kind(caption) == "table" else "figure"
-
-
-def _has_letters(caption: str) -> bool:
-    return any(map(str.isalpha, caption))
 
 
 def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, int]:
@@ -235,27 +220,25 @@ def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, in
 
     With `titles`, a line that reads like a heading is the caption of the table below it.
     """
+
+    def captions_table(near: int, table: int) -> bool:
+        if not 0 <= near < len(items):
+            return False
+        item = items[near]
+        return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
+
     sides: dict[int, list[int]] = {}
     for index, item in enumerate(items):
         if item.what == "table" and item.caption is None:
-            sides[index] = [
-                near for near in (index - 1, _after_rows(items, index)) if _captions_table(items, near, index, titles)
-            ]
-    below = sum(near > index for index, found in sides.items() if len(found) == 1 for near in found)
-    above = sum(near < index for index, found in sides.items() if len(found) == 1 for near in found)
+            sides[index] = [near for near in (index - 1, _after_rows(items, index)) if captions_table(near, index)]
+    alone = [(found[0], index) for index, found in sides.items() if len(found) == 1]
+    below, above = sum(near > index for near, index in alone), sum(near < index for near, index in alone)
     taken: dict[int, int] = {}
     for index, found in sorted(sides.items(), key=lambda side: len(side[1])):
         free = [near for near in found if near not in taken.values()]
         if free:
             taken[index] = free[-1] if below > above else free[0]
     return taken
-
-
-def _captions_table(items: Sequence[_Item], near: int, table: int, titles: bool) -> bool:
-    if not 0 <= near < len(items):
-        return False
-    item = items[near]
-    return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
 
 
 def _after_rows(items: Sequence[_Item], index: int) -> int:

@@ -77,13 +77,8 @@ class PaperFigure:
 
     def with_description(self, other: PaperFigure) -> PaperFigure:
         """Copy the description from another figure with the same image."""
-        return replace(
-            self,
-            description=other.description,
-            described_by=other.described_by,
-            vector=other.vector,
-            described_chunk=other.described_chunk,
-        )
+        copied = ("description", "described_by", "vector", "described_chunk")
+        return replace(self, **{name: getattr(other, name) for name in copied})
 
     def with_table_chunks(self, chunks: Sequence[Chunk]) -> PaperFigure:
         """Set the first and last of the paper's chunks that contain rows of this table."""

@@ -99,12 +99,8 @@ def _authors(value: object) -> tuple[str, ...]:
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")
         return tuple(" ".join(part.split()) for part in parts if part.strip())
-    if isinstance(value, dict):
-        name = _author(value)
-        return (name,) if name else ()
-    if isinstance(value, list):
-        return tuple(name for name in map(_author, value) if name)
-    return ()
+    listed = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return tuple(name for name in map(_author, listed) if name)
 
 
 def _author(value: object) -> str:

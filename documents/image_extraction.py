@@ -63,18 +63,19 @@ def read_figures(
 
     Figures without an image say why. Never raises because of a file's content.
     """
-    wanted = [
-        WantedFigure(
-            number=each.figure.number,
-            kind=each.figure.kind,
-            page=each.figure.page,
-            words=text[each.figure.start : each.figure.end] if each.figure.start is not None else "",
-            address=each.address,
-        )
-        for each in found
-        if file and _may_have_image(file, each)
-    ]
-    answers = _read_apart(file, wanted, seconds) if file and wanted else {}
+    wanted: list[WantedFigure] = []
+    for each in found if file else ():
+        figure, in_text = each.figure, each.figure.start is not None
+        by_address = bool(each.address) and not _REMOTE.match(each.address)
+        if in_text if file and file.suffix.lower() == ".pdf" else by_address:
+            words = text[figure.start : figure.end] if in_text else ""
+            wanted.append(WantedFigure(figure.number, figure.kind, figure.page, words, each.address))
+    answers: dict[str, dict[str, Any]] = {}
+    try:
+        if file and wanted:
+            answers = sandboxed(image_records, CallLimits(seconds, _MEMORY), file.resolve(), wanted)
+    except SandboxError as error:
+        answers = {str(each.number): {"refused": f"was not read: the image reader {error}"} for each in wanted}
     images: dict[str, bytes] = {}
     figures: list[PaperFigure] = []
     for each in found:
@@ -82,7 +83,7 @@ def read_figures(
         content = answer.get("content")
         kind = image_type(content) if isinstance(content, bytes) else ""
         if not isinstance(content, bytes) or not kind:  # there is no image, or its type is not stored
-            remote = _ON_NETWORK if each.address and _is_remote(each.address) else ""
+            remote = _ON_NETWORK if _REMOTE.match(each.address) else ""
             figures.append(replace(each.figure, no_image=str(answer.get("refused") or remote)))
             continue
         images[image_hash(content)] = content
@@ -93,28 +94,11 @@ def read_figures(
     return ReadFigures(tuple(figures), images)
 
 
-def _may_have_image(file: Path, found: FoundFigure) -> bool:
-    if file.suffix.lower() == ".pdf":
-        return found.figure.start is not None
-    return bool(found.address) and not _is_remote(found.address)
-
-
-def _is_remote(address: str) -> bool:
-    return _REMOTE.match(address) is not None
-
-
-def _read_apart(file: Path, wanted: Sequence[WantedFigure], seconds: float) -> dict[str, dict[str, Any]]:
-    try:
-        return dict(sandboxed(image_records, CallLimits(seconds, _MEMORY), file.resolve(), list(wanted)))
-    except SandboxError as error:
-        return {str(each.number): {"refused": f"was not read: the image reader {error}"} for each in wanted}
-
-
 def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """The image of each figure by its number, or why it is `refused`. To be called in a sandbox."""
     records: dict[str, dict[str, Any]] = {}
     total = 0
-    for number, found in read_images(Path(path), [WantedFigure(**each) for each in wanted]):
+    for number, found in _read_images(Path(path), [WantedFigure(**each) for each in wanted]):
         if isinstance(found, FileRefusedError):
             records[str(number)] = {"refused": str(found)}
         elif total + len(found.content) > _MAX_TOTAL:
@@ -125,10 +109,16 @@ def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, d
     return records
 
 
-def read_images(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
+def _read_images(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
     """The image of each figure, or why it has none."""
     if path.suffix.lower() == ".pdf":
-        yield from _from_pdf(path, wanted)
+        pages: dict[int, list[tuple[int, FigureKind, str]]] = {}
+        for figure in wanted:
+            pages.setdefault(figure.page or 0, []).append((figure.number, figure.kind, figure.words))
+        try:
+            yield from draw_figures(read_regular(path, _MAX_PDF), pages)
+        except (FileRefusedError, OSError, MemoryError) as error:
+            yield from ((figure.number, FileRefusedError(str(error) or "cannot be read")) for figure in wanted)
         return
     for figure in wanted:
         try:
@@ -142,16 +132,6 @@ def read_images(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
             yield figure.number, image
 
 
-def _from_pdf(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
-    pages: dict[int, list[tuple[int, FigureKind, str]]] = {}
-    for figure in wanted:
-        pages.setdefault(figure.page or 0, []).append((figure.number, figure.kind, figure.words))
-    try:
-        yield from draw_figures(read_regular(path, _MAX_PDF), pages)
-    except (FileRefusedError, OSError, MemoryError) as error:
-        yield from ((figure.number, FileRefusedError(str(error) or "cannot be read")) for figure in wanted)
-
-
 def _data(path: Path, address: str) -> tuple[str, bytes]:
     """The file name and bytes at an address; raises `FileRefusedError`."""
     if head := _DATA.match(address):
@@ -159,7 +139,7 @@ def _data(path: Path, address: str) -> tuple[str, bytes]:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)
         except binascii.Error as error:
             raise FileRefusedError("is embedded in the text, but damaged") from error
-    if _is_remote(address):
+    if _REMOTE.match(address):
         raise FileRefusedError(_ON_NETWORK)
     address = unquote(re.split(r"[?#]", address)[0])
     if not address or "\0" in address:
@@ -183,7 +163,10 @@ def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
     folder = path.parent.resolve()
     if PurePosixPath(address).is_absolute() or Path(address).is_absolute():
         raise FileRefusedError("is named by an absolute path; only files in the paper's folder are read")
-    for place in ("", *_graphics_paths(path)):
+    places = [""]
+    if path.suffix.lower() in {".tex", ".latex"} and (found := _GRAPHICS_PATH.search(read_regular(path, MAX_BYTES))):
+        places += [part.decode("utf-8", "replace").strip() for part in re.findall(rb"\{([^{}]*)\}", found[1])]
+    for place in places:
         for ending in ("", *IMAGE_ENDINGS):
             file = Path(os.path.normpath(folder / place / f"{address}{ending}"))
             if not file.is_relative_to(folder) or not file.resolve().is_relative_to(folder):
@@ -191,11 +174,3 @@ def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
             if file.is_file():
                 return file.name.lower(), read_regular(file.resolve(), MAX_BYTES)
     raise FileRefusedError(f"is not in the paper's folder ({address[:100]})")
-
-
-def _graphics_paths(path: Path) -> list[str]:
-    """The image folders declared in a LaTeX file."""
-    if path.suffix.lower() not in {".tex", ".latex"}:
-        return []
-    found = _GRAPHICS_PATH.search(read_regular(path, MAX_BYTES))
-    return [part.decode("utf-8", "replace").strip() for part in re.findall(rb"\{([^{}]*)\}", found[1])] if found else []

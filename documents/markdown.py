@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal
 
 from markdown_it.token import Token
@@ -160,17 +161,15 @@ def parse_markdown(text: str) -> ParsedPaper:
 
 
 def assemble(
-    text: str,
-    title: str,
-    front: FrontMatter,
-    headings: Sequence[Heading],
-    loose: Sequence[Span],
-    *,
-    has_title_heading: bool,
+    text: str, title: str, front: FrontMatter, headings: list[Heading], loose: list[Span], *, has_title_heading: bool
 ) -> ParsedPaper:
     """Assemble a paper from its headings and blocks; `has_title_heading` means that the first heading is the title."""
-    sections = tuple(_sections(text, title, has_title_heading, list(headings), list(loose)))
-    return ParsedPaper(text, title, front, sections, tuple(_blocks(sections, list(loose))))
+    sections = tuple(_sections(text, title, has_title_heading, headings, loose))
+    ends = [section.end for section in sections[:-1]]
+    blocks = (
+        Block(kind, start, end, bisect_right(ends, start)) for kind, start, end in sorted(loose, key=itemgetter(1))
+    )
+    return ParsedPaper(text, title, front, sections, tuple(blocks))
 
 
 def _plain(inline: Token) -> str:
@@ -207,11 +206,7 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
 
 
 def _sections(
-    text: str,
-    title: str,
-    has_title_heading: bool,
-    headings: list[Heading],
-    loose: list[Span],
+    text: str, title: str, has_title_heading: bool, headings: list[Heading], loose: list[Span]
 ) -> Iterator[Section]:
     """The sections in order; text before the first heading forms its own section."""
     if not headings or any(start < headings[0].line_start for _, start, _ in loose):
@@ -239,16 +234,8 @@ def _sections(
         body_begun = body_begun or placement.category in _BODY
         # A code-only section is hidden itself, but not the prose in its subsections.
         above.append((heading, placement if not hidden or in_letters else SectionClass(Category.OTHER)))
-        yield Section(
-            index,
-            heading.title,
-            parent,
-            heading.level,
-            placement.category,
-            heading.body_start,
-            end,
-            placement.searchable,
-        )
+        place = (placement.category, heading.body_start, end, placement.searchable)
+        yield Section(index, heading.title, parent, heading.level, *place)
 
 
 def _is_no_prose(text: str, start: int, end: int, loose: list[Span], appended: bool) -> bool:
@@ -265,16 +252,8 @@ def _is_no_prose(text: str, start: int, end: int, loose: list[Span], appended: b
 
 
 def _between(loose: list[Span], start: int, end: int) -> list[Span]:
-    first = bisect_left(loose, start, key=lambda block: block[1])
-    return loose[first : bisect_left(loose, end, first, key=lambda block: block[1])]
-
-
-def _blocks(sections: tuple[Section, ...], loose: list[Span]) -> Iterator[Block]:
-    index = 0
-    for kind, start, end in sorted(loose, key=lambda block: block[1]):
-        while index + 1 < len(sections) and sections[index].end <= start:
-            index += 1
-        yield Block(kind, start, end, index)
+    first = bisect_left(loose, start, key=itemgetter(1))
+    return loose[first : bisect_left(loose, end, first, key=itemgetter(1))]
 
 
 _MOST_WORDS = 12

@@ -61,7 +61,10 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
 
 def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
     """Paragraphs; those that are too long are split into sentences, and too long sentences into pieces."""
-    for start, end in _paragraphs(text):
+    cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
+    for start, end in (trim_span(text, *cut) for cut in pairwise(cuts)):
+        if start == end:
+            continue
         if count_tokens(text[start:end]) <= target:
             yield start, end
             continue
@@ -69,12 +72,6 @@ def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterat
         later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
         for first, last in pairwise([start, *later, end]):
             yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
-
-
-def _paragraphs(text: str) -> Iterator[Span]:
-    cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
-    spans = (trim_span(text, start, end) for start, end in pairwise(cuts))
-    yield from ((start, end) for start, end in spans if start < end)
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

@@ -37,12 +37,7 @@ class PandocLimitError(PandocError):
 
 
 def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes:
-    """Run pandoc and return its standard output.
-
-    Args:
-        arguments: all arguments except those for sandbox and limits.
-        seconds: the timeout after which it is killed.
-        megabytes: the memory limit.
+    """Run pandoc with these arguments, within limits of time and memory, and return its standard output.
 
     Raises `PandocError`, and OSError if it cannot be started. It is killed if the task that called it through
     `sandbox.in_thread` is cancelled.
@@ -142,10 +137,8 @@ def _remove_boxes(text: str) -> str:
 def _unescape(line: str) -> str:
     """Unescape brackets and signs where that does not change the meaning of the markdown."""
     parts = _VERBATIM.split(line)
-    return "".join(
-        part if index % 2 else _ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part))
-        for index, part in enumerate(parts)
-    )
+    parts[::2] = [_ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def most_bytes(path: Path) -> int:

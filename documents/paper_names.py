@@ -54,9 +54,7 @@ def short_title(paper: Paper) -> str:
     """The title up to its first punctuation break, at most six words; the key if there is no title."""
     title = _TITLE_BREAK.split(paper.title.strip(), maxsplit=1)[0].strip()
     words = title.split()
-    if not words:
-        return paper.key
-    return " ".join(words) if len(words) <= _TITLE_WORDS else " ".join(words[:_TITLE_WORDS]) + " \u2026"
+    return " ".join(words[:_TITLE_WORDS]) + " \u2026" * (len(words) > _TITLE_WORDS) if words else paper.key
 
 
 ARXIV_PREFIX: Final = "10.48550/arxiv."

@@ -178,11 +178,11 @@ def is_panelled(paragraph: str) -> bool:
 
 def _run(caption: str, manner: str) -> list[int]:
     """The longest run of panels in the same notation with consecutive letters."""
-    found: list[tuple[int, str, str]] = []
-    for match in _OPENING.finditer(caption):
-        letter = match.group(manner)
-        if letter:
-            found.append((match.start(), letter, match.group(f"{manner}_to") or letter))
+    found = [
+        (match.start(), letter, match.group(f"{manner}_to") or letter)
+        for match in _OPENING.finditer(caption)
+        if (letter := match.group(manner))
+    ]
     taken: list[tuple[int, str, str]] = []
     best: list[int] = []
     for panel in found:
@@ -195,14 +195,10 @@ def _run(caption: str, manner: str) -> list[int]:
     if manner == "round" and len(found) and found[0][1] in "Bb":
         # "Distributions of (A) the sites ...; (B) the genes ..."
         first = _FIRST.search(caption, 0, found[0][0])
-        run = _following(found)
-        return [first.start(), *run] if first else (best or run)
+        run = [found[0]]
+        for panel in found[1:]:
+            if ord(panel[1]) == ord(run[-1][2]) + 1:
+                run.append(panel)
+        places = [place for place, _, _ in run]
+        return [first.start(), *places] if first else (best or places)
     return best
-
-
-def _following(found: list[tuple[int, str, str]]) -> list[int]:
-    run = [found[0]]
-    for panel in found[1:]:
-        if ord(panel[1]) == ord(run[-1][2]) + 1:
-            run.append(panel)
-    return [place for place, _, _ in run]

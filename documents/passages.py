@@ -57,25 +57,18 @@ _NESTED = 8  # maximum nesting of brackets around an image
 def parts_of(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
     for block in parse_blocks(text, "passage"):
-        if block.kind == "paragraph_open":
-            yield from _paragraph(text, block.start, block.end)
-        elif block.kind == "display_math" and not block.token.info.startswith("algorithm"):
-            yield from _part(text, "equation", block.start, block.end)
-        else:
-            yield from _part(text, _KINDS.get(block.kind, "left out"), block.start, block.end)
-
-
-def _paragraph(text: str, start: int, end: int) -> Iterator[Part]:
-    """The parts of a paragraph or list item: captions of its images separately, the rest by kind."""
-    place = start
-    for left, right, alt in _pictures(text, start, end):
-        yield from _part(text, None, place, left)
-        if alt is None:
-            yield from _part(text, "picture", left, right)
-        else:
-            yield from _part(text, "figure caption", *alt)
-        place = right
-    yield from _part(text, None, place, end)
+        if block.kind != "paragraph_open":
+            formula = block.kind == "display_math" and not block.token.info.startswith("algorithm")
+            kind = "equation" if formula else _KINDS.get(block.kind, "left out")
+            yield from _part(text, kind, block.start, block.end)
+            continue
+        # A paragraph or list item: captions of its images separately, the rest by kind.
+        place = block.start
+        for left, right, alt in _pictures(text, block.start, block.end):
+            yield from _part(text, None, place, left)
+            yield from _part(text, "figure caption" if alt else "picture", *(alt or (left, right)))
+            place = right
+        yield from _part(text, None, place, block.end)
 
 
 def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
@@ -151,19 +144,15 @@ def _kind(raw: str) -> PartKind:
         return "rows"
     if not any(map(str.isalnum, raw)):
         return "left out"
-    if _is_flat(raw):
-        return "flat"
-    if _is_fragment(raw):
-        return "equation" if _SIGN.search(raw) and len(raw) > 12 else "left out"
-    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
-
-
-def _is_flat(raw: str) -> bool:
-    """Whether every line is a row of numbers with labels, as in a table that lost its bars in a PDF."""
+    # A table that lost its bars in a PDF: every line, but perhaps for a header, is a row of numbers with labels.
     lines = raw.split("\n")
-    if LIST_ITEM.match(raw):
-        return False
-    return all(map(_is_flat_row, lines)) or (len(lines) > 2 and all(map(_is_flat_row, lines[1:])))
+    if not LIST_ITEM.match(raw) and all(map(_is_flat_row, lines[1:] if len(lines) > 2 else lines)):
+        return "flat"
+    if "\n" not in raw and len(raw) <= 200 and "|" not in raw:  # it may be a formula of a PDF, or a fragment of one
+        signed, words = _SIGN.search(raw) is not None, len(_LONG_WORD.findall(raw))
+        if words < _FORMULA_WORDS and (signed or not words):
+            return "equation" if signed and len(raw) > 12 else "left out"
+    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
 
 
 def _is_flat_row(line: str) -> bool:
@@ -172,14 +161,6 @@ def _is_flat_row(line: str) -> bool:
         return False
     numbers = sum(_NUMERIC.fullmatch(word) is not None for word in words)
     return numbers >= 2 and numbers >= _FLAT_SHARE * len(words)
-
-
-def _is_fragment(raw: str) -> bool:
-    """Whether text on a separate line of a PDF is a formula or a fragment of one."""
-    if "\n" in raw or len(raw) > 200 or "|" in raw:
-        return False
-    words = _LONG_WORD.findall(raw)
-    return len(words) < _FORMULA_WORDS and (_SIGN.search(raw) is not None or not words)
 
 
 UnitKind = Literal["sentence", "table", "caption", "equation"]
@@ -227,45 +208,33 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
 
 def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     """The index after the table (with its caption) that begins with `parts[index]`; `index` if none begins."""
-    stop = index
-    titled = parts[stop].kind in {"table caption", "title"}
-    stop += titled
-    if (
-        titled
-        and stop + 1 < len(parts)
-        and parts[stop + 1].kind in {"flat", "rows"}
-        and _names_columns(text, parts[stop])
-    ):
-        stop += 1
+    titled = parts[index].kind in {"table caption", "title"}
+    stop = index + titled
+    if titled and stop + 1 < len(parts) and parts[stop + 1].kind in {"flat", "rows"}:
+        # A line that is not a sentence may be the header of a table without bars.
+        line = text[parts[stop].start : parts[stop].end]
+        names_columns = len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
+        stop += names_columns and parts[stop].kind in {"title", "prose"}
     first, barred = stop, 0
     while stop < len(parts) and parts[stop].kind in {"rows", "flat"} and barred + (parts[stop].kind == "rows") < 2:
         barred += parts[stop].kind == "rows"
         stop += 1
     if stop == first:
         return index
-    captioned = titled
-    if not titled and stop < len(parts) and parts[stop].kind == "table caption":
-        stop, captioned = stop + 1, True
-    rows = stop - first
+    following = parts[stop].kind if stop < len(parts) else None
+    if not titled and following == "table caption":
+        return stop + 1
     # Such rows above a figure's caption are axis labels.
-    labels = stop < len(parts) and parts[stop].kind == "figure caption"
-    return stop if barred or captioned or (rows >= _FEWEST_ROWS and not labels) else index
-
-
-def _names_columns(text: str, part: Part) -> bool:
-    """Whether a line that is not a sentence may be the header of a table without bars."""
-    line = text[part.start : part.end]
-    return part.kind in {"title", "prose"} and len(line) <= _HEAD and "\n" not in line and line[-1] not in ".?!:;,"
+    is_table = stop - first >= _FEWEST_ROWS and following != "figure caption"
+    return stop if barred or titled or is_table else index
 
 
 def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
-    start, end = parts[0].start, parts[-1].end
     named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
     rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
     caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
     shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
-    if _has_letters(shown):
-        yield ReadableUnit(start, end, shown, "table")
+    yield from _unit(parts[0].start, parts[-1].end, shown, "table")
 
 
 def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
@@ -300,12 +269,8 @@ def _join_formulas(text: str, units: Sequence[ReadableUnit]) -> list[ReadableUni
 
 
 def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[ReadableUnit]:
-    if _has_letters(shown):
+    if any(map(str.isalpha, shown)):
         yield ReadableUnit(start, end, shown, kind)
-
-
-def _has_letters(shown: str) -> bool:
-    return any(map(str.isalpha, shown))
 
 
 _ROW = re.compile(r"[ \t]*\|")

@@ -7,6 +7,8 @@ pattern is bounded or possessive, so that the time is linear in the length of th
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from ..text.sentences import sentence_spans
@@ -243,11 +245,7 @@ _HTML_CELL = re.compile(r"</t[dh]\s?>", re.IGNORECASE)
 def format_table(rows: str, caption: str, *, below: bool) -> str:
     """The table on one line: the rows joined by " / ", with `caption` before or after them."""
     head = _shorten(caption, _CAPTION_CHARACTERS)
-    shown = _rows(rows)
-    joined = " / ".join(shown)
-    room = max(_FEWEST, TABLE_CHARACTERS - len(head))
-    if len(joined) > room:
-        joined = _omit_rows(shown, room)
+    joined = _join_rows(_rows(rows), max(_FEWEST, TABLE_CHARACTERS - len(head)))
     return " / ".join(part for part in ((joined, head) if below else (head, joined)) if part)
 
 
@@ -275,25 +273,26 @@ def _rows(raw: str) -> list[str]:
     return [" ".join(" | ".join(row).split()) for row in plain if any(row)]
 
 
-def _omit_rows(rows: list[str], room: int) -> str:
-    """The header with as many first and last rows as fit, and the number of omitted rows."""
-    head, body = _shorten(rows[0], room // 2), rows[1:]
+def _join_rows(rows: Sequence[str], room: int) -> str:
+    """The rows, or the header with as many first and last rows as fit, and the number of omitted rows."""
+    if len(" / ".join(rows)) <= room:
+        return " / ".join(rows)
+    head, body = _shorten(rows[0], room // 2), deque(rows[1:])
     left = room - len(head)
     first: list[str] = []
-    last: list[str] = []
+    last: deque[str] = deque()
     while body:
         from_end = len(last) < len(first)
-        row = body[-1] if from_end else body[0]
-        if len(row) + 3 > left:
+        left -= len(body[-1 if from_end else 0]) + 3
+        if left < 0:
             break
-        left -= len(row) + 3
         if from_end:
-            last.insert(0, body.pop())
+            last.appendleft(body.pop())
         else:
-            first.append(body[0])
-            body = body[1:]
+            first.append(body.popleft())
     if body and not first:
-        first, body = [_shorten(body[0], max(left, _FEWEST // 2))], body[1:]
+        row = body.popleft()
+        first = [_shorten(row, max(left + len(row) + 3, _FEWEST // 2))]
     omitted = [f"... ({len(body)} more {'row' if len(body) == 1 else 'rows'} left out) ..."] if body else []
     return " / ".join([head, *first, *omitted, *last])
 
@@ -331,7 +330,12 @@ _PART = re.compile(r"[,;]\s+")
 
 def format_quote(text: str, start: int, end: int) -> str:
     """The words `text[start:end]` on one line, with ellipses for omitted parts of their sentences."""
-    before, after = _left_out(text, start, end)
+    spans = sentence_spans(text)
+    first = max((begin for begin, _ in spans if begin <= start), default=start)
+    last = min((stop for _, stop in spans if stop >= end), default=end)
+    before, after = (bool(_WORD.search(REFERENCES.sub("", part))) for part in (text[first:start], text[end:last]))
+    # A span that ends between two sentences omits nothing after it.
+    after = after and any(begin < end <= stop for begin, stop in spans)
     quote = omit_pointers(" ".join(text[start:end].split()))
     return f"{ELLIPSIS} " * before + quote + f" {ELLIPSIS}" * (after and not quote.endswith(ELLIPSIS))
 
@@ -348,17 +352,3 @@ def _omit_pointer(bracket: re.Match[str]) -> str:
         return bracket[0]
     kept = [part for part, points in zip(parts, pointing, strict=True) if not (points or _SIDE.fullmatch(part))]
     return f"({', '.join(kept)}, {ELLIPSIS})" if kept else ELLIPSIS
-
-
-def _left_out(text: str, start: int, end: int) -> tuple[bool, bool]:
-    """Whether the sentence has words before the span, and after it."""
-    spans = sentence_spans(text)
-    first = max((begin for begin, _ in spans if begin <= start), default=start)
-    last = min((stop for _, stop in spans if stop >= end), default=end)
-    # A span that ends between two sentences omits nothing.
-    inside = any(begin < end <= stop for begin, stop in spans)
-    return _has_words(text[first:start]), inside and _has_words(text[end:last])
-
-
-def _has_words(text: str) -> bool:
-    return bool(_WORD.search(REFERENCES.sub("", text)))

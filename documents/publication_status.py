@@ -26,16 +26,11 @@ _KINDS: Final[dict[str, NoticeKind]] = {
     "clarification": "correction",
     "reinstatement": "reinstatement",
 }
-_LABELS: Final[tuple[tuple[NoticeKind, str], ...]] = (
-    ("expression_of_concern", "expression of concern"),
-    ("reinstatement", "reinstated"),
-    ("correction", "corrected"),
-)
-_SAID: Final[dict[NoticeKind, str]] = {
-    "retraction": "Retracted",
-    "expression_of_concern": "Expression of concern",
-    "correction": "Corrected",
-    "reinstatement": "Reinstated",
+_LABELS: Final[dict[NoticeKind, str]] = {  # most serious first
+    "retraction": "retracted",
+    "expression_of_concern": "expression of concern",
+    "reinstatement": "reinstated",
+    "correction": "corrected",
 }
 
 
@@ -76,10 +71,8 @@ class PublicationStatus:
     @property
     def label(self) -> str:
         """The most serious notice in a word or two; empty if there is none."""
-        if self.retracted:
-            return "retracted"
-        kinds = {notice.kind for notice in self.notices}
-        return next((label for kind, label in _LABELS if kind in kinds), "")
+        kinds = {notice.kind for notice in self.notices if notice.kind != "retraction" or self.retracted}
+        return next((label for kind, label in _LABELS.items() if kind in kinds), "")
 
     def lines(self) -> list[str]:
         """One line for each notice, with everybody who reports it, and one for each other version."""
@@ -120,7 +113,7 @@ def _notice_line(group: list[Notice]) -> str:
     first = group[0]
     date = next((notice.date for notice in group if notice.date), "")
     reason = next((notice.reason for notice in group if notice.reason), "")
-    said = f"{_SAID[first.kind]}{f' on {date}' if len(date) == 10 else f' in {date}' if date else ''}"
+    said = f"{_LABELS[first.kind].capitalize()}{f' on {date}' if len(date) == 10 else f' in {date}' if date else ''}"
     address = f": https://doi.org/{first.doi}" if first.doi else ""
     return f"{said} ({_listed(notice.source for notice in group)}){address}{f'; {reason}' if reason else ''}"
 

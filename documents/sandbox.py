@@ -134,12 +134,7 @@ def raise_if_stopped() -> None:
 
 
 def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> Ended:
-    """Run a program to completion, with empty standard input.
-
-    Args:
-        command: its path and arguments.
-        seconds: the timeout after which it is killed.
-        env: its complete environment; ours if omitted.
+    """Run a program to completion, with empty standard input and the environment `env`, or ours; killed at a timeout.
 
     Raises `OutOfTimeError`, `StoppedError`, and OSError if no process can be created.
     """

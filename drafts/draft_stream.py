@@ -152,7 +152,7 @@ def _shareable(text: str, keys: Mapping[str, str]) -> int:
     """
     found = sentences(text)
     if found and not found[-1].ids:
-        found.pop()
+        found = found[:-1]
     if not found or "\n" in text[found[-1].end :] or papers_at_end(found[-1], keys) is None:
         return len(text)
     start, _, _ = next(group for group in reversed(marker_groups(text)) if group[0] < found[-1].end)

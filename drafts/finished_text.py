@@ -33,7 +33,8 @@ class FinishedText:
     """A draft that is safe to show, still with its markers.
 
     `replaced` are findings whose words were replaced, `left` those that remain in the text, and `out` the sentences
-    that a strict run leaves out; the spans `unmarked` get no marks. `lost` are warnings about what the text lacks.
+    that a strict run leaves out; the spans `unmarked` get no marks, and the citations of the sentences `typed` stay
+    where the user typed them. `lost` are warnings about what the text lacks.
     """
 
     written: WrittenDraft
@@ -43,6 +44,7 @@ class FinishedText:
     left: Sequence[Finding] = ()
     out: Sequence[MarkedSentence] = ()
     unmarked: Sequence[tuple[int, int]] = ()
+    typed: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:

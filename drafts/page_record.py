@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..citations.checks.findings import OF_SENTENCES, Finding, for_reader
+from ..citations.checks.findings import RULES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, is_mentioned
-from ..citations.export.section_files import SectionDocument, bibliography, file_stem, markdown_document
+from ..citations.export.section_files import bibliography, file_stem, markdown_document
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
 from ..citations.references import Reference, References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
-from ..documents import Evidence, Paper
+from ..documents import Paper
 from ..metadata.bib_entry import complete_papers
 from ..plurals import counted
 from ..roles.extractive.passage_details import blank_details
@@ -76,14 +76,18 @@ def render_page(
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
-    shown = render_text(text, sources, style, verdicts=final.written.verdicts, marks=marks, before=before)
+    verdicts, typed = final.written.verdicts, final.typed
+    shown = render_text(text, sources, style, verdicts=verdicts, marks=marks, before=before, typed=typed)
     papers = {paper.key: paper for paper in library.papers()}
     ending = screening_lines(final.written.search, papers, shown.keys)
     shown = replace(shown, text=shown.text + ending)
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.citing_too([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
-    for_pandoc = shown if style == "pandoc" else render_text(text, sources, "pandoc", marks=marks)
+    if style == "pandoc":
+        for_pandoc = shown
+    else:
+        for_pandoc = render_text(text, sources, "pandoc", verdicts=verdicts, marks=marks, typed=typed)
     places = [*for_pandoc.places, *filter(None, (pandoc_place(citation, for_pandoc) for citation in own))]
     return RenderedPage(
         final,
@@ -141,8 +145,10 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
         screened = search.route.get("screened", {"cards": 0})["cards"]
         coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
     tried = coverage_warnings(*attempts(coverage))
-    document = _document(page, references, tried)
-    record = document.as_dict()
+    cited = _cited_references(page, references)
+    record = _content(page, cited, [*references.warnings, *tried])
+    remarks = [options.notice, *record["warnings"]]
+    markdown = markdown_document(final.title, shown.text, cited, record["figures"], remarks)
     if isinstance(written.brief, AnswerBrief):
         record = as_answer(record, written, quoted_only=options.quoted_only)
     notes = [
@@ -160,7 +166,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
-        "markdown": markdown_document(document),
+        "markdown": markdown,
         "bibliography": bibliography(page.papers),
         "manuscript": page.source,
         "with_markers": final.text,
@@ -171,7 +177,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
                 for place in shown.places
             ],
             "notes": list(dict.fromkeys(notes)),
-            "notice": document.notice,
+            "notice": options.notice,
         },
     }
 
@@ -191,8 +197,8 @@ def _for_readers(final: FinishedText) -> FinishedText:
     )
 
 
-def _document(page: RenderedPage, references: References, tried: Sequence[str]) -> SectionDocument:
-    """The content of the files; `tried` are warnings about steps that failed more often than they succeeded."""
+def _content(page: RenderedPage, references: Sequence[Reference], further: Sequence[str]) -> dict[str, Any]:
+    """The record of the text and what it rests on, with `further` warnings; its files are named when written."""
     final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
     flagged = flag_findings(page.flags)
     # The results show all plots, even those that the writer did not mention.
@@ -204,36 +210,35 @@ def _document(page: RenderedPage, references: References, tried: Sequence[str]) 
         *_finding_lines(final, strict=page.options.strict),
         *(f"Suspicious source: {finding.message}" for finding in flagged),
         *written.draft.notes,
-        *references.warnings,
-        *tried,
+        *further,
         *(
             f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
             for item in figures
             if not is_mentioned(item.number, shown.text)
         ),
     ]
-    return SectionDocument(
-        thread_id="",
-        section=brief.kind,
-        title=final.title,
-        text=shown.text,
-        citations=shown.citations,
-        evidence=[Evidence.from_dict(dict(record)) for record in written.evidence],
-        papers=page.papers,
-        references=_cited_references(page, references),
-        findings=[
-            # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
-            *(replace(finding, span=None) for finding in (() if page.options.strict else final.replaced)),
-            *(_move_finding(finding, shown) for finding in final.left),
-            *flagged,
-        ],
-        numbers=_move_spans(page.traces, shown),
-        left_out=[_left_out(item, page) for item in final.out],
-        warnings=list(dict.fromkeys(warnings)),
-        own_citations=_move_spans(page.own, shown),
-        figures=figures,
-        notice=page.options.notice,
-    )
+    findings = [
+        # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
+        *(replace(finding, span=None) for finding in (() if page.options.strict else final.replaced)),
+        *(_move_finding(finding, shown) for finding in final.left),
+        *flagged,
+    ]
+    return {
+        "thread_id": "",
+        "section": brief.kind,
+        "text": shown.text,
+        "citations": [citation.as_dict() for citation in shown.citations],
+        "evidence": [dict(record) for record in written.evidence],
+        "references": [reference.as_dict() for reference in references],
+        "findings": [finding.as_dict() for finding in findings],
+        "numbers": [trace.as_dict(shown.text) for trace in _move_spans(page.traces, shown)],
+        "left_out": [_left_out(item, page) for item in final.out],
+        "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
+        "figures": [figure.as_dict() for figure in figures],
+        "usage": {},
+        "warnings": list(dict.fromkeys(warnings)),
+        "files": {},
+    }
 
 
 def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
@@ -255,7 +260,7 @@ def _move_finding(finding: Finding, shown: Rendered) -> Finding:
     if finding.span is None:
         return finding
     # A sentence's span includes its mark, the span of words in it does not.
-    whole = finding.rule in OF_SENTENCES
+    whole = RULES[finding.rule].of_sentence
     start, end = finding.span
     return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
 

@@ -57,10 +57,10 @@ async def describe_papers(
 
 
 def _describer(session: Session, run: str) -> FigureDescriber:
-    from ..models.journaled_chat import chat_caller
+    from ..models.chat_caller import ChatCaller
     from ..roles.chat.summarizer import FigureDescriber
 
     settings = session.settings
     budget, scope = session.budget(run), session.scope(run)
-    caller = chat_caller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
+    caller = ChatCaller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
     return FigureDescriber(caller, session.prompts, max_tokens=settings.max_output_tokens)

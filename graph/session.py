@@ -106,8 +106,8 @@ class Session:
         """Identifies a chat model that was given as an object; empty when the settings name it."""
         if self.chat_model is None:
             return ""
+        from ..models.chat_caller import identify_model
         from ..models.http.endpoints import hash_key
-        from ..models.journaled_chat import identify_model
 
         identity = identify_model(self.chat_model)
         return hash_key([identity.endpoint, identity.model, identity.parameters])[:16]
@@ -261,7 +261,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
     bare = extractive_roles(session.library.embedding, summary_words=settings.summary_words)
     if len(missing) == len(ROLE_NAMES):
         return bare
-    from ..models.journaled_chat import caller_for, chat_caller
+    from ..models.chat_caller import ChatCaller
     from ..roles.chat.chat_roles import chat_roles  # half a second, for runs with a chat model only
     from ..roles.protocols import AnswerRoles, Roles
     from ..tools.tool_schemas import TOOL_SPECS
@@ -269,10 +269,9 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
     budget = session.budget(scope.run_id)
 
     def caller(role: RoleName) -> ChatCaller:
-        context, given = session.contexts.of(scope.run_id, role), session.chat_model
-        if given is not None:
-            return caller_for(given, settings, journal=session.journal, scope=scope, budget=budget, context=context)
-        return chat_caller(settings, role, journal=session.journal, scope=scope, budget=budget, context=context)
+        context, model = session.contexts.of(scope.run_id, role), session.chat_model
+        given = role if model is None else model
+        return ChatCaller(settings, given, journal=session.journal, scope=scope, budget=budget, context=context)
 
     callers = {name: caller(name) for name in ROLE_NAMES if name not in missing}
     some = next(iter(callers.values()))

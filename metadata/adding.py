@@ -18,15 +18,7 @@ from ..documents.bibliography import Bibliography
 from ..documents.paper_names import ARXIV_PREFIX, Identifier
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..models.http.failures import (
-    BrokenAnswerError,
-    RedirectedError,
-    ServerRefusalError,
-    classify_failure,
-    one_line,
-    retry_after,
-)
-from ..models.http.response_body import ACCEPTED_ENCODING, read_body
+from ..models.http.failures import RedirectedError, classify_failure, one_line
 from ..settings.key_trust import host_of
 from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
@@ -34,7 +26,7 @@ from .bib_entry import append_entries, bib_entry, read_bib, write_durably
 from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
-from .service_client import same_host
+from .service_client import fetch
 from .services import Services
 from .work import Work
 
@@ -45,7 +37,6 @@ BIB_NAME: Final = "library.bib"
 _ARXIV: Final = "arXiv"
 _MOST_BYTES: Final = 100_000_000  # of a PDF
 _DOWNLOAD_TIMEOUT: Final = 300.0
-_MOST_REDIRECTS: Final = 3
 _PDF: Final = b"%PDF-"
 _START: Final = 1024  # readers accept the mark within the first kilobyte
 
@@ -93,16 +84,7 @@ class KnownPapers:
 
     @property
     def keys(self) -> set[str]:
-        """All keys in use."""
         return {paper.key for paper in self.papers} | set(self.entries)
-
-    def key_by_doi(self, doi: str) -> str:
-        """The key of the library's paper with this DOI; empty if there is none."""
-        return next((key for key, known in self.dois.items() if known == doi), "")
-
-    def entry_key(self, doi: str) -> str:
-        """The key of the entry with this DOI; empty if there is none."""
-        return next((key for key, paper in self.entries.items() if paper.doi == doi), "")
 
     def similar_to(self, work: Work) -> str:
         """The key of a paper with the same title and authors under another DOI; empty if there is none."""
@@ -125,21 +107,25 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
         raise UnknownIdentifierError(f"{identifier.shown}: no service knows it.")
     await asyncio.to_thread(store_responses, services.store, identifier.doi, responses, services.clock.time())
     work = merge_works(responses.works, identifier.doi)
-    key, entry = known.entry_key(identifier.doi), ""
+    key, entry = next((key for key, paper in known.entries.items() if paper.doi == identifier.doi), ""), ""
     if not key:
         families = [author.family for author in work.authors]
         key = pattern.key(KeyFields(families, work.title, work.year, work.venue, work.kind), known.keys)
         entry = bib_entry(work, key)
         known.entries[key] = Paper(key, work.title, doi=identifier.doi)
+    links = {work.open_access: work.service for work in reversed(responses.works) if work.open_access}
+    pdfs = [PdfLink(url, service) for url, service in reversed(links.items())]
+    if identifier.doi.startswith(ARXIV_PREFIX):
+        pdfs.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
     statuses = await asyncio.to_thread(services.store.statuses, [Paper(key, work.title, doi=identifier.doi)])
     return NewPaper(
         identifier,
         work,
         key,
         entry,
-        duplicate=known.key_by_doi(identifier.doi),
+        duplicate=next((key for key, doi in known.dois.items() if doi == identifier.doi), ""),
         similar=await asyncio.to_thread(known.similar_to, work),
-        pdfs=tuple(_pdf_links(responses.works, identifier)),
+        pdfs=tuple(pdfs),
         status=statuses.get(key, PublicationStatus()),
         failures=tuple(responses.failures),
     )
@@ -156,14 +142,6 @@ def merge_works(works: Sequence[Work], doi: str) -> Work:
         names |= {"authors", "year", "venue", "volume", "issue", "pages", "publisher", "kind"}
     values = {name: next(filter(None, (getattr(work, name) for work in works)), getattr(first, name)) for name in names}
     return replace(first, doi=doi, **values)
-
-
-def _pdf_links(works: Sequence[Work], identifier: Identifier) -> list[PdfLink]:
-    links = {work.open_access: work.service for work in reversed(works) if work.open_access}
-    found = [PdfLink(url, service) for url, service in reversed(links.items())]
-    if identifier.doi.startswith(ARXIV_PREFIX):
-        found.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
-    return found
 
 
 class DownloadError(InputError):
@@ -188,11 +166,18 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     Follows only https links to public hosts, and any link on the service's own host.
     """
     host, remedy = host_of(url), f"Download it yourself: {url}"
-    if not _may_download(url, service):
+    try:
+        parts, own = urlsplit(url), urlsplit(service)
+        name = parts.hostname or ""
+        is_service = bool(service) and (parts.scheme, name, parts.port) == (own.scheme, own.hostname, own.port)
+        allowed = is_service or (parts.scheme == "https" and parts.username is None and _is_public(name))
+    except ValueError:
+        allowed = False
+    if not allowed:
         raise DownloadError(f"{host}: is not a public https address, so nothing was downloaded.")
     try:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT):
-            body = await _fetch(http, url)
+            body = await fetch(http, url, {"Accept": "application/pdf"}, _MOST_BYTES)
     except RedirectedError as error:
         raise DownloadError(f"{host}: redirects {error}, which is not followed.", help=remedy) from error
     except Exception as error:
@@ -206,17 +191,7 @@ async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
     return body
 
 
-def _may_download(url: str, service: str) -> bool:
-    """Whether a link may be followed: https to a host that is not a private address, or the service's own host."""
-    try:
-        parts, own = urlsplit(url), urlsplit(service)
-        host = parts.hostname or ""
-        if service and (parts.scheme, host, parts.port) == (own.scheme, own.hostname, own.port):
-            return True
-    except ValueError:
-        return False
-    if parts.scheme != "https" or parts.username is not None:
-        return False
+def _is_public(host: str) -> bool:
     if "." not in host or host.endswith((".local", ".internal")):
         return False
     try:
@@ -225,24 +200,7 @@ def _may_download(url: str, service: str) -> bool:
         return True
 
 
-async def _fetch(http: httpx.AsyncClient, url: str) -> bytes:
-    headers = {"Accept": "application/pdf", "Accept-Encoding": ACCEPTED_ENCODING}
-    for _ in range(_MOST_REDIRECTS + 1):
-        async with http.stream("GET", url, headers=headers, follow_redirects=False) as response:
-            if 300 <= response.status_code < 400:
-                url = same_host(url, str(response.headers.get("location", "")))
-                continue
-            if response.status_code >= 400:
-                raise ServerRefusalError(response.status_code, "refused", retry_after(response.headers))
-            length = str(response.headers.get("content-length", ""))
-            if length.isdigit() and int(length) > _MOST_BYTES:
-                raise BrokenAnswerError(f"it has more than {_MOST_BYTES // 1_000_000} MB")
-            return await read_body(response, _MOST_BYTES)
-    raise RedirectedError("too often")
-
-
 def own_bib(home: Home) -> Path:
-    """The path of Citeloom's own `.bib`."""
     return home.added / BIB_NAME
 
 

@@ -6,7 +6,7 @@ The content of a user's entry or `.bib` is never replaced, and the library's rec
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
 from .enriching import StoredMetadata, stored_metadata
-from .work import Author, Work
+from .work import Work
 
 _TYPES: Final = {
     "journal-article": "article",
@@ -46,13 +46,17 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 
 def bib_entry(work: Work, key: str) -> str:
-    """The BibTeX entry of a work under this key."""
     entry_type = _TYPES.get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
     arxiv = identifier_from_doi(work.doi).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",
-        "author": " and ".join(map(_author, work.authors)),
+        "author": " and ".join(
+            bib_name(author.family, author.name.removesuffix(author.family).strip())
+            if author.name.endswith(author.family)
+            else _protect(as_latex(author.name))
+            for author in work.authors
+        ),
         "year": str(work.year or ""),
         VENUE_FIELD.get(entry_type, "howpublished"): as_latex(venue),
         "volume": as_latex(work.volume),
@@ -66,16 +70,14 @@ def bib_entry(work: Work, key: str) -> str:
     return render_entry(entry_type, key, fields)
 
 
-def _author(author: Author) -> str:
-    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
-    if author.name == author.family:
-        return "{" + as_latex(author.name) + "}"
-    given = author.name.removesuffix(author.family).strip()
-    written = f"{author.family}, {given}" if given and author.name.endswith(author.family) else author.name
-    return escape_separators(as_latex(written))
+def bib_name(family: str, given: str) -> str:
+    """A name as "Family, Given", so that the parts are not confused; one without given names in braces."""
+    if not given:
+        return "{" + as_latex(family) + "}"
+    return _protect(", ".join(as_latex(part).replace(",", " ") for part in (family, given)))
 
 
-def escape_separators(name: str) -> str:
+def _protect(name: str) -> str:
     """Put words in braces that would separate or end a list of names."""
     return re.sub(r"\b(and|others)\b", r"{\1}", name)
 
@@ -106,24 +108,18 @@ def complete_paper(paper: Paper, known: StoredMetadata) -> Paper:
         fields[venue_field] = as_latex(filled["venue"])
     if not paper.doi and known.doi:
         fields["doi"] = re.sub(r"[{}\\]", "", known.doi)
-    bibtex = _with_fields(paper.bibtex, fields, paper.key)
-    if bibtex == paper.bibtex:
+    end = _END.search(paper.bibtex)
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    if end is None or not lines:
+        return paper
+    bibtex = "\n".join([f"{paper.bibtex[: end.start()]},", *lines, end[1]])
+    try:
+        read = parse_bibliography(bibtex, source=paper.key)
+    except InputError:
+        return paper
+    if set(read.papers) != {paper.key} or read.refused or read.warnings:
         return paper
     return replace(paper, bibtex=bibtex, doi=paper.doi or known.doi, venue=paper.venue or filled.get("venue", ""))
-
-
-def _with_fields(bibtex: str, fields: Mapping[str, str], key: str) -> str:
-    """Append fields to an entry; returns it unchanged if the result would be unreadable."""
-    end = _END.search(bibtex)
-    if end is None or not fields:
-        return bibtex
-    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
-    made = "\n".join([f"{bibtex[: end.start()]},", *lines, end[1]])
-    try:
-        read = parse_bibliography(made, source=key)
-    except InputError:
-        return bibtex
-    return made if set(read.papers) == {key} and not read.refused and not read.warnings else bibtex
 
 
 def read_bib(path: Path) -> Bibliography:

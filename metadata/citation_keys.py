@@ -6,17 +6,17 @@ A pattern is a sum of terms; a term is a quoted text or a function, with argumen
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from string import ascii_lowercase
+from typing import Any, Final
 
 from ..errors import ConfigurationError
 from ..text.words import without_accents
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<name>[A-Za-z]\w*)|(?P<number>\d{1,4})|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<sign>[+.,()]))"
-)
 # Better BibTeX skips such words in titles.
 _SKIPPED: Final = frozenset(
     "a ab aboard about above across after against al along amid among an and anti around as at before behind below "
@@ -28,10 +28,7 @@ _SKIPPED: Final = frozenset(
 )
 _PLAIN: Final = str.maketrans({"ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "æ": "ae", "Æ": "AE", "đ": "d"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9:_-]+")
-_HELP: Final = "An example: auth.lower + year + veryshorttitle.lower"
 _LONGEST: Final = 120
-
-Argument = str | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,8 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
     "type": ((), lambda fields: fields.kind),
 }
 FILTERS: Final[Mapping[str, Callable[..., str]]] = {
-    "lower": lambda text: text.lower(),
-    "upper": lambda text: text.upper(),
+    "lower": str.lower,
+    "upper": str.upper,
     "capitalize": lambda text: _capital(text),
     "alphanum": lambda text: "".join(sign for sign in text if sign.isalnum()),
     "clean": lambda text: _safe(text),
@@ -88,16 +85,7 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    name: str
-    arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    source: str | _Call
-    filters: tuple[_Call, ...]
+_SAMPLE: Final = KeyFields(["Family"], "Title", 2000, "Venue", "kind")
 
 
 class KeyPattern:
@@ -105,105 +93,63 @@ class KeyPattern:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
-        self._terms = _Parser(pattern).terms()
+        try:
+            # Patterns happen to be Python expressions, but have no escapes in their texts.
+            self._sum = ast.parse(pattern.strip().replace("\\", "\\\\"), mode="eval").body
+        except SyntaxError as error:
+            rest = pattern.strip()[(error.offset or 1) - 1 :][:20]
+            raise self._refused(f"{rest!r} is not understood") from None
+        except (ValueError, MemoryError, RecursionError):
+            raise self._refused("it is not understood") from None
+        self._evaluate(self._sum, _SAMPLE)
 
     def key(self, fields: KeyFields, taken: Collection[str] = ()) -> str:
         """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
-        base = _safe("".join(self._value(term, fields) for term in self._terms))[:_LONGEST] or "paper"
+        base = _safe(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
-        number = -1
-        while (key := base + _suffix(number)).casefold() in used:
-            number += 1
-        return key
+        endings = (
+            "".join(letters)
+            for count in itertools.count()
+            for letters in itertools.product(ascii_lowercase, repeat=count)
+        )
+        return next(key for ending in endings if (key := base + ending).casefold() not in used)
 
-    def _value(self, term: _Term, fields: KeyFields) -> str:
-        value = term.source
-        if isinstance(value, _Call):
-            defaults, function = FUNCTIONS[value.name]
-            value = function(fields, *value.arguments, *defaults[len(value.arguments) :])
-        for each in term.filters:
-            try:
-                value = FILTERS[each.name](value, *each.arguments)
-            except TypeError:
-                raise _refused(self._pattern, f"{each.name} does not take these arguments") from None
-        return value
+    def _evaluate(self, node: ast.expr, fields: KeyFields) -> str:
+        named: ast.expr = node
+        arguments: list[Any] = []
+        if isinstance(node, ast.Call) and not node.keywords:
+            named, arguments = node.func, [getattr(each, "value", None) for each in node.args]
+        if any(type(value) not in (int, str) for value in arguments):
+            raise self._refused(f"{ast.unparse(node)!r} has an argument that is neither a number nor a text")
+        match named:
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if named is node:
+                return self._evaluate(left, fields) + self._evaluate(right, fields)
+            case ast.Constant(value=str() as text) if named is node:
+                return text
+            case ast.Name(id=name):
+                defaults, function = FUNCTIONS[self._find(name, FUNCTIONS, "function")]
+                if len(arguments) > len(defaults) or any(isinstance(value, str) for value in arguments):
+                    raise self._refused(f"{name} does not take these arguments")
+                return function(fields, *arguments, *defaults[len(arguments) :])
+            case ast.Attribute(value=value, attr=name):
+                change = FILTERS[self._find(name, FILTERS, "filter")]
+                try:
+                    return change(self._evaluate(value, fields), *arguments)
+                except TypeError:
+                    raise self._refused(f"{name} does not take these arguments") from None
+        raise self._refused(f"{ast.unparse(node)[:20]!r} is not understood")
 
+    def _find(self, name: str, known: Mapping[str, object], what: str) -> str:
+        found = next((one for one in known if one.casefold() == name.casefold()), None)
+        if found is None:
+            raise self._refused(f"there is no {what} {name!r}; there are {', '.join(known)}")
+        return found
 
-class _Parser:
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(pattern.rstrip()):
-            found = _TOKEN.match(pattern, place)
-            if found is None or found.lastgroup is None:
-                raise _refused(pattern, f"{pattern[place:].strip()[:20]!r} is not understood")
-            self._tokens.append((found.lastgroup, found[found.lastgroup]))
-            place = found.end()
-
-    def terms(self) -> tuple[_Term, ...]:
-        terms = [self._term()]
-        while self._accept("+"):
-            terms.append(self._term())
-        if self._tokens:
-            raise _refused(self._pattern, f"{self._tokens[0][1]!r} is not expected")
-        return tuple(terms)
-
-    def _term(self) -> _Term:
-        kind, text = self._next()
-        source: str | _Call
-        if kind in ("single", "double"):
-            source = text
-        elif kind == "name":
-            source = self._call(text, FUNCTIONS, "function")
-            if len(source.arguments) > len(FUNCTIONS[source.name][0]) or any(
-                isinstance(argument, str) for argument in source.arguments
-            ):
-                raise _refused(self._pattern, f"{source.name} does not take these arguments")
-        else:
-            raise _refused(self._pattern, f"{text!r} is not expected")
-        filters = []
-        while self._accept("."):
-            filters.append(self._call(self._next()[1], FILTERS, "filter"))
-        return _Term(source, tuple(filters))
-
-    def _call(self, text: str, known: Mapping[str, object], what: str) -> _Call:
-        name = next((one for one in known if one.casefold() == text.casefold()), None)
-        if name is None:
-            raise _refused(self._pattern, f"there is no {what} {text!r}; there are {', '.join(known)}")
-        arguments: list[Argument] = []
-        if self._accept("("):
-            while not self._accept(")"):
-                kind, value = self._next()
-                if kind not in ("number", "single", "double"):
-                    raise _refused(self._pattern, f"{value!r} is not an argument")
-                arguments.append(int(value) if kind == "number" else value)
-                self._accept(",")
-        return _Call(name, tuple(arguments))
-
-    def _next(self) -> tuple[str, str]:
-        if not self._tokens:
-            raise _refused(self._pattern, "it ends too early")
-        return self._tokens.pop(0)
-
-    def _accept(self, sign: str) -> bool:
-        if self._tokens and self._tokens[0] == ("sign", sign):
-            self._tokens.pop(0)
-            return True
-        return False
-
-
-def _refused(pattern: str, why: str) -> ConfigurationError:
-    return ConfigurationError(f"Setting citation_key (CITELOOM_CITATION_KEY): {pattern!r}: {why}.", help=_HELP)
-
-
-def _suffix(number: int) -> str:
-    """Nothing for -1, then a, b ... z, aa, ab ..."""
-    text = ""
-    while number >= 0:
-        number, letter = divmod(number, 26)
-        text, number = chr(97 + letter) + text, number - 1
-    return text
+    def _refused(self, why: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"Setting citation_key (CITELOOM_CITATION_KEY): {self._pattern!r}: {why}.",
+            help="An example: auth.lower + year + veryshorttitle.lower",
+        )
 
 
 def _words(text: str) -> list[str]:

@@ -63,7 +63,6 @@ class StoredMetadata:
     status: PublicationStatus = field(default_factory=PublicationStatus)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         filled = {
             item.field: {"value": item.value, "service": item.service, "said_at": moment(item.said_at)}
             for item in self.filled
@@ -85,7 +84,6 @@ class Enrichment:
     failures: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         return {
             "key": self.key,
             "outcome": self.outcome,

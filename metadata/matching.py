@@ -56,7 +56,6 @@ class WorkCandidate:
     against: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         work = self.work
         return {
             "doi": work.doi,
@@ -80,7 +79,6 @@ class Match:
 
     @property
     def best(self) -> WorkCandidate | None:
-        """The candidate with the highest similarity."""
         return self.candidates[0] if self.candidates else None
 
 
@@ -111,8 +109,20 @@ def compare(paper: Paper, work: Work) -> WorkCandidate:
         title *= 0.3
         against.append("it is a notice or comment on a paper")
     authors = _authors_factor(paper, work, against)
-    year = _year_factor(paper.year, work.year, against)
-    kind = _kind_factor(paper, work, against)
+    year = 0.95
+    if paper.year is not None and work.year is not None:
+        apart = abs(paper.year - work.year)
+        year = {0: 1.0, 1: 0.97, 2: 0.85}.get(apart, 0.7)  # one year apart: published online and in print
+        if apart > 1:
+            against.append(f"it is of {work.year}, not {paper.year}")
+    kind = 1.0
+    named_preprint = bool(PREPRINT_SERVER.search(paper.venue))
+    if paper.venue and work.is_preprint and not named_preprint:
+        kind = 0.85
+        against.append(f"it is a preprint, the paper is in {paper.venue}")
+    elif named_preprint and work.kind and not work.is_preprint and not PREPRINT_SERVER.search(work.venue):
+        kind = 0.85
+        against.append(f"it is in {work.venue or 'a journal'}, the paper is in {paper.venue}")
     return WorkCandidate(work, round(title * authors * year * kind, 3), tuple(against))
 
 
@@ -209,29 +219,6 @@ def fold_name(name: str) -> str:
     """The letters of a name without case and accents."""
     plain = unicodedata.normalize("NFKD", name.casefold().replace("ß", "ss").replace("ø", "o").replace("ł", "l"))
     return "".join(sign for sign in plain if sign.isalpha())
-
-
-def _year_factor(mine: int | None, theirs: int | None, against: list[str]) -> float:
-    if mine is None or theirs is None:
-        return 0.95
-    apart = abs(mine - theirs)
-    if apart <= 1:
-        return (1.0, 0.97)[apart]  # published online and in print
-    against.append(f"it is of {theirs}, not {mine}")
-    return 0.85 if apart == 2 else 0.7
-
-
-def _kind_factor(paper: Paper, work: Work, against: list[str]) -> float:
-    if not paper.venue:
-        return 1.0
-    named_preprint = bool(PREPRINT_SERVER.search(paper.venue))
-    if work.is_preprint and not named_preprint:
-        against.append(f"it is a preprint, the paper is in {paper.venue}")
-        return 0.85
-    if named_preprint and work.kind and not work.is_preprint and not PREPRINT_SERVER.search(work.venue):
-        against.append(f"it is in {work.venue or 'a journal'}, the paper is in {paper.venue}")
-        return 0.85
-    return 1.0
 
 
 def _narrow_by_venue(paper: Paper, sure: list[WorkCandidate]) -> list[WorkCandidate]:

@@ -19,7 +19,7 @@ _COLUMNS: Final = ("OriginalPaperDOI", "RetractionDOI", "RetractionDate", "Retra
 _MOST_BYTES: Final = 1_000_000_000  # the file had 60 MB in 2025
 _LONGEST_CELL: Final = 1_000_000
 _LONGEST_REASON: Final = 300
-_DATE = re.compile(
+_DATE = re.compile(  # ISO, or month/day/year as in the file
     r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{4}))\b"
 )
 _HELP: Final = "Download it again from Retraction Watch, or correct CITELOOM_RETRACTION_WATCH."
@@ -31,7 +31,13 @@ def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callabl
     `on_notice` is called before the import, which takes seconds. Returns whether it imported. Raises `InputError` if
     the file is missing, too large or not Retraction Watch's; the previous import then stays.
     """
-    stamp = _stamp(file)
+    try:
+        require_regular(file, _MOST_BYTES)
+        state = file.stat()
+    except (OSError, FileRefusedError) as error:
+        reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+        raise InputError(f"{file} (retraction_watch): cannot be read ({reason}).", help=_HELP) from error
+    stamp = f"{file.resolve()}:{state.st_size}:{state.st_mtime_ns}"
     if store.file_stamp(RETRACTION_WATCH) == stamp:
         return False
     if on_notice is not None:
@@ -42,16 +48,6 @@ def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callabl
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}).", help=_HELP) from error
     return True
-
-
-def _stamp(file: Path) -> str:
-    try:
-        require_regular(file, _MOST_BYTES)
-        state = file.stat()
-    except (OSError, FileRefusedError) as error:
-        reason = (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
-        raise InputError(f"{file} (retraction_watch): cannot be read ({reason}).", help=_HELP) from error
-    return f"{file.resolve()}:{state.st_size}:{state.st_mtime_ns}"
 
 
 def read_notices(opened: io.TextIOBase | io.TextIOWrapper, name: str) -> Iterator[tuple[str, Notice]]:
@@ -68,18 +64,12 @@ def read_notices(opened: io.TextIOBase | io.TextIOWrapper, name: str) -> Iterato
             if doi and kind is not None:
                 reasons = [reason.strip(" +") for reason in (row["Reason"] or "").split(";")]
                 reason = field_text(", ".join(filter(None, reasons)))[:_LONGEST_REASON]
-                own = doi_in(row["RetractionDOI"])
-                yield doi, Notice(kind, RETRACTION_WATCH, own, _iso(row["RetractionDate"] or ""), reason)
+                date, found = "", _DATE.match((row["RetractionDate"] or "").strip())
+                if found is not None:
+                    month, day = found["month"] or found["m"], found["day"] or found["d"]
+                    date = f"{found['year'] or found['y']}-{int(month):02d}-{int(day):02d}"
+                yield doi, Notice(kind, RETRACTION_WATCH, doi_in(row["RetractionDOI"]), date, reason)
     except csv.Error as error:
         raise InputError(f"{name}: cannot be read as CSV ({error}).", help=_HELP) from error
     finally:
         csv.field_size_limit(before)
-
-
-def _iso(date: str) -> str:
-    """A date as ISO; the file writes month/day/year."""
-    found = _DATE.match(date.strip())
-    if found is None:
-        return ""
-    year, month, day = found["year"] or found["y"], found["month"] or found["m"], found["day"] or found["d"]
-    return f"{year}-{int(month):02d}-{int(day):02d}"

@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from ..errors import CiteloomError
-from ..models.http.failures import (
-    BrokenAnswerError,
-    CallFailedError,
-    FailureKind,
-    RedirectedError,
-    ServerRefusalError,
-    retry_after,
-    server_message,
-)
+from ..models.http.failures import BrokenAnswerError, CallFailedError, FailureKind, RedirectedError, ServerRefusalError
 from ..models.http.limiter import Clock, Limiter
-from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body
+from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body, read_refusal
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import MetadataStore, ServiceAnswer
 
@@ -31,7 +23,6 @@ if TYPE_CHECKING:
     import httpx
 
 MOST_BYTES: Final = 8_000_000  # per answer; a list of eight works with thousands of authors takes 2 MB
-_MOST_BYTES_OF_REFUSAL: Final = 200_000
 _MOST_REDIRECTS: Final = 3
 _MAX_RETRIES: Final = 4
 _NOT_FOUND: Final = frozenset({404, 410})
@@ -133,58 +124,56 @@ class ServiceClient:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
         if self._given_up:
             raise ServiceError(self._given_up)
-        status, body = await self._request(request)
+        try:
+            status, body = await self._limiter.run(lambda: self._send(request))
+        except CallFailedError as error:
+            failure = error.failure
+            said = _SAID.get(failure.kind, "refuses the request")
+            message = f"{name} ({host_of(self.address.base_url)}) {said}: {failure.reason}."
+            if failure.kind in _LASTING:
+                self._given_up = message
+            raise ServiceError(message) from error
         self._traffic.requests += 1
         answer = ServiceAnswer(status, body, self._clock.time())
         await asyncio.to_thread(self._store.keep_answer, name, request, answer)
         return answer.body
 
-    async def _request(self, request: str) -> tuple[int, Any]:
-        try:
-            return await self._limiter.run(lambda: self._send(request))
-        except CallFailedError as error:
-            failure = error.failure
-            said = _SAID.get(failure.kind, "refuses the request")
-            host = host_of(self.address.base_url)
-            message = f"{self.address.name} ({host}) {said}: {failure.reason}."
-            if failure.kind in _LASTING:
-                self._given_up = message
-            raise ServiceError(message) from error
-
     async def _send(self, request: str) -> tuple[int, Any]:
+        """Status and JSON of the answer; None for an unknown item."""
+        private = urlencode(self.address.private)
+        headers = {"Accept": "application/json", **self.address.headers}
         async with self._turn:
             wait = self._next_at - self._clock.monotonic()
             if wait > 0:
                 await self._clock.sleep(wait)
             self._next_at = self._clock.monotonic() + self.address.interval
-            url = f"{self.address.base_url.rstrip('/')}{request}"
-            for _ in range(_MOST_REDIRECTS + 1):
-                onward = await self._get(url)
-                if not isinstance(onward, str):
-                    return onward
-                url = onward
-        raise RedirectedError("more redirects than are followed")
+            try:
+                url = f"{self.address.base_url.rstrip('/')}{request}"
+                return 200, parse_json(await fetch(self._http, url, headers, MOST_BYTES, query=private))
+            except ServerRefusalError as error:
+                if error.status_code not in _NOT_FOUND:
+                    raise
+                return error.status_code, None
+            except ValueError as error:
+                raise BrokenAnswerError("it is not JSON") from error
 
-    async def _get(self, url: str) -> tuple[int, Any] | str:
-        """Status and JSON of the answer, or the address on the same host that it redirects to."""
-        headers = {"Accept": "application/json", "Accept-Encoding": ACCEPTED_ENCODING, **self.address.headers}
+
+async def fetch(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], most: int, *, query: str = "") -> bytes:
+    """The body of a response; `query` is added to each request and follows redirects, but only on the same host.
+
+    Raises `ServerRefusalError`, `RedirectedError`, and `BrokenAnswerError` for more than `most` bytes.
+    """
+    for _ in range(_MOST_REDIRECTS + 1):
         parts = urlsplit(url)
-        query = "&".join(filter(None, (parts.query, urlencode(self.address.private))))
-        sent = parts._replace(query=query).geturl()
-        async with self._http.stream("GET", sent, headers=headers, follow_redirects=False) as response:
-            status = response.status_code
-            if 300 <= status < 400:
-                return same_host(url, str(response.headers.get("location", "")))
-            if status in _NOT_FOUND:
-                return status, None
-            if status >= 400:
-                message = server_message((await read_body(response, _MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
-                raise ServerRefusalError(status, message, retry_after(response.headers))
-            body = await read_body(response, MOST_BYTES)
-        try:
-            return status, parse_json(body)
-        except ValueError as error:
-            raise BrokenAnswerError("it is not JSON") from error
+        sent = parts._replace(query="&".join(filter(None, (parts.query, query)))).geturl()
+        asked = {"Accept-Encoding": ACCEPTED_ENCODING, **headers}
+        async with http.stream("GET", sent, headers=asked, follow_redirects=False) as response:
+            if response.status_code >= 400:
+                raise await read_refusal(response)
+            if response.status_code < 300:
+                return await read_body(response, most)
+            url = same_host(url, str(response.headers.get("location", "")))
+    raise RedirectedError("too often")
 
 
 def same_host(url: str, location: str) -> str:

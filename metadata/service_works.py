@@ -7,7 +7,7 @@ arXiv id and by title.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -40,20 +40,33 @@ _LONGEST_TITLE: Final = 300
 _MOST_WORDS: Final = 5000  # of an abstract
 
 
-async def _get_work(
-    client: ServiceClient,
-    path: str,
-    parse: Callable[[Mapping[str, Any]], Work | None],
-    asked: str,
-    parameters: Mapping[str, str] | None = None,
-) -> Work | None:
-    """The work at a path; None if the service does not know it. Raises `ServiceError`."""
-    answer = await client.get(path, parameters)
+_FIELDS: Final = (
+    "title,authors,year,venue,journal,publicationTypes,externalIds,abstract,citationCount,isOpenAccess,openAccessPdf"
+)
+
+
+async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | None:
+    """The work with this identifier; None if the service does not know it. Raises `ServiceError`."""
+    service, doi = client.address.name, identifier.doi
+    named = f"ARXIV:{identifier.arxiv}" if identifier.arxiv else f"DOI:{doi}"
+    paths = {
+        CROSSREF: f"/works/{quote(doi, safe='')}",
+        DATACITE: f"/dois/{quote(doi, safe='')}",
+        OPENALEX: f"/works/{quote(f'doi:{doi}', safe=':')}",
+        SEMANTIC_SCHOLAR: f"/paper/{quote(named, safe=':')}",
+    }
+    answer = await client.get(paths[service], {"fields": _FIELDS} if service == SEMANTIC_SCHOLAR else None)
     if answer is None:
         return None
-    work = parse(mapping(answer))
+    item = mapping(answer)
+    if service == CROSSREF:
+        work = parse_crossref(mapping(item.get("message")))
+    elif service == DATACITE:
+        work = parse_datacite(mapping(mapping(item.get("data")).get("attributes")))
+    else:
+        work = parse_openalex(item) if service == OPENALEX else parse_semantic_scholar(item, doi)
     if work is None:
-        raise ServiceError(f"{client.address.name} gave an answer without a title for {asked}.")
+        raise ServiceError(f"{service} gave an answer without a title for {identifier.shown}.")
     return work
 
 
@@ -65,13 +78,8 @@ _CROSSREF_VERSIONS: Final[dict[str, VersionKind]] = {
     "is-version-of": "version",
     "has-version": "version",
 }
+_DATES: Final = ("published-print", "published", "issued", "published-online", "posted")
 _NOTICE_SOURCES: Final = {"retraction-watch": "Retraction Watch by Crossref"}
-
-
-async def crossref_work(client: ServiceClient, doi: str) -> Work | None:
-    """The work with this DOI, with the updates to it; None if Crossref does not know it. Raises `ServiceError`."""
-    path = f"/works/{quote(doi, safe='')}"
-    return await _get_work(client, path, lambda answer: parse_crossref(mapping(answer.get("message"))), doi)
 
 
 async def crossref_notices(client: ServiceClient, doi: str) -> list[Notice]:
@@ -112,7 +120,8 @@ def parse_crossref(item: Mapping[str, Any]) -> Work | None:
         doi=doi,
         title=title,
         authors=tuple(filter(None, names)),
-        year=_crossref_year(item),
+        # That of the issue, or else of the earliest other publication.
+        year=next(filter(None, (year_in(next(iter(_date_parts(item.get(name))), None)) for name in _DATES)), None),
         venue=first_text(item.get("container-title")) or first_text(mapping(item.get("institution")).get("name")),
         volume=field_text(item.get("volume"), 40),
         issue=field_text(item.get("issue"), 40),
@@ -138,31 +147,18 @@ def _date_parts(value: object) -> list[Any]:
     return parts[0] if isinstance(parts, list) and parts and isinstance(parts[0], list) else []
 
 
-def _crossref_year(item: Mapping[str, Any]) -> int | None:
-    """The year of the issue, or else the earliest other date of publication."""
-    for name in ("published-print", "published", "issued", "published-online", "posted"):
-        if (parts := _date_parts(item.get(name))) and (year := year_in(parts[0])):
-            return year
-    return None
-
-
 def _notices(updates: Iterable[Mapping[str, Any]], notice: str = "") -> Iterator[Notice]:
     for update in updates:
         kind = notice_kind(field_text(update.get("type"), 60)) or notice_kind(field_text(update.get("label"), 60))
         if kind is not None:
             source = _NOTICE_SOURCES.get(field_text(update.get("source"), 60), CROSSREF)
-            yield Notice(kind, source, notice or doi_in(update.get("DOI")), _iso_date(update.get("updated")))
-
-
-def _iso_date(value: object) -> str:
-    """An ISO date, as far as it is given."""
-    known: list[str] = []
-    bounds = ((1400, 2200, 4), (1, 12, 2), (1, 31, 2))
-    for number, (least, most, width) in zip(_date_parts(value), bounds, strict=False):
-        if whole_number(number, least, most) is None:
-            break
-        known.append(f"{number:0{width}d}")
-    return "-".join(known)
+            date: list[str] = []  # ISO, as far as it is given
+            bounds = ((1400, 2200, 4), (1, 12, 2), (1, 31, 2))
+            for number, (least, most, width) in zip(_date_parts(update.get("updated")), bounds, strict=False):
+                if whole_number(number, least, most) is None:
+                    break
+                date.append(f"{number:0{width}d}")
+            yield Notice(kind, source, notice or doi_in(update.get("DOI")), "-".join(date))
 
 
 # DataCite
@@ -184,15 +180,6 @@ _DATACITE_KINDS: Final = {
 }
 
 
-async def datacite_work(client: ServiceClient, doi: str) -> Work | None:
-    """The work with this DOI; None if DataCite does not know it. Raises `ServiceError`."""
-
-    def parse(answer: Mapping[str, Any]) -> Work | None:
-        return parse_datacite(mapping(mapping(answer.get("data")).get("attributes")))
-
-    return await _get_work(client, f"/dois/{quote(doi, safe='')}", parse, doi)
-
-
 def parse_datacite(item: Mapping[str, Any]) -> Work | None:
     """The work that the attributes of a DOI describe; None without DOI or title."""
     doi = doi_in(item.get("doi"))
@@ -209,11 +196,27 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
         for entry in objects(item.get("descriptions"), 20)
         if entry.get("descriptionType") == "Abstract"
     )
+    names: list[Author | None] = []
+    for entry in objects(item.get("creators")):
+        whole = field_text(entry.get("name"), 400)
+        family, comma, given = whole.partition(",")
+        if comma and not entry.get("familyName") and entry.get("nameType") != "Organizational":
+            names.append(author(given, family))
+        else:
+            names.append(author(entry.get("givenName"), entry.get("familyName"), whole))
+    versions: list[Version] = []
+    for entry in objects(item.get("relatedIdentifiers"), 200):
+        relation = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
+        other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
+        if relation == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
+            relation = "article"  # arXiv's name for the journal article
+        if relation and other and other != doi:
+            versions.append(Version(relation, other, DATACITE))
     return Work(
         service=DATACITE,
         doi=doi,
         title=title,
-        authors=tuple(filter(None, map(_datacite_author, objects(item.get("creators"))))),
+        authors=tuple(filter(None, names)),
         year=year_in(item.get("publicationYear")),
         venue=field_text(container.get("title")) or ("arXiv" if is_arxiv else ""),
         volume=field_text(container.get("volume"), 40),
@@ -223,36 +226,13 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
         kind="posted-content" if is_arxiv else _DATACITE_KINDS.get(kind, kind.lower()),
         abstract=next(abstracts, ""),
         citations=whole_number(item.get("citationCount")) or None,
-        versions=tuple(_datacite_versions(item, doi)),
+        versions=tuple(versions),
     )
-
-
-def _datacite_author(entry: Mapping[str, Any]) -> Author | None:
-    whole = field_text(entry.get("name"), 400)
-    family, comma, given = whole.partition(",")
-    if comma and not entry.get("familyName") and entry.get("nameType") != "Organizational":
-        return author(given, family)
-    return author(entry.get("givenName"), entry.get("familyName"), whole)
-
-
-def _datacite_versions(item: Mapping[str, Any], doi: str) -> Iterator[Version]:
-    for entry in objects(item.get("relatedIdentifiers"), 200):
-        kind = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
-        other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
-        if kind == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
-            kind = "article"  # arXiv's name for the journal article
-        if kind and other and other != doi:
-            yield Version(kind, other, DATACITE)
 
 
 # OpenAlex
 
 _OPENALEX_KINDS: Final = {"article": "journal-article", "preprint": "posted-content"}
-
-
-async def openalex_work(client: ServiceClient, doi: str) -> Work | None:
-    """The work with this DOI; None if OpenAlex does not know it. Raises `ServiceError`."""
-    return await _get_work(client, f"/works/{quote(f'doi:{doi}', safe=':')}", parse_openalex, doi)
 
 
 def parse_openalex(item: Mapping[str, Any]) -> Work | None:
@@ -268,6 +248,11 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         or field_text(mapping(entry.get("author")).get("display_name"), 400)
         for entry in objects(item.get("authorships"))
     )
+    words: dict[int, str] = {}  # of the abstract, by their positions
+    for word, positions in mapping(item.get("abstract_inverted_index")).items():
+        for position in positions if isinstance(positions, list) else []:
+            if whole_number(position, 0, _MOST_WORDS) is not None and len(words) < _MOST_WORDS:
+                words[position] = field_text(word, 100)
     return Work(
         service=OPENALEX,
         doi=doi,
@@ -279,7 +264,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         issue=field_text(detail.get("issue"), 40),
         pages="-".join(dict.fromkeys(filter(None, pages))),
         kind=_OPENALEX_KINDS.get(kind, kind),
-        abstract=_inverted_abstract(mapping(item.get("abstract_inverted_index"))),
+        abstract=" ".join(words[position] for position in sorted(words)),
         citations=whole_number(item.get("cited_by_count")),
         open_access=link(mapping(item.get("best_oa_location")).get("pdf_url")),
         # OpenAlex gives neither the notice nor its date.
@@ -287,34 +272,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
     )
 
 
-def _inverted_abstract(places: Mapping[str, Any]) -> str:
-    """The abstract from the positions of its words."""
-    words: dict[int, str] = {}
-    for word, positions in places.items():
-        for position in positions if isinstance(positions, list) else []:
-            if whole_number(position, 0, _MOST_WORDS) is not None and len(words) < _MOST_WORDS:
-                words[position] = field_text(word, 100)
-    return " ".join(words[position] for position in sorted(words))
-
-
 # Semantic Scholar
-
-_FIELDS: Final = (
-    "title,authors,year,venue,journal,publicationTypes,externalIds,abstract,citationCount,isOpenAccess,openAccessPdf"
-)
-
-
-async def semantic_scholar_work(client: ServiceClient, identifier: Identifier) -> Work | None:
-    """The work with this identifier; None if Semantic Scholar does not know it. Raises `ServiceError`."""
-    named = f"ARXIV:{identifier.arxiv}" if identifier.arxiv else f"DOI:{identifier.doi}"
-    path = f"/paper/{quote(named, safe=':')}"
-    return await _get_work(
-        client,
-        path,
-        lambda answer: parse_semantic_scholar(answer, identifier.doi),
-        identifier.shown,
-        {"fields": _FIELDS},
-    )
 
 
 async def semantic_scholar_candidates(client: ServiceClient, paper: Paper) -> list[Work]:
@@ -342,6 +300,11 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
     elif arxiv_doi and named == own != arxiv_doi:
         versions = (Version("preprint", arxiv_doi, SEMANTIC_SCHOLAR),)
     names = (field_text(entry.get("name"), 400) for entry in objects(item.get("authors")))
+    types = item.get("publicationTypes")
+    types = types if isinstance(types, list) else []
+    kind = "journal-article" if "JournalArticle" in types or "Review" in types else ""
+    if named == arxiv_doi or "Conference" in types:
+        kind = "posted-content" if named == arxiv_doi else "proceedings-article"
     return Work(
         service=SEMANTIC_SCHOLAR,
         doi=named,
@@ -351,16 +314,9 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
         venue=field_text(journal.get("name")) or field_text(item.get("venue")),
         volume=field_text(journal.get("volume"), 40),
         pages=field_text(journal.get("pages"), 60),
-        kind="posted-content" if named == arxiv_doi else _publication_kind(item.get("publicationTypes")),
+        kind=kind,
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("citationCount")),
         open_access=link(mapping(item.get("openAccessPdf")).get("url")),
         versions=versions,
     )
-
-
-def _publication_kind(types: object) -> str:
-    named = types if isinstance(types, list) else []
-    if "Conference" in named:
-        return "proceedings-article"
-    return "journal-article" if "JournalArticle" in named or "Review" in named else ""

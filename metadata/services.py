@@ -15,9 +15,8 @@ from ..documents.publication_status import Notice
 from ..errors import ConfigurationError
 from ..models.http.limiter import Clock
 from ..program import NAME
-from ..settings.config import Settings
+from ..settings.config import MetadataService, Settings
 from ..settings.key_trust import host_of
-from ..settings.service_settings import MetadataService
 from ..stores.metadata_store import MetadataStore
 from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
 from .service_works import (
@@ -27,11 +26,8 @@ from .service_works import (
     SEMANTIC_SCHOLAR,
     crossref_candidates,
     crossref_notices,
-    crossref_work,
-    datacite_work,
-    openalex_work,
+    look_up_work,
     semantic_scholar_candidates,
-    semantic_scholar_work,
 )
 from .work import Work
 
@@ -76,11 +72,20 @@ class Services:
     async def look_up(self, identifier: Identifier) -> Responses:
         """Look up the work with this identifier at all services; failures are collected, not raised."""
         responses = Responses()
-        found = await asyncio.gather(
-            self._ask_registrar(identifier, responses),
-            self._ask("openalex", responses, lambda client: openalex_work(client, identifier.doi)),
-            self._ask("semantic_scholar", responses, lambda client: semantic_scholar_work(client, identifier)),
-        )
+
+        async def ask(service: MetadataService) -> Work | None:
+            return await self._ask(service, responses, lambda client: look_up_work(client, identifier))
+
+        async def ask_registrar() -> Work | None:
+            """Crossref, with the notices about the work, else DataCite."""
+            work = None if identifier.arxiv else await ask("crossref")
+            if work is None:
+                return await ask("datacite")
+            notices = await self._ask("crossref", responses, lambda client: crossref_notices(client, identifier.doi))
+            responses.notices = notices or []
+            return work
+
+        found = await asyncio.gather(ask_registrar(), ask("openalex"), ask("semantic_scholar"))
         responses.works = [work for work in found if work is not None]
         return responses
 
@@ -93,18 +98,6 @@ class Services:
         )
         responses.works = [work for works in found for work in works or ()]
         return responses
-
-    async def _ask_registrar(self, identifier: Identifier, responses: Responses) -> Work | None:
-        """Look up the work at its DOI's registrar: Crossref, with the notices about it, else DataCite."""
-        doi = identifier.doi
-        work = None
-        if not identifier.arxiv:
-            work = await self._ask("crossref", responses, lambda client: crossref_work(client, doi))
-        if work is None:
-            return await self._ask("datacite", responses, lambda client: datacite_work(client, doi))
-        notices = await self._ask("crossref", responses, lambda client: crossref_notices(client, doi))
-        responses.notices = notices or []
-        return work
 
     async def _ask(
         self, service: MetadataService, responses: Responses, request: Callable[[ServiceClient], Awaitable[T]]

@@ -58,7 +58,6 @@ class Work:
 
     @property
     def is_preprint(self) -> bool:
-        """Whether it is a preprint."""
         return self.kind in PREPRINT_KINDS
 
     def stated_fields(self) -> dict[str, Any]:

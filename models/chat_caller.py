@@ -1,14 +1,53 @@
-"""The interface through which roles call a chat model; it hides journal, retries and provider."""
+"""Through what roles call a chat model: behind journal, budget, limiter and dialect detection."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.runnables import Runnable
 
-from .journal.streaming import TextListener
+from ..settings.config import RoleName, Settings
+from ..settings.key_trust import endpoint_name
+from .concurrency import thread_safe_cache
+from .context_size import ContextSize, infer_context_size
+from .http.dialect import Dialect, DialectMemory
+from .http.endpoints import ModelIdentity, canonical_json, check_url
+from .http.failures import BrokenAnswerError, CallFailedError, ServerRefusalError
+from .http.limiter import limiter_for
+from .journal.budget import Budget, BudgetLimits
+from .journal.journal import Journal
+from .journal.records import CallRecord, CallResult, Reservation, RunScope
+from .journal.serialization import UnreadableAnswerError, count_usage, from_payload, printable, request_key, to_payload
+from .journal.streaming import StreamSubscription, TextListener
+from .paid_call import PaidRequest, get_or_request
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+
+# Raised by the parsing of an answer that violates the protocol.
+_PARSING = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+# Chunks of a stream merged in one step: a server may send a million of them.
+_PIECES: Final = 500
+# Tokens reserved for an answer whose caller sets no limit.
+_UNLIMITED_ANSWER: Final = 8_000
+# Tokens that a server may add to a conversation: its template, its own system prompt.
+_TEMPLATE: Final = 200
+_BYTES: Final = 4  # per token, roughly
+# The most that any known server counts for a large image; most count 300 to 3,000.
+_IMAGE_TOKENS: Final = 40_000
+
+
+class _RetryInOtherDialect(Exception):  # noqa: N818  # not a failure: the server needs another dialect
+    """The server rejected the request's dialect, and there is another one to try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +58,42 @@ class Answer:
     key: str
 
 
-class ChatCaller(Protocol):
-    """Calls one chat model; every answer is committed to the journal before it is returned."""
+class ChatCaller:
+    """Calls one chat model; every answer is committed to the journal before it is returned.
+
+    Args:
+        model: the role whose model the settings name, or a custom model, which keeps its own temperature.
+        budget: from which each request is reserved in advance; None sets no limit.
+        context: learns from prompts that are too long for the server; shared with other callers of the same model.
+
+    Raises `ConfigurationError`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: RoleName | BaseChatModel,
+        *,
+        journal: Journal,
+        scope: RunScope,
+        budget: Budget | None = None,
+        context: ContextSize | None = None,
+    ) -> None:
+        if isinstance(model, BaseChatModel):
+            self._model, self._identity = model, identify_model(model)
+            self._temperature, self._dialect = None, DialectMemory()
+        else:
+            self._model, self._identity = chat_model(settings, model), chat_identity(settings, model)
+            self._temperature = settings.temperature
+            self._dialect = _dialect(self._identity.endpoint, self._identity.model)
+        self._journal = journal
+        self._scope = scope
+        self._limiter = limiter_for(settings, self._identity)
+        self._budget = budget or Budget(BudgetLimits(), {}, journal)
+        self._budget.require_price(self._identity.model)
+        self._context = context or ContextSize()
+        self._made_for = self._context.size
+        self._speaks_openai = any(base.__name__ == "BaseChatOpenAI" for base in type(self._model).__mro__)
 
     async def call(
         self,
@@ -44,7 +117,231 @@ class ChatCaller(Protocol):
                 defaults to `messages`.
             listener: receives the text of the answer as it streams, before it is committed; a journaled answer
                 arrives at once. It does not enter the key: streamed and whole answers replay each other.
+
+        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
+        `JournalPausedError`.
         """
+        identity = self._identity
+        keyed = messages if cache_messages is None else cache_messages
+        key = request_key(identity, keyed, tools=tools, schema=schema, max_tokens=max_tokens)
+        record = CallRecord(key, "chat", identity.endpoint, identity.model)
+        asked = _Request(messages, tools, schema, max_tokens)
+        if listener is None:
+            return await self._get_or_ask(record, asked, None)
+        with self._journal.streams.reader(key, listener) as reader:
+            answer = await self._get_or_ask(record, asked, reader)
+            reader.finish(str(answer.message.text))
+        return answer
+
+    async def _get_or_ask(self, record: CallRecord, asked: _Request, reader: StreamSubscription | None) -> Answer:
+        """The answer from the journal, an equal call in flight, or a new call, which streams to `reader`."""
+        made: list[AIMessage] = []
+
+        async def ask(request: PaidRequest, _: Sequence[int]) -> list[CallResult]:
+            most = Reservation(self._scope.run_id, record, 1, 0, asked.max_tokens or _UNLIMITED_ANSWER)
+            admission = await request.admission(most, asked.written, _TEMPLATE + asked.images() * _IMAGE_TOKENS)
+            try:
+                while not made:
+                    with suppress(_RetryInOtherDialect):
+                        send = partial(self._send_as, self._dialect.current, asked, record.key, reader)
+                        message, payload, tokens = await self._limiter.run(send, admission)
+                        made.append(message)
+            except CallFailedError as failed:
+                if failed.failure.kind == "context":
+                    size = asked.size() // _BYTES + (asked.max_tokens or 0)
+                    self._context.refused(failed.failure.reason, size, self._made_for)
+                raise
+            return [request.result(payload, tokens)]
+
+        (replay,) = await get_or_request([record], ask, self._journal, self._scope, self._budget, self._identity)
+        if replay.paid:
+            return Answer(made[-1], record.key)
+        try:
+            return Answer(from_payload(replay.payload), record.key)
+        except UnreadableAnswerError:
+            await self._journal.discard([record.key], self._scope)
+            return await self._get_or_ask(record, asked, reader)
 
     async def reject(self, answer: Answer) -> None:
         """Mark an answer that failed validation, so that later runs never replay it."""
+        await self._journal.reject(answer.key, self._scope)
+
+    async def _send_as(
+        self, tried: Dialect, asked: _Request, key: str, reader: StreamSubscription | None
+    ) -> tuple[AIMessage, str, tuple[int, int]]:
+        """Send the request in a dialect; returns the answer as the journal keeps it, its payload, and its tokens.
+
+        If the server needs another dialect, sets it and raises `_RetryInOtherDialect`.
+        """
+        streamed = reader is not None and tried.streams
+        body = tried.arguments(
+            schema=asked.schema,
+            max_tokens=asked.max_tokens,
+            temperature=self._temperature,
+            streamed=streamed and self._speaks_openai,
+        )
+        try:
+            message = await self._send(asked, body, reader if streamed else None)
+        except Exception as error:
+            if reader is not None:
+                reader.begin()  # now, not with the next try, which may have to wait
+            better = tried.after(error, with_schema=asked.schema is not None, streamed=streamed)
+            if better is None:
+                raise
+            if self._dialect.current == tried:
+                self._dialect.current = better
+            raise _RetryInOtherDialect from None
+        try:
+            payload = to_payload(message, key)
+            kept = from_payload(payload)
+            tokens = count_usage(message, asked.messages)
+        except (UnreadableAnswerError, *_PARSING) as error:
+            raise BrokenAnswerError(f"it cannot be kept: {error}") from error
+        if kept.usage_metadata is not None:  # the server may have truncated prompt or answer
+            read, written = kept.usage_metadata["input_tokens"], kept.usage_metadata["output_tokens"]
+            cut = kept.response_metadata.get("finish_reason") == "length"
+            size = infer_context_size(read, written, sent=asked.size(), most=asked.max_tokens, cut=cut)
+            if size is not None and (self._made_for is None or size < self._made_for):
+                raise ServerRefusalError(400, f"it filled the context size of {size} tokens")
+        return kept, payload, tokens
+
+    async def _send(self, asked: _Request, body: dict[str, Any], reader: StreamSubscription | None) -> AIMessage:
+        if not self._speaks_openai:
+            tools = [dict(tool) for tool in asked.tools]
+            return await _answer(self._model.bind_tools(tools) if tools else self._model, asked.messages, body, reader)
+        # As extra_body, these are sent unchanged: given by name, ChatOpenAI would send a token limit that many
+        # local servers do not know, and a response_format would select another method, which is slower by half
+        # and discards an answer cut off at its limit.
+        extra = {**(getattr(self._model, "extra_body", None) or {}), **body}
+        named: dict[str, Any] = {"extra_body": extra} if extra else {}
+        if asked.tools:
+            named["tools"] = [dict(tool) for tool in asked.tools]
+        try:
+            return await _answer(self._model, asked.messages, named, reader)
+        except _PARSING as error:
+            raise BrokenAnswerError(f"it cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The content of one call."""
+
+    messages: Sequence[BaseMessage]
+    tools: Sequence[Mapping[str, Any]]
+    schema: Mapping[str, Any] | None
+    max_tokens: int | None
+
+    def written(self) -> str:
+        """The request, without its images, as text that is at least as long as the prompt a server builds from it."""
+        dumped = [message.model_dump(include={"type", "content", "tool_calls", "name"}) for message in self.messages]
+        for message in dumped:
+            if isinstance(message["content"], list):
+                message["content"] = [block for block in message["content"] if not _is_image(block)]
+        return canonical_json([dumped, list(self.tools), self.schema])
+
+    def images(self) -> int:
+        contents = (message.content for message in self.messages if isinstance(message.content, list))
+        return sum(map(_is_image, (block for content in contents for block in content)))
+
+    def size(self) -> int:
+        """Bytes of the request and the server's template: an upper bound on its tokens in any tokenizer."""
+        return _TEMPLATE + len(self.written().encode("utf-8", "replace"))
+
+
+def _is_image(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("image", "image_url")
+
+
+async def _answer(
+    model: Runnable[LanguageModelInput, AIMessage],
+    messages: Sequence[BaseMessage],
+    named: Mapping[str, Any],
+    reader: StreamSubscription | None,
+) -> AIMessage:
+    """The answer of a model, streamed if there is a reader; a model that does not stream yields one piece."""
+    if reader is None:
+        return _as_answer(await model.ainvoke(list(messages), **named))
+    reader.begin()
+    pieces: list[AIMessage] = []
+    async for piece in model.astream(list(messages), **named):
+        pieces.append(_as_answer(piece))
+        if len(pieces) == _PIECES:
+            pieces = [_merged(pieces)]
+        reader.say(printable(str(piece.text)))
+        await asyncio.sleep(0)  # lets listeners run even if the whole answer arrived at once
+    if not pieces:
+        raise BrokenAnswerError("an empty answer")
+    return _merged(pieces)
+
+
+def _merged(pieces: Sequence[AIMessage]) -> AIMessage:
+    chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
+    return add_ai_message_chunks(*chunks) if len(chunks) == len(pieces) else pieces[-1]
+
+
+def _as_answer(message: BaseMessage) -> AIMessage:
+    if not isinstance(message, AIMessage):
+        raise BrokenAnswerError(f"a {message.type} message instead of an answer")
+    return message
+
+
+def identify_model(model: BaseChatModel) -> ModelIdentity:
+    """The identity of a custom model: its class, its name and its identifying parameters."""
+    base = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    names = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))
+    name = next((found for found in names if isinstance(found, str) and found), model._llm_type)
+    identity = ModelIdentity(kind, name, dict(model._identifying_params))
+    return replace(identity, endpoint=f"{kind} at {base}") if isinstance(base, str) else identity
+
+
+def chat_model(settings: Settings, role: RoleName) -> BaseChatModel:
+    """The LangChain model of a role, without its own retries and cache; raises `ConfigurationError`."""
+    model, url, key = settings.role_endpoint(role)
+    check_url(url, chat_identity(settings, role).url_setting)
+    return _chat_openai(model, url, key, settings.request_timeout)
+
+
+def chat_identity(settings: Settings, role: RoleName) -> ModelIdentity:
+    """The identity of a role's model in the journal and in error messages."""
+    model, url, key = settings.role_endpoint(role)
+    own_model, own_url, own_key = (
+        getattr(settings, f"{role}_{part}") is not None for part in ("model", "base_url", "api_key")
+    )
+    prefix = f"CITELOOM_{role.upper()}"
+    # The remedy for a missing key names the setting at the level where the address was set.
+    return ModelIdentity(
+        endpoint=endpoint_name(url),
+        model=model,
+        parameters={"temperature": settings.temperature},
+        url_setting=f"{prefix if own_url else 'CITELOOM_CHAT'}_BASE_URL",
+        model_setting=f"{prefix if own_model else 'CITELOOM_CHAT'}_MODEL",
+        key_setting=f"{prefix if own_url or own_key else 'CITELOOM_CHAT'}_API_KEY",
+        secret=key,
+    )
+
+
+@thread_safe_cache
+def _dialect(_endpoint: str, _model: str) -> DialectMemory:
+    return DialectMemory()
+
+
+@thread_safe_cache
+def _chat_openai(model: str, url: str, key: SecretStr | None, timeout: float) -> BaseChatModel:
+    from .http.chat_openai import LeanChatOpenAI
+    from .http.client import NO_KEY, openai_client
+
+    client = openai_client(url, key, timeout)
+    given: dict[str, Any] = {
+        "model": model,
+        "base_url": url,
+        "api_key": key or NO_KEY,
+        "root_async_client": client,
+        "async_client": client.chat.completions,
+        "timeout": timeout,
+        "max_retries": 0,
+        "cache": False,
+        # The chat completions API is the one that all these servers support.
+        "use_responses_api": False,
+    }
+    return LeanChatOpenAI(**given)

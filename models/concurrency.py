@@ -12,14 +12,15 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait as wait_for
 from contextlib import suppress
-from functools import lru_cache, update_wrapper
-from typing import Any, Final, Generic, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+Parameters = ParamSpec("Parameters")
 
 _THREADS: Final = "citeloom-work"
 _INTERRUPT_DELAY: Final = 1.0  # seconds within which the loop notices Ctrl-C unless a long step blocks it
@@ -50,25 +51,20 @@ async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
-class thread_safe_cache(Generic[T]):  # noqa: N801  # used as a decorator
+def thread_safe_cache(make: Callable[Parameters, T]) -> Callable[Parameters, T]:
     """Decorator that calls a function once per set of arguments; the last 64 results are cached.
 
     `functools.lru_cache` lets two threads that call at the same moment create one object each: two limiters for one
     endpoint, or a client that nobody closes. Here calls are serialized, so the function must not call itself.
     """
+    cached, making = lru_cache(maxsize=64)(make), threading.Lock()
 
-    def __init__(self, make: Callable[..., T]) -> None:
-        update_wrapper(self, make)
-        self._making = threading.Lock()
-        self._cached = lru_cache(maxsize=64)(make)
+    @wraps(make)
+    def get(*arguments: Parameters.args, **options: Parameters.kwargs) -> T:
+        with making:
+            return cached(*arguments, **options)  # type: ignore[arg-type]  # all arguments are hashable
 
-    def __call__(self, *arguments: Hashable) -> T:
-        with self._making:
-            return self._cached(*arguments)
-
-    def forget(self) -> None:
-        """Clear the cache."""
-        self._cached.cache_clear()
+    return get
 
 
 class LoopLocal(Generic[T]):
@@ -79,7 +75,6 @@ class LoopLocal(Generic[T]):
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
 
     def get(self) -> T:
-        """The value of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._values:
             self._values[loop] = self._create()
@@ -103,7 +98,6 @@ class ThreadSafeEvent:
         self._future.set_result(None)
 
     async def wait(self) -> None:
-        """Wait until the event is set."""
         self.waiters += 1
         await asyncio.wrap_future(self._future)
 
@@ -161,13 +155,15 @@ class _BackgroundLoop:
 
 
 _running: Final[list[_BackgroundLoop]] = []  # at most one
+_starting: Final = threading.Lock()
 
 
-@thread_safe_cache
 def _background_loop() -> _BackgroundLoop:
-    _running.append(_BackgroundLoop())
-    atexit.register(stop_background_loop, _EXIT_TIMEOUT)
-    return _running[0]
+    with _starting:
+        if not _running:
+            _running.append(_BackgroundLoop())
+            atexit.register(stop_background_loop, _EXIT_TIMEOUT)
+        return _running[0]
 
 
 async def _close_connections() -> None:
@@ -239,7 +235,6 @@ def stop_background_loop(seconds: float) -> bool:
         return True
     deadline = time.monotonic() + seconds
     background = _running.pop()
-    _background_loop.forget()
     wait_for([asyncio.run_coroutine_threadsafe(background.drain(), background.loop)], timeout=seconds)
     background.loop.call_soon_threadsafe(background.loop.stop)
     background.workers.shutdown(wait=False, cancel_futures=True)

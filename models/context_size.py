@@ -91,7 +91,6 @@ class Room:
         return self.left(_USUAL_CALL) < _USUAL_CALL
 
     def holds(self, *texts: str) -> bool:
-        """Whether a prompt of these texts fits."""
         return self.size is None or self.left(WHOLE) >= sum(map(_tokens, texts))
 
     def shortened(self, text: str) -> str:

@@ -131,26 +131,22 @@ def counts_as_openai(endpoint: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _encoding_of(model: str) -> Encoding | None:
+    """The tokenizer of a model, if tiktoken's cache holds its complete data: nothing is downloaded."""
     try:
         import tiktoken
 
         name = tiktoken.encoding_name_for_model(model)
     except (ImportError, KeyError):
         return None
-    data = "o200k_base" if name == "o200k_harmony" else name
-    return tiktoken.get_encoding(name) if data in DATA and _at_hand(*DATA[data]) else None
-
-
-def _at_hand(address: str, sha256: str) -> bool:
-    """Whether tiktoken's cache holds the complete data."""
+    address, sha256 = DATA.get("o200k_base" if name == "o200k_harmony" else name, ("", ""))
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
-    if not folder:
-        return False  # an empty path turns the cache off
+    if not address or not folder:  # an empty path turns the cache off
+        return None
     path = Path(folder) / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            return False
-        return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+        usable = path.is_file() and path.stat().st_size <= _LARGEST
+        whole = usable and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:
-        return False
+        return None
+    return tiktoken.get_encoding(name) if whole else None

@@ -52,11 +52,21 @@ class NotEditableError(InputError):
     """The sentences of a run cannot be edited or checked."""
 
 
+@dataclass(frozen=True, slots=True)
+class EditedSection:
+    """A section's text with edits: the span of each edited sentence by its position, and the sentences with markers
+    whose citation the user `typed`, which stays there."""
+
+    text: str
+    spans: Mapping[int, tuple[int, int]]
+    typed: frozenset[str]
+
+
 @dataclass(frozen=True)
 class EditableSection:
     """A section's record and evidence, and the user's edits by sentence position.
 
-    `first` is the run-wide position of its first sentence, `by_hand` the whole text if edited in the file.
+    `first` is the run-wide position of its first sentence, `by_hand` the section as edited in the file.
     """
 
     kind: SectionKind
@@ -64,10 +74,10 @@ class EditableSection:
     evidence: tuple[Evidence, ...]
     first: int
     edits: Mapping[int, EditedSentence]
-    by_hand: str | None = None
+    by_hand: EditedSection | None = None
 
     @cached_property
-    def sentences(self) -> list[CitedSentence]:
+    def sentences(self) -> Sequence[CitedSentence]:
         """The sentences of the stored text, with markers."""
         return sentences(self.record["with_markers"])
 
@@ -89,35 +99,38 @@ class EditableSection:
         place = position - self.first
         return self.citable.marked(words, self.sentences[place].text, covered=self.is_covered(place))
 
-    def edited(self, edits: Mapping[int, EditedSentence]) -> tuple[str, dict[int, tuple[int, int]]]:
-        """Apply edits; returns the text and each edited sentence's span, by position."""
+    def typed_in(self, words: str, marked: str, place: int) -> list[str]:
+        """The sentences of an edit with markers, if the user typed a citation in it; `place` is the old sentence's."""
+        inside = 0 <= place < len(self.sentences)
+        original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
+        return [item.text for item in sentences(marked)] if self.citable.types_citation(words, original, shown) else []
+
+    def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
+        """The section with these edits, or as edited by hand."""
         if self.by_hand is not None:
-            return self.by_hand, self._changed_by_hand(self.by_hand)
+            return self.by_hand
         text = self.record["with_markers"]
         pieces: list[str] = []
         spans: dict[int, tuple[int, int]] = {}
+        typed: list[str] = []
         done = length = 0
         for position in sorted(edits):
             old = self.sentences[position - self.first]
             new = self.marked(position, edits[position].text)
+            typed += self.typed_in(edits[position].text, new, position - self.first)
             pieces += [text[done : old.start], new]
             length += old.start - done
             spans[position] = (length, length + len(new))
             length += len(new)
             done = old.end
-        return "".join([*pieces, text[done:]]), spans
-
-    def _changed_by_hand(self, text: str) -> dict[int, tuple[int, int]]:
-        before = {sentence.text for sentence in self.sentences}
-        found = enumerate(sentences(text))
-        return {place: (item.start, item.end) for place, item in found if item.text not in before}
+        return EditedSection("".join([*pieces, text[done:]]), spans, frozenset(typed))
 
     @cached_property
     def rendered(self) -> Rendered:
         """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
-        before = self.record["numbering"]
-        return render_text(self.record["with_markers"], sources, self.record["cite_style"], before=before)
+        style, before, verdicts = self.record["cite_style"], self.record["numbering"], _section_verdicts(self)
+        return render_text(self.record["with_markers"], sources, style, before=before, verdicts=verdicts)
 
     def shown(self) -> list[str]:
         """The sentences as readers see them, without marks for failed checks."""
@@ -149,7 +162,7 @@ class EditableText:
     @property
     def edited_count(self) -> int:
         """Number of edited sentences."""
-        return sum(len(section.edited(section.edits)[1]) for section in self.sections)
+        return sum(len(section.edited(section.edits).spans) for section in self.sections)
 
     @property
     def edits(self) -> list[EditedSentence]:
@@ -253,9 +266,9 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     """Build the section with edits applied and checks repeated."""
     sources, lost = sources_for(library, section.evidence)
-    edited, spans = section.edited(section.edits)
+    edited = section.edited(section.edits)
     verdicts = relocate_verdicts(_section_verdicts(section), sources)
-    draft = Draft(edited)
+    draft = Draft(edited.text)
     found = check_draft(
         draft,
         sources,
@@ -272,8 +285,9 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         evidence=section.record["evidence"],
         queries=[item for item in searches if item["section"] == section.kind],
     )
-    left = [*found, *support_findings(edited, verdicts)]
-    return FinishedText(written, edited, lost, left=left, unmarked=list(spans.values()))
+    left = [*found, *support_findings(edited.text, verdicts)]
+    unmarked = list(edited.spans.values())
+    return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
 
 
 def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
@@ -432,23 +446,26 @@ def _by_hand(section: EditableSection, body: str) -> EditableSection:
     """The section with this text; unchanged sentences keep their markers."""
     known = {inert(shown): place for place, shown in enumerate(section.shown())}
     known |= {inert(words): place for place, words in enumerate(_marked(section))}
-    lines = []
+    lines: list[str] = []
+    typed: list[str] = []
     for line in body.strip().splitlines():
         found = sentences(line)
         places = [known.get(sentence.text) for sentence in found]
         pieces: list[str] = []
         done = 0
         for number, sentence in enumerate(found):
-            place = places[number]
-            marked = (
-                section.sentences[place].text
-                if place is not None
-                else _marked_by_hand(section, sentence.text, _place_among(places, number))
-            )
+            if (place := places[number]) is not None:
+                marked = section.sentences[place].text
+            else:
+                beside = _place_among(places, number)
+                marked = _marked_by_hand(section, sentence.text, beside)
+                typed += section.typed_in(sentence.text, marked, beside)
             pieces += [line[done : sentence.start], marked]
             done = sentence.end
         lines.append("".join([*pieces, line[done:]]))
-    return replace(section, by_hand="\n".join(lines))
+    text, before = "\n".join(lines), {sentence.text for sentence in section.sentences}
+    spans = {place: (item.start, item.end) for place, item in enumerate(sentences(text)) if item.text not in before}
+    return replace(section, by_hand=EditedSection(text, spans, frozenset(typed)))
 
 
 def _place_among(places: Sequence[int | None], number: int) -> int:

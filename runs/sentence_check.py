@@ -107,11 +107,12 @@ def unchecked(position: int) -> CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A section's edited text, the edit's span in it, and the sources."""
+    """A section's edited text, the edit's span in it, the sources, and the sentences whose citation the user typed."""
 
     text: str
     span: tuple[int, int]
     sources: Sequence[Source]
+    typed: frozenset[str]
 
     def touches(self, span: tuple[int, int] | None) -> bool:
         """Whether a span of the text overlaps the edit."""
@@ -142,15 +143,15 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
     if not words:
         return SentenceCheck({**unchecked(position), "section": section.kind, "verdict": "removed", "ok": True})
     edits = {**section.edits, position: EditedSentence(position, words)}
-    whole, spans = await asyncio.to_thread(section.edited, edits)
+    whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
-    seen = _Checked(whole, spans[position], sources)
+    seen = _Checked(whole.text, whole.spans[position], sources, whole.typed)
     run = text.run.thread_id
     before = await session.usage(run)
-    edited = {item.text for item in sentences(whole) if seen.touches((item.start, item.end))}
+    edited = {item.text for item in sentences(whole.text) if seen.touches((item.start, item.end))}
 
     async def judge() -> list[VerdictRecord]:
-        return await judge_text((await session.roles_of(run)).judge, whole, sources, {}, only=edited)
+        return await judge_text((await session.roles_of(run)).judge, whole.text, sources, {}, only=edited)
 
     with session.run(run, fresh=text.run.fresh):
         verdicts = await fitted(session, run, judge)
@@ -203,6 +204,7 @@ def _result(
         section.record["cite_style"],
         verdicts=known,
         before=section.record["numbering"],
+        typed=seen.typed,
     )
     start, end = shown.moved(seen.span[0]), shown.moved(seen.span[1])
     numbers = [

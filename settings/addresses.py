@@ -125,6 +125,13 @@ class VectorsUrl(SecretUrl):
 HomeAddress = Path | DatabaseUrl
 
 
+def absolute_path(path: Path) -> Path:
+    """The absolute path without `..`; links are followed before one, since it leads to the parent of their target."""
+    parts = path.absolute().parts
+    last = max((place for place, part in enumerate(parts, 1) if part == ".."), default=0)
+    return Path(*parts[:last]).resolve().joinpath(*parts[last:])
+
+
 def home_address(value: Any) -> Any:
     """Parse text that is a database address; returns other values unchanged. Raises ValueError if mistyped."""
     if not isinstance(value, str) or not _INTENDED_ADDRESS.match(value):

@@ -10,51 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ByteSize,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
-from pydantic_core import ErrorDetails
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
 
 from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
 from ..section_kinds import Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
-from .key_trust import (
-    DEFAULT,
-    DOTENV,
-    ENVIRONMENT,
-    FLAG,
-    FOLDER_TOML,
-    Address,
-    ApiKey,
-    Key,
-    clean_key,
-    is_own,
-    key_mark,
-    require_trusted,
-    user_configuration,
-)
-from .service_settings import MetadataService, MetadataSettings, ZoteroSettings
-from .setting_sources import ORIGINS, DotEnvSource, TrackedSource, toml_source
+from .key_trust import DEFAULT, ENVIRONMENT, FLAG, Address, ApiKey, Key, clean_key, is_own, key_mark, require_trusted
+from .setting_sources import find_values
 
+MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
@@ -74,17 +42,10 @@ class Price(BaseModel):
     output: float = Field(0, ge=0, description="Per million tokens answered.")
 
 
-class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
-    """All settings of Citeloom; in the environment each is `CITELOOM_` plus its name."""
+class Settings(BaseModel):
+    """All settings of Citeloom; what is not given is read from the environment and the files."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="CITELOOM_",
-        env_file=".env",
-        # An empty variable counts as not set; as a path it would be the current folder.
-        env_ignore_empty=True,
-        extra="ignore",
-        frozen=True,
-    )
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     home: Annotated[Path | DatabaseUrl | None, BeforeValidator(home_address)] = Field(
         None, description="Folder, or PostgreSQL database (postgresql://...), that holds library, journal and runs."
@@ -94,9 +55,7 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
     )
 
     chat_model: str = Field(
-        EXTRACTIVE,
-        min_length=1,
-        description="Chat model name at the endpoint, or 'extractive' to work without one.",
+        EXTRACTIVE, min_length=1, description="Chat model name at the endpoint, or 'extractive' to work without one."
     )
     chat_base_url: str = Field(OPENAI_BASE_URL, description="OpenAI-compatible endpoint of the chat model.")
     chat_api_key: ApiKey | None = Field(None, description="Key for the chat endpoint.")
@@ -250,41 +209,62 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         description="Languages of scanned pages, in tesseract's names: 'eng+deu'.",
     )
 
+    zotero: str = Field(
+        "",
+        max_length=1000,
+        description="Zotero's data folder, or the address of its local API; not set: the API at "
+        "http://localhost:23119, else the folder ~/Zotero.",
+    )
+    zotero_linked: Path | None = Field(
+        None, description="Folder of Zotero's linked files; attachments that are linked are only read inside it."
+    )
+    zotero_seconds: float = Field(
+        30, ge=1, le=86_400, description="Seconds between two polls of 'sync zotero --watch'."
+    )
+
+    metadata_services: list[MetadataService] = Field(
+        ["crossref", "datacite", "openalex", "semantic_scholar"],
+        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+    )
+    metadata_mailto: str = Field(
+        "",
+        max_length=200,
+        pattern=r"^([^\s@<>()\"]+@[^\s@<>()\"]+)?$",
+        description="Your email address for the polite pools of Crossref and OpenAlex; not set: none is sent.",
+    )
+    metadata_days: float = Field(
+        7, ge=0, le=3650, description="Days for which an answer of a metadata service is taken from the cache."
+    )
+    crossref_base_url: str = Field("https://api.crossref.org", description="Address of Crossref's REST API.")
+    datacite_base_url: str = Field("https://api.datacite.org", description="Address of DataCite's REST API.")
+    openalex_base_url: str = Field("https://api.openalex.org", description="Address of OpenAlex's API.")
+    openalex_api_key: ApiKey | None = Field(None, description="Key for OpenAlex; without one it answers few requests.")
+    semantic_scholar_base_url: str = Field(
+        "https://api.semanticscholar.org/graph/v1", description="Address of Semantic Scholar's Graph API."
+    )
+    semantic_scholar_api_key: ApiKey | None = Field(None, description="Key for Semantic Scholar.")
+    retraction_watch: Path | None = Field(None, description="Retraction Watch's CSV file of retractions.")
+    cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
+    citation_key: str = Field(
+        "auth.lower + year + veryshorttitle.lower",
+        min_length=1,
+        max_length=300,
+        description="Pattern for the keys of papers added by identifier or from Zotero, in Better BibTeX's terms.",
+    )
+
     _set: dict[str, str] = PrivateAttr(default_factory=dict)
     _own: dict[str, str] = PrivateAttr(default_factory=dict)
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
 
+    def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
+        """Read the sources; `origins` are those of given values that do not come from the user."""
+        found = find_values(given, origins or {}, type(self).model_fields)
+        super().__init__(**found.values)
+        self._set, self._own = found.origins, found.own
+
     @property
     def describes_figures(self) -> bool:
-        """Whether a vision model is configured."""
         return self.vision_model not in (None, EXTRACTIVE)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        dotenv = DotEnvSource(settings_cls, env_file=getattr(dotenv_settings, "env_file", DOTENV))
-        return (
-            TrackedSource(init_settings, FLAG),
-            TrackedSource(env_settings, ENVIRONMENT),
-            TrackedSource(dotenv, DOTENV),
-            TrackedSource(toml_source(settings_cls, Path(FOLDER_TOML)), FOLDER_TOML),
-            TrackedSource(toml_source(settings_cls, user_configuration()), str(user_configuration())),
-        )
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember_origins(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        marks = given.pop(ORIGINS, {}) if isinstance(given, dict) else {}
-        settings = handler(given)
-        settings._set = marks.get("set", {})
-        settings._own = marks.get("own", {})
-        return settings
 
     def origin(self, name: str) -> str:
         """The origin of a setting: a flag, the environment, a file, or "default"."""
@@ -328,7 +308,6 @@ class Settings(MetadataSettings, ZoteroSettings, BaseSettings):
         return sorted({key_mark(key, url) for _, url, key in used if key is not None})
 
     def url_setting(self, role: RoleName) -> str:
-        """The name of the setting with the base URL of a role."""
         own = f"{role}_base_url"
         return "chat_base_url" if getattr(self, own) in (None, "", self.chat_base_url) else own
 
@@ -381,25 +360,18 @@ def load_settings(
     given = {name: value for name, value in overrides.items() if value is not None}
     others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
     try:
-        settings = Settings(**{**others, **given, ORIGINS: dict.fromkeys(others, origin)})
+        settings = Settings(origins=dict.fromkeys(others, origin), **others, **given)
     except ValidationError as error:
         first = error.errors()[0]
         option = (flags or {}).get(str(first["loc"][0])) if str(first["loc"][0]) in given else None
-        raise _refused(first, option) from error
-    except SettingsError as error:  # a variable whose value is not valid JSON
-        raise ConfigurationError(f"Settings: {error}.", help="Its value must be JSON.") from error
+        name = field_path(first["loc"])
+        secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
+        wrong = f"{describe_invalid(first, show=not secret)}."
+        if option is not None:
+            raise ConfigurationError(f"{option}: {wrong}") from error
+        raise ConfigurationError(
+            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}",
+            help="See '{citeloom} doctor' for the settings in force.",
+        ) from error
     settings._vouched = frozenset(vouched)
     return settings
-
-
-def _refused(first: ErrorDetails, option: str | None) -> ConfigurationError:
-    """The error for an invalid value, naming its `option` or else its setting."""
-    name = field_path(first["loc"])
-    secret = name.endswith(("_api_key", "_base_url")) or name in ("home", "vectors")
-    wrong = f"{describe_invalid(first, show=not secret)}."
-    if option is not None:
-        return ConfigurationError(f"{option}: {wrong}")
-    return ConfigurationError(
-        f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}",
-        help="See '{citeloom} doctor' for the settings in force.",
-    )

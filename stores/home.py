@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..errors import ConfigurationError, InputError
-from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl
+from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_path
 from ..settings.key_trust import FLAG, is_own
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
             message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
             raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
         return DatabaseHome.at(explicit, vectors)
-    root = explicit.expanduser().absolute() if explicit is not None else nearest_folder()
+    root = absolute_path(explicit.expanduser()) if explicit is not None else nearest_folder()
     if vectors is not None:
         raise ConfigurationError(
             f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only, but the home is a folder ({root}).",

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 # A heading, list item or table row never shares a sentence with the line before.
 _LINE_START = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,3}[.)][ \t]|\||>|:::|```|~~~|\[[^\[\]\n]+\]:)")
+_WHOLE_LINE = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n")
 _MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}[ \t]+|[-*+][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?))+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
@@ -79,11 +80,12 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     # Without lone surrogates from a model's JSON or a PDF, which sentencex does not accept.
     text = _SURROGATE.sub("\ufffd", text)
     spans: list[tuple[int, int]] = []
-    for start, end in _passages(text):
-        for left, right in _sentences(text, start, end):
-            span = _trim(text, left, right)
-            if span is not None:
-                spans.append(span)
+    for passage in _passages(text):
+        for left, right in _sentences(text, *passage):
+            marker = _MARKER.match(text, left, right)
+            start, end = trim_span(text, marker.end() if marker else left, right)
+            if start < end:
+                spans.append((start, end))
     return spans
 
 
@@ -98,9 +100,8 @@ def _passages(text: str) -> Iterator[tuple[int, int]]:
     cuts.update(match.end() for match in _BLANK_LINE.finditer(text))
     cuts.update(match.start() for match in _LINE_START.finditer(text))
     # The line after a heading, table row or fence also begins a new passage.
-    cuts.update(match.end() for match in re.finditer(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n", text))
-    ordered = sorted(cuts)
-    yield from pairwise(ordered)
+    cuts.update(match.end() for match in _WHOLE_LINE.finditer(text))
+    yield from pairwise(sorted(cuts))
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -130,7 +131,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             break
         before = bisect_left(opens, cut) - 1
         inside = before >= 0 and cut < protected[before][1]
-        if inside or not (cut in units or _ends_sentence(_end_of(passage, begin, cut), passage[cut : cut + _AHEAD])):
+        if inside or not (cut in units or _ends_sentence(passage, begin, cut)):
             continue
         yield start + begin, start + cut
         begin = cut
@@ -148,14 +149,6 @@ def _pieces(passage: str) -> Iterator[tuple[int, int]]:
         yield start, end
         start = end
     yield start, len(passage)
-
-
-def _end_of(passage: str, begin: int, cut: int) -> str:
-    """The text before a cut, as far as it is examined; a blank replaces the rest."""
-    while cut > begin and passage[cut - 1].isspace():
-        cut -= 1
-    left = max(begin, cut - _BEHIND)
-    return passage[left:cut] if left == begin else f" {passage[left:cut]}"
 
 
 def _after_citations(passage: str, cut: int) -> int:
@@ -176,9 +169,13 @@ def _after_citations(passage: str, cut: int) -> int:
     return max(cut, moved)
 
 
-def _ends_sentence(before: str, after: str) -> bool:
+def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
     """Whether a boundary proposed by sentencex is valid in a paper."""
-    left, right = before.rstrip(), after.lstrip()
+    _, end = trim_span(passage, begin, cut)
+    start = max(begin, end - _BEHIND)
+    left = passage[start:end] if start == begin else f" {passage[start:end]}"  # a blank replaces the rest
+    after = passage[cut : cut + _AHEAD]
+    left, right = left.rstrip(), after.lstrip()
     if not left or not right:
         return True
     if right[0] in ",;:.)]!?" or (left[-1] == "!" and right[0] == "[" and after[0] == "["):
@@ -190,13 +187,6 @@ def _ends_sentence(before: str, after: str) -> bool:
     if re.search(r"(?:^|\s)\(?\d{1,2}[.)]$", left) and len(left) <= 4:
         return False  # "1." at the start of a passage is a list number
     return not (_ABBREVIATION.search(left[-24:]) and not _LETTERED.search(left[-32:]))
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """The span without whitespace and leading list markers; None if nothing is left."""
-    marker = _MARKER.match(text, start, end)
-    start, end = trim_span(text, marker.end() if marker else start, end)
-    return (start, end) if start < end else None
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

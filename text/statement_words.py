@@ -56,12 +56,10 @@ _NONE: Final = re.compile(
     re.IGNORECASE,
 )
 _UP: Final = re.compile(
-    r"\b(?:increas\w*|higher|rose|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b",
-    re.IGNORECASE,
+    r"\b(?:increas\w*|higher|rose|raised|improv\w*|better|larger|more|greater|gain\w*|outperform\w*)\b", re.IGNORECASE
 )
 _DOWN: Final = re.compile(
-    r"\b(?:decreas\w*|lower\w*|fell|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b",
-    re.IGNORECASE,
+    r"\b(?:decreas\w*|lower\w*|fell|reduc\w*|declin\w*|worse\w*|smaller|fewer|less|underperform\w*)\b", re.IGNORECASE
 )
 
 

@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -71,7 +71,24 @@ async def statement_pairs(
     With a topic, the statements are about it; without one, they come from abstracts and conclusions. Raises
     `InputError` if there are too many papers to compare without a topic, and any error of search and embedding.
     """
-    chunks = await (_on_topic(library, topic, scope, options) if topic else _main_statements(library, scope))
+    chunks: list[Chunk] = []
+    if topic:
+        own = tuple(category for category in Category if category is not Category.RELATED_WORK)
+        limits = replace(scope, categories=scope.categories or own)
+        of_paper: Counter[str] = Counter()
+        for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, options):
+            chunk = hit.candidate.chunk
+            of_paper[chunk.key] += 1
+            if of_paper[chunk.key] <= _OF_ONE and len(chunks) < _CHUNKS:
+                chunks.append(chunk)
+    else:
+        keys = list(scope.papers) or [paper.key for paper in library.papers()]
+        if len(keys) > _PAPERS:
+            raise InputError(
+                f"The library has {len(keys)} papers; without a topic at most {_PAPERS} are compared.",
+                help="Give --topic, or name papers with --papers.",
+            )
+        chunks = await asyncio.to_thread(_with_counterparts, library, keys)
     sentences = list(_sentences(chunks))
     if len({sentence.chunk.key for sentence in sentences}) < 2:
         return []
@@ -84,31 +101,8 @@ async def statement_pairs(
     ]
 
 
-async def _on_topic(library: Library, topic: str, scope: Scope, options: Retrieval) -> list[Chunk]:
-    own = tuple(category for category in Category if category is not Category.RELATED_WORK)
-    limits = Scope(scope.papers, scope.categories or own, scope.years, scope.venue)
-    of_paper: Counter[str] = Counter()
-    taken: list[Chunk] = []
-    for hit in await retrieve(library, topic, _POOL * _CHUNKS, limits, options):
-        chunk = hit.candidate.chunk
-        of_paper[chunk.key] += 1
-        if of_paper[chunk.key] <= _OF_ONE and len(taken) < _CHUNKS:
-            taken.append(chunk)
-    return taken
-
-
-async def _main_statements(library: Library, scope: Scope) -> list[Chunk]:
-    """The passages of abstracts and conclusions that are closest to some passage in another paper."""
-    keys = list(scope.papers) or [paper.key for paper in library.papers()]
-    if len(keys) > _PAPERS:
-        raise InputError(
-            f"The library has {len(keys)} papers; without a topic at most {_PAPERS} are compared.",
-            help="Give --topic, or name papers with --papers.",
-        )
-    return await asyncio.to_thread(_with_counterparts, library, keys)
-
-
 def _with_counterparts(library: Library, keys: Sequence[str]) -> list[Chunk]:
+    """The passages of abstracts and conclusions that are closest to some passage in another paper."""
     rows = library.catalog.chunk_rows(keys=keys, categories=_CLAIMING)
     having = {row.key for row in rows}
     ids = [row.id for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,23 +46,6 @@ class FurtherSearch:
 _PLENTY_IN_ALL: Final = 30  # strong findings, shared among the needs when they are few
 
 
-async def search_evidence(
-    library: Library,
-    reader: EvidenceReader,
-    purpose: Purpose,
-    needs: Sequence[Need],
-    scope: Scope,
-    limits: EvidenceLimits,
-    *,
-    known: Sequence[str] = (),
-) -> SearchResult:
-    """Search for needs by their queries, and read the best windows of chunks not yet `known`, in one wave."""
-    proposed = limits.windows(limits.search_tokens, len(needs))
-    windows = await propose_windows(library, needs, scope, proposed, limits.retrieval, known=known)
-    found, unreadable = await read_windows(reader, purpose, windows, limits, needs)
-    return _build_result(found, windows, windows, unreadable)
-
-
 def _build_result(
     found: Sequence[FoundEvidence], proposed: Sequence[Window], shown: Sequence[Window], unreadable: frozenset[str]
 ) -> SearchResult:
@@ -79,7 +62,10 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """The searches of one turn, read together; a window read for one search is not read again for a later one."""
+    """The best windows for each search, without chunks that are `known`, read together in one wave.
+
+    A window read for one search is not read again for a later one.
+    """
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:
@@ -121,7 +107,10 @@ async def read_in_waves(
     unreadable: frozenset[str] = frozenset()
     prepared: Sequence[Window] = ()
     again: tuple[str, ...] = ()
-    waves = list(_waves(windows, limits.waves))
+    # The first half, then the rest in equal parts.
+    first = len(windows) if limits.waves <= 1 else -(-len(windows) // 2)
+    size = max(1, -(-(len(windows) - first) // max(1, limits.waves - 1)))
+    waves = [windows[:first], *(windows[start : start + size] for start in range(first, len(windows), size))]
     waves += [()] if further is not None and len(waves) == 1 else []
     for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
@@ -144,7 +133,11 @@ async def read_in_waves(
         wanted, windows = [*wanted, *more], [*windows, *more]
         reading = read_windows(reader, purpose, wanted, limits, purpose.needs, heard=heard)
         if number == 1 and further is not None:
-            (new, lost), prepared = await _while_preparing(reading, further)
+            preparing = asyncio.ensure_future(further.windows())  # while the first wave is read
+            try:
+                (new, lost), prepared = await reading, await preparing
+            finally:
+                preparing.cancel()
         else:
             new, lost = await reading
         if more and further is not None:
@@ -152,17 +145,6 @@ async def read_in_waves(
             new = [further.traced(item, again) if item.finding.spans[0][0].id in own else item for item in new]
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
     return replace(_build_result(limit_findings(found, limits), windows, read, unreadable), again=again)
-
-
-async def _while_preparing(
-    reading: Awaitable[tuple[list[FoundEvidence], frozenset[str]]], further: FurtherSearch
-) -> tuple[tuple[list[FoundEvidence], frozenset[str]], Sequence[Window]]:
-    """What is read, and the windows of the further search, which is made meanwhile."""
-    preparing = asyncio.ensure_future(further.windows())
-    try:
-        return await reading, await preparing
-    finally:
-        preparing.cancel()
 
 
 def _abstracts(
@@ -262,15 +244,6 @@ async def nearest_chunks(library: Library, queries: Sequence[str], chunk_ids: Se
         for name, cosine in (await asyncio.to_thread(library.cosines, vector, chunk_ids)).items():
             nearness[name] = max(cosine, nearness.get(name, -1.0))
     return sorted(nearness, key=lambda name: (-nearness[name], name))[:k]
-
-
-def _waves(windows: Sequence[Window], count: int) -> Iterator[Sequence[Window]]:
-    """Split the windows into waves: the first half, then the rest in equal parts."""
-    first = len(windows) if count <= 1 else -(-len(windows) // 2)
-    yield windows[:first]
-    rest = windows[first:]
-    size = max(1, -(-len(rest) // max(1, count - 1)))
-    yield from (rest[start : start + size] for start in range(0, len(rest), size))
 
 
 def _is_strong(item: FoundEvidence) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -167,7 +167,12 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
     statements: list[_StatementWords] = []
     of_need: Counter[str] = Counter()
     of_paper: Counter[tuple[str, str]] = Counter()
-    ordered = sorted(found, key=_order)
+
+    def order(item: FoundEvidence) -> tuple[float, str, int]:
+        chunk, start, _ = item.finding.spans[0]
+        return (-item.combined_score - MEASURED_WEIGHT * measured(item.finding.statement), chunk.id, start)
+
+    ordered = sorted(found, key=order)
     useful = [item for item in ordered if item.finding.score >= limits.score_threshold]
     for item in useful or ordered[: limits.near]:
         need, key = item.finding.need, item.finding.paper.key
@@ -191,11 +196,6 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
         words.append(own)
         statements.append(said)
     return best
-
-
-def _order(item: FoundEvidence) -> tuple[float, str, int]:
-    chunk, start, _ = item.finding.spans[0]
-    return (-item.combined_score - MEASURED_WEIGHT * measured(item.finding.statement), chunk.id, start)
 
 
 def _words_of(span: tuple[Chunk, int, int]) -> str:
@@ -290,38 +290,34 @@ def coverage(
     found neither. Of two records with one id the later one counts.
     """
     planned = {need.id for need in needs}
-    evidence = list({record["id"]: record for record in evidence}.values())
-    return [_cover_need(need, planned, evidence, queries) for need in needs]
+    evidence = sorted({record["id"]: record for record in evidence}.values(), key=lambda record: -record["llm_score"])
+    covered: list[NeedCoverage] = []
+    for need in needs:
+        searches = [record for record in queries if need.id in record.get("needs", ())]
+        # Evidence first found by an earlier section of a paper names a need of that section.
+        again = {name for record in searches for name in record["evidence_ids"]}
+        serving = [
+            record
+            for record in evidence
+            if need.id in (record.get("need"), *record.get("also", ()))
+            or (record["id"] in again and record.get("need") not in planned)
+        ]
+        strong = [record for record in serving if record["llm_score"] >= STRONG]
+        met = meets([record["llm_score"] for record in strong])
+        status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
+        covered.append(
+            NeedCoverage(
+                need=need,
+                evidence=tuple(record["id"] for record in serving),
+                papers=len({record["key"] for record in strong}),
+                searches=len(searches),
+                tried=tuple(record["query"] for record in searches if record["origin"] == "custom"),
+                status=status,
+            )
+        )
+    return covered
 
 
 def meets(scores: Sequence[float]) -> bool:
     """Whether findings with these scores meet their need: one alone, or two that help."""
     return sum(score >= STRONG for score in scores) >= _SEVERAL or any(score >= _WHOLE for score in scores)
-
-
-def _cover_need(
-    need: Need, planned: Set[str], evidence: Sequence[Mapping[str, Any]], queries: Sequence[Mapping[str, Any]]
-) -> NeedCoverage:
-    searches = [record for record in queries if need.id in record.get("needs", ())]
-    # Evidence first found by an earlier section of a paper names a need of that section.
-    again = {name for record in searches for name in record["evidence_ids"]}
-    serving = sorted(
-        (
-            record
-            for record in evidence
-            if need.id in (record.get("need"), *record.get("also", ()))
-            or (record["id"] in again and record.get("need") not in planned)
-        ),
-        key=lambda record: -record["llm_score"],
-    )
-    strong = [record for record in serving if record["llm_score"] >= STRONG]
-    met = meets([record["llm_score"] for record in strong])
-    status: Status = "met" if met else "in vain" if len(searches) >= TRIES and not strong else "open"
-    return NeedCoverage(
-        need=need,
-        evidence=tuple(record["id"] for record in serving),
-        papers=len({record["key"] for record in strong}),
-        searches=len(searches),
-        tried=tuple(record["query"] for record in searches if record["origin"] == "custom"),
-        status=status,
-    )

@@ -85,16 +85,15 @@ async def screen_papers(
 async def keys_to_screen(library: Library, purpose: Purpose, scope: Scope, most: int) -> list[str]:
     """The keys of the papers in scope, or of the `most` papers nearest to the needs by summary."""
     keys = [paper.key for paper in library.papers() if scope.holds(paper)]
-    return keys if len(keys) <= most else await _nearest_keys(library, purpose, frozenset(keys), most)
-
-
-async def _nearest_keys(library: Library, purpose: Purpose, within: Collection[str], most: int) -> list[str]:
-    """The first `most` papers, taking the papers nearest to each need in turn."""
+    if len(keys) <= most:
+        return keys
+    within = frozenset(keys)
     vectors = await gather_all(library.embedding.embed_query(need.queries[0]) for need in purpose.needs)
     near = await asyncio.to_thread(
         lambda: [library.nearest_papers(vector, len(library.papers())) for vector in vectors]
     )
     rankings = [[item.paper.key for item in items if item.paper.key in within] for items in near]
+    # The paper nearest to each need in turn, then the second nearest ...
     turns = (key for turn in zip_longest(*rankings) for key in turn if key is not None)
     return list(islice(dict.fromkeys(turns), most))
 
@@ -111,7 +110,8 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
         f"{paper.title} ({paper.year or 'n.d.'})",
         *(_shorten(sentences[place], _SENTENCE) for place in _telling_places(sentences)),
     ]
-    if design := [*_kind_of_study(paper.title, abstract), *_samples(library, paper.key, abstract)]:
+    kind = [kind for kind, pattern in _KINDS if pattern.search(paper.title) or pattern.search(abstract)][:1]
+    if design := [*kind, *_samples(library, paper.key, abstract)]:
         lines.append(f"Design: {'; '.join(design)}")
     # The headings of a study with subjects name its procedures, not its subject.
     if not any(part[0].isdigit() or part.startswith("n") for part in design) and (scope := _scope(library, paper.key)):
@@ -119,20 +119,13 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
     return PaperCard(paper.key, "\n".join(lines))
 
 
-def _kind_of_study(title: str, abstract: str) -> list[str]:
-    return [kind for kind, pattern in _KINDS if pattern.search(title) or pattern.search(abstract)][:1]
-
-
 def _samples(library: Library, key: str, abstract: str) -> list[str]:
     """The numbers and kinds of subjects stated in the abstract, else at the beginning of the methods."""
     found = [match.group() for match in _SAMPLE.finditer(abstract)]
     if not found:
-        rows = [row.id for row in library.catalog.chunk_rows(keys=[key]) if row.category is Category.METHOD]
-        found = [
-            match.group()
-            for chunk in library.chunks(rows[:_METHOD_CHUNKS])
-            for match in _SAMPLE.finditer(plain_text(chunk.text))
-        ]
+        rows = library.catalog.chunk_rows(keys=[key], categories=[Category.METHOD])[:_METHOD_CHUNKS]
+        methods = "\n\n".join(plain_text(chunk.text) for chunk in library.chunks([row.id for row in rows]))
+        found = [match.group() for match in _SAMPLE.finditer(methods)]
     return list(dict.fromkeys(found))[:_SAMPLES]
 
 

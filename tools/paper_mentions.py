@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,10 +23,13 @@ _DOI_LIKE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?10\.\d{4,9}/\S+
 # A key is delimited by spaces and brackets; the second form finds one between letters of another script.
 _KEY_LIKE = re.compile(r"[^\s\[\](){}<>\"“”‘,;?!]+|[A-Za-z][A-Za-z0-9_:.+/-]*")
 _ASCII_RUN = re.compile(r"[A-Za-z][A-Za-z0-9_:.+/-]*")
+_WHOLE = re.compile(r"(?s).+")
 _NAME_YEAR = re.compile(r"([a-z][a-z'-]*)((?:1[5-9]|20|21)\d\d)[a-z]*")
 _LONGEST_TITLE = 500  # characters
 _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or capitals
 _NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
+_CALLED_A_PAPER = frozenset("paper article study preprint review chapter book titled entitled called".split())
+_BEFORE_A_TITLE = 2  # words, such as "paper on"
 _SHARED = 0.6  # minimum share of a title's words in the question before it is compared
 
 
@@ -102,7 +105,13 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     known = {paper.key.casefold(): paper.key for paper in papers}
     found: set[str] = set()
     rest = question
-    for start, written in _key_candidates(question):
+    candidates = [
+        (match.start() + run.start(), run.group())
+        for match in _KEY_LIKE.finditer(question)
+        for run in (_WHOLE.fullmatch(match.group()), *_ASCII_RUN.finditer(match.group()))
+        if run is not None
+    ]
+    for start, written in dict.fromkeys(candidates):
         word = re.sub(r"['’]s$", "", written.rstrip(".:")).casefold()
         # "paper" or "2020" may be a key, but counts as a word unless it is marked as a key.
         marked = question[max(0, start - 1) : start] == "@" or word.startswith("@")
@@ -120,16 +129,16 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     return found, rest
 
 
-def _key_candidates(question: str) -> Iterator[tuple[int, str]]:
-    for match in _KEY_LIKE.finditer(question):
-        yield match.start(), match.group()
-        for run in _ASCII_RUN.finditer(match.group()):
-            if run.group() != match.group():
-                yield match.start() + run.start(), run.group()
-
-
 def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
-    titles = sorted(_titles(papers), key=lambda title: (-len(title.words), title.key))
+    forms: dict[tuple[str, ...], list[_Title]] = {}
+    for paper in papers:
+        whole = _without_bracket(paper.title)
+        for written in dict.fromkeys([whole, whole.split(":")[0]]):
+            if words := _title_words(written):
+                forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
+    # A form that several papers share is ambiguous.
+    titles = [same[0] for same in forms.values() if len({title.key for title in same}) == 1]
+    titles.sort(key=lambda title: (-len(title.words), title.key))
     found: set[str] = set()
     rest = question
     for match in _QUOTED.finditer(question):
@@ -144,18 +153,6 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
             found.add(title.key)
             rest = _blank(rest, *span)
     return found, rest
-
-
-def _titles(papers: Sequence[Paper]) -> Iterator[_Title]:
-    """The forms of the titles, without forms that several papers share, since those are ambiguous."""
-    forms: dict[tuple[str, ...], list[_Title]] = {}
-    for paper in papers:
-        whole = _without_bracket(paper.title)
-        for written in dict.fromkeys([whole, whole.split(":")[0]]):
-            words = _title_words(written)
-            if words:
-                forms.setdefault(words, []).append(_Title(paper.key, words, written.strip()))
-    return (same[0] for same in forms.values() if len({title.key for title in same}) == 1)
 
 
 def _without_bracket(title: str) -> str:
@@ -200,7 +197,7 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
         for first in range(len(words) - size + 1):
             window = words[first : first + size]
             same = tuple(word.folded for word in window) == title.words
-            if same and _meant_as_title(title, window, at_start=first == 0):
+            if same and _meant_as_title(title, window, words[:first]):
                 return window[0].start, window[-1].end
         return None
     best: tuple[float, int, int] = (0.0, 0, 0)
@@ -212,21 +209,27 @@ def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
     return best[1:] if best[0] >= _NEAR else None
 
 
-def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], *, at_start: bool) -> bool:
-    """True if a few words that equal a title are meant as that title."""
+def _meant_as_title(title: _Title, window: Sequence[_QuestionWord], before: Sequence[_QuestionWord]) -> bool:
+    """True if a few words that equal a title are meant as that title: written as one, or called a paper.
+
+    "Do ensembles help when the sensor moves?" asks about its subject, though a paper is called "When the Sensor Moves".
+    """
     if len(title.words) == 1:
         # A name such as treeheatr or OpenPBTA; "Preprints" is an ordinary word.
         odd = title.written == title.written.lower() or re.search(r"\w[A-Z0-9]", title.written)
         return bool(odd) and window[0].written == title.written and title.words[0] not in GENERIC_WORDS
-    content = [word for word in title.words if word not in STOP_WORDS]
-    if len(content) > 1 and not any(word in GENERIC_WORDS for word in content):
+    if any(word.folded in _CALLED_A_PAPER for word in before[-_BEFORE_A_TITLE:]):
         return True
-    return window[0].written[:1].isupper() and not at_start
+    content = [word.written for word in window if word.folded not in STOP_WORDS]
+    in_capitals = len(content) > 1 and all(word[:1].isupper() for word in content)
+    shouted = all(word.written.isupper() for word in (*before, *window))
+    return not shouted and (in_capitals or (bool(before) and window[0].written[:1].isupper()))
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[^\w\s]")
 _YEAR = re.compile(r"((?:1[5-9]|20|21)\d\d)[a-d]?")
 _KEY_NAME = re.compile(r"([a-z][a-z'-]*)(?:1[5-9]|20|21)\d\d")
+_BETWEEN_YEARS = frozenset({"(", "[", ",", ".", "and", "&", "'s"})
 _JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
 # Words after which a year limits a period rather than naming a paper.
 _BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
@@ -269,11 +272,16 @@ def papers_by_author(question: str, papers: Sequence[Paper]) -> list[set[str]]:
         wanted = mention.years or (loose_years if mention.person else ())
         if not wanted and not mention.person:
             continue
+        by_all = {key for key in authors if set(mention.names) <= set(authors[key])}
         for year in wanted or (None,):
-            group = _resolve_mention(mention, authors, {key for key in authors if year is None or years[key] == year})
-            if year is not None or len(group) == 1:
+            found = {key for key in by_all if year is None or years[key] == year}
+            # Papers led or written by the authors named alone come before others.
+            led = {key for key in found if authors[key][0] == mention.names[0]}
+            alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
+            group = alone if len(mention.names) > 1 and not mention.and_others and alone else led or found
+            if group and (year is not None or len(group) == 1):
                 groups.append(group)
-    return [group for group in groups if group]
+    return groups
 
 
 def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
@@ -300,16 +308,6 @@ def _key_name(paper: Paper) -> tuple[str, ...]:
     return (in_key.group(1),) if in_key else ()
 
 
-def _resolve_mention(mention: _Mention, authors: Mapping[str, tuple[str, ...]], among: set[str]) -> set[str]:
-    """Papers by all the authors named; those led or written by them alone come before others."""
-    found = {key for key in among if set(mention.names) <= set(authors[key])}
-    led = {key for key in found if authors[key][0] == mention.names[0]}
-    alone = {key for key in led or found if set(authors[key]) == set(mention.names)}
-    if len(mention.names) > 1 and not mention.and_others and alone:
-        return alone
-    return led or found
-
-
 def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], tuple[int, ...]]:
     """The authors named, and the years that are not next to any of them."""
     mentions: list[_Mention] = []
@@ -324,9 +322,16 @@ def _mentions(tokens: Sequence[str], known: set[str]) -> tuple[list[_Mention], t
                 loose.append(int(year.group(1)))
             index += 1
             continue
-        before = tokens[index - 1].lower() if index else ""
-        names, index = _join_names(tokens, [name], after, known, longest)
-        mention, index = _complete_mention(tokens, names, index, before)
+        names, before = [name], tokens[index - 1].lower() if index else ""
+        while True:  # the names that follow, separated by "and" or commas
+            step = index = after
+            while step < len(tokens) and tokens[step].lower() in _JOINS:
+                step += 1
+            name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
+            if name is None:
+                break
+            names.append(name)
+        mention, index = _complete_mention(tokens, tuple(names), index, before)
         mentions.append(mention)
     return mentions, tuple(loose)
 
@@ -351,30 +356,13 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
         written = list(tokens[index : index + size])
         written[-1] = re.sub(r"['’]s?$", "", written[-1])
         name = fold_accents(" ".join(written))
-        if name in known and (written[-1][:1].isupper() or _cited_behind(tokens, index + size)):
+        if name not in known:
+            continue
+        following = [token.lower() for token in tokens[index + size : index + size + 2] if token != "("]
+        cited = following[:2] in _OTHERS or (following and _YEAR.fullmatch(following[0]))
+        if written[-1][:1].isupper() or cited:
             return name, index + size
     return None, index
-
-
-def _cited_behind(tokens: Sequence[str], index: int) -> bool:
-    following = [token.lower() for token in tokens[index : index + 2] if token != "("]
-    return following[:2] in _OTHERS or bool(following and _YEAR.fullmatch(following[0]))
-
-
-def _join_names(
-    tokens: Sequence[str], names: list[str], index: int, known: set[str], longest: int
-) -> tuple[tuple[str, ...], int]:
-    """Collect the names that follow, separated by "and" or commas."""
-    while index < len(tokens):
-        step = index
-        while step < len(tokens) and tokens[step].lower() in _JOINS:
-            step += 1
-        name, after = _name_at(tokens, step, known, longest) if step > index else (None, index)
-        if name is None:
-            break
-        names.append(name)
-        index = after
-    return tuple(names), index
 
 
 def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int, before: str) -> tuple[_Mention, int]:
@@ -392,18 +380,10 @@ def _complete_mention(tokens: Sequence[str], names: tuple[str, ...], index: int,
     )
     index += 2 if and_others else 0
     years: list[int] = []
-    for step, token in _years_behind(tokens, index):
-        years.append(int(token[:4]))
-        index = step
-    return _Mention(names, tuple(years), and_others, person), index
-
-
-def _years_behind(tokens: Sequence[str], index: int) -> Iterator[tuple[int, str]]:
-    """The years from an index on, separated by brackets, commas or "and", each with its end."""
-    while index < len(tokens):
-        token = tokens[index]
+    for place, token in enumerate(tokens[index:], index):
         if _YEAR.fullmatch(token):
-            yield index + 1, token
-        elif token.lower() not in {"(", "[", ",", ".", "and", "&", "'s"}:
-            return
-        index += 1
+            years.append(int(token[:4]))
+            index = place + 1
+        elif token.lower() not in _BETWEEN_YEARS:
+            break
+    return _Mention(names, tuple(years), and_others, person), index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,41 +43,25 @@ class Passage:
 
 def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
     """Passages of chunks of one paper, given in reading order; `found` are the ids that a search found."""
-    return [_merge_run(run, found) for run in _runs(chunks)]
-
-
-def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """Runs of consecutive chunks of one section."""
-    run: list[Chunk] = []
+    runs: list[list[Chunk]] = []
     for chunk in chunks:
+        last = runs[-1][-1] if runs else None
         # If chunks are short, this one may also overlap with the last but one.
-        if run and not (
-            same_section(run[-1], chunk) and (chunk.index == run[-1].index + 1 or chunk.start < run[-1].end)
-        ):
-            yield run
-            run = []
-        run.append(chunk)
-    if run:
-        yield run
-
-
-def _merge_run(run: Sequence[Chunk], found: Collection[str]) -> Passage:
-    first = run[0]
-    text, end = first.text, first.end
-    for chunk in run[1:]:
-        text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
-        end = max(end, chunk.end)
-    ids = tuple(chunk.id for chunk in run)
-    return Passage(
-        text=text,
-        section=first.section,
-        category=first.category,
-        page=first.page,
-        start=first.start,
-        end=end,
-        chunk_ids=ids,
-        found=tuple(identifier for identifier in ids if identifier in found),
-    )
+        if last and same_section(last, chunk) and (chunk.index == last.index + 1 or chunk.start < last.end):
+            runs[-1].append(chunk)
+        else:
+            runs.append([chunk])
+    passages: list[Passage] = []
+    for run in runs:
+        first = run[0]
+        text, end = first.text, first.end
+        for chunk in run[1:]:
+            text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
+            end = max(end, chunk.end)
+        ids = tuple(chunk.id for chunk in run)
+        own = tuple(name for name in ids if name in found)
+        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids, own))
+    return passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +86,13 @@ def outline(library: Library, key: str) -> list[OutlinedSection]:
     for chunk in library.paper_chunks(key):
         # Of sections that start at the same offset, all but the last are empty.
         held.setdefault(bisect_right(starts, chunk.start) - 1, []).append(chunk)
-    return [_outline_section(section, held.get(place, [])) for place, section in enumerate(sections)]
-
-
-def _outline_section(section: Section, chunks: Iterable[Chunk]) -> OutlinedSection:
-    indices = [chunk.index for chunk in chunks]
-    pages = [chunk.page for chunk in chunks if chunk.page is not None]
-    return OutlinedSection(
-        section,
-        (min(indices), max(indices)) if indices else None,
-        (min(pages), max(pages)) if pages else None,
-    )
+    outlined: list[OutlinedSection] = []
+    for place, section in enumerate(sections):
+        indices = [chunk.index for chunk in held.get(place, ())]
+        pages = [chunk.page for chunk in held.get(place, ()) if chunk.page is not None]
+        ends = [(min(numbers), max(numbers)) if numbers else None for numbers in (indices, pages)]
+        outlined.append(OutlinedSection(section, *ends))
+    return outlined
 
 
 def read_indexed_text(library: Library, key: str) -> list[Passage]:
@@ -161,18 +141,13 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
         if chunk is None or chunk.text[record["start"] : record["end"]] != record["quote"]:
             continue
         start, end = chunk.start + record["start"], chunk.start + record["end"]
-        if (figure := _at(of_paper[record["key"]], start, end)) is not None:
+        held: list[tuple[int, int, PaperFigure]] = []
+        for figure in of_paper[record["key"]]:
+            caption = None if figure.start is None or figure.end is None else (figure.start, figure.end)
+            spans = [span for span in (caption, figure.body) if span]
+            shared = sum(max(0, min(end, last) - max(start, first)) for first, last in spans)
+            held.append((shared, -figure.number, figure))
+        most, _, figure = max(held, key=lambda item: item[:2])
+        if 2 * most >= end - start > 0:  # its caption and rows hold at least half of the characters
             found[record["id"]] = figure
     return found
-
-
-def _at(figures: Iterable[PaperFigure], start: int, end: int) -> PaperFigure | None:
-    """The figure with most of the characters in its caption and rows, if that is at least half of them."""
-    held = [(_overlap(figure, start, end), -figure.number, figure) for figure in figures]
-    most, _, figure = max(held, key=lambda item: item[:2])
-    return figure if 2 * most >= end - start > 0 else None
-
-
-def _overlap(figure: PaperFigure, start: int, end: int) -> int:
-    caption = None if figure.start is None or figure.end is None else (figure.start, figure.end)
-    return sum(max(0, min(end, span[1]) - max(start, span[0])) for span in (caption, figure.body) if span)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Final
 
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
+from ..models.embeddings.bundled_models import LocalEmbedding
+from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
+from ..stores.search_records import NearPaper
 from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
+from .scope import Scope
 
 PAGE_SIZE: Final = 10
 _LONGEST_QUERY: Final = 200  # terms
 _MOST_REQUIRED: Final = 12  # terms of a query that a paper can have all of; each is looked up
 _MOST_CHUNKS: Final = 5000  # chunks ranked by paper: about 50 ms, in a library of any size
 _EARLIEST, _LATEST = 0, 9999
+# The best cosine of 12 queries that have no answer was at most 0.705 for passages and 0.63 for summaries in a library
+# of 150 papers, 0.62 and 0.56 in one of 10; that of 33 queries that have one at least 0.65 and 0.55.
+NEAR_PASSAGE: Final = 0.71
+NEAR_SUMMARY: Final = 0.60
+_NEAR_BY_WORDS: Final = 0.5  # share of the query's significant words
+_MOST_READ: Final = 500  # summaries that are searched for the query's words
 NO_PROSE: Final = ("|", "!", "[!", "#", "<", "$$")  # how tables, pictures, headings, tags and formulas begin
 
 
@@ -110,6 +121,25 @@ def matching_sentence(library: Library, text: str, query: str, said: Collection[
     if _share(library, best, rarity):
         return best
     return next((sentence for sentence in sentences if not sentence.startswith(NO_PROSE)), sentences[0])
+
+
+def nearness_to(library: Library, query: str, least: float) -> Callable[[str, float], bool]:
+    """Tell a text near to a query from the nearest there is, by half of the query's significant words or by its cosine.
+
+    `least` is `NEAR_PASSAGE` or `NEAR_SUMMARY`, which hold for the bundled model; with another, all texts are near.
+    """
+    if library.embedding.name != LocalEmbedding.name:
+        return lambda *_: True
+    rarity = library.fulltext.rarity(set(analyze(query)))
+    return lambda text, cosine: cosine >= least or _share(library, text, rarity) >= _NEAR_BY_WORDS
+
+
+def papers_near_to(library: Library, query: str, vector: Vector, years: tuple[int, int] | None) -> list[NearPaper]:
+    """The papers whose summary, or whose note, is near to a query, nearest first; blocks."""
+    scope, is_near = Scope(years=years), nearness_to(library, query, NEAR_SUMMARY)
+    found = [item for item in library.nearest_papers(vector, len(library.papers())) if scope.holds(item.paper)]
+    texts = [f"{item.paper.title}\n{item.summary}\n{item.note}" for item in found[:_MOST_READ]]
+    return [item for item, text in zip(found, chain(texts, repeat("")), strict=False) if is_near(text, item.score)]
 
 
 def _share(library: Library, text: str, rarity: Mapping[str, float]) -> float:

@@ -14,7 +14,6 @@ from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.words import is_stop, split_words
 from .paper_mentions import fold_accents, named_papers, papers_led_by
-from .scope import Scope
 
 Track = Literal["one_paper", "survey"]
 QuestionKind = Literal["paper", "focused", "survey", "inventory"]
@@ -30,6 +29,7 @@ _FOCUSED = re.compile(
     r"|\bwhat (?:share|fraction|percentage|proportion|number)\b",
     re.IGNORECASE,
 )
+_NAMED_IN_NOTICE = 5  # papers
 _LEAST_TITLE = 3  # words
 _TITLE_SHARE = 0.6  # minimum share of the question's words in a title
 # Next to words of a title, these ask about its subject, as in "What are the building blocks of life?"
@@ -49,17 +49,32 @@ class Route:
     categories: tuple[Category, ...] = ()
     start: tuple[str, ...] = ()
 
-    def scope(self) -> Scope:
-        """The part of the library that the question is about."""
-        return Scope(papers=self.papers, categories=self.categories)
+    def notice(self) -> str:
+        """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
+        named = ", ".join(self.papers[:_NAMED_IN_NOTICE])
+        match len(self.papers):
+            case 0:
+                return ""
+            case 1:
+                return (
+                    f"Only {named} was searched, since the question names it; leave its name out to search all papers."
+                )
+            case count:
+                more = f" and {count - _NAMED_IN_NOTICE} more" if count > _NAMED_IN_NOTICE else ""
+                return f"Only {named}{more} were searched, since the question names them."
 
 
 def route(question: str, papers: Sequence[Paper]) -> Route:
     """The route of a question, by rules alone; any text has one."""
     named = named_papers(question, papers)
-    if not named.keys or (len(named.keys) == 1 and named.by_title and _asks_about_subject(named.rest)):
+    asks_about_subject = all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", named.rest.lower()))
+    if not named.keys or (len(named.keys) == 1 and named.by_title and asks_about_subject):
         categories = requested_categories(question, about_a_paper=False, alone=False)
-        return Route("survey", categories=categories, start=_papers_titled_like(question, papers))
+        # Titles that consist of the question's words and cover most of them.
+        asked = _content_words(question)
+        titles = ((paper.key, _content_words(paper.title)) for paper in papers)
+        long = [(key, words) for key, words in titles if len(words) >= max(_LEAST_TITLE, _TITLE_SHARE * len(asked))]
+        return Route("survey", categories=categories, start=tuple(key for key, words in long if words <= asked))
     track: Track = "one_paper" if len(named.keys) == 1 else "survey"
     return Route(
         track, named.keys, requested_categories(named.rest, about_a_paper=bool(named.keys), alone=track != "survey")
@@ -73,21 +88,6 @@ def question_kind(question: str, track: Track) -> QuestionKind:
     if _INVENTORY.search(question):
         return "inventory"
     return "focused" if _FOCUSED.search(question.strip()) else "survey"
-
-
-def _asks_about_subject(rest: str) -> bool:
-    return all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", rest.lower()))
-
-
-def _papers_titled_like(question: str, papers: Sequence[Paper]) -> tuple[str, ...]:
-    """The papers whose titles consist of the question's words and cover most of them."""
-    asked = _content_words(question)
-    titled = ((paper.key, _content_words(paper.title)) for paper in papers)
-    return tuple(
-        key
-        for key, words in titled
-        if len(words) >= _LEAST_TITLE and words <= asked and len(words) >= _TITLE_SHARE * len(asked)
-    )
 
 
 def _content_words(text: str) -> frozenset[str]:
@@ -163,9 +163,15 @@ def paper_of_coined_name(question: str, library: Library) -> str | None:
     for name in coined_names(question):
         # A year next to an author was checked before, and no paper matches both.
         led = set() if _YEAR.search(question) else papers_led_by(name, library.papers())
-        owner = next(iter(led)) if len(led) == 1 else None if led else _owner(name, library)
-        if owner is not None:
-            meant.add(owner)
+        if len(led) == 1:
+            meant |= led
+        if led or not (terms := analyze(name)):
+            continue
+        # The paper that has most of the chunks with the name.
+        chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
+        for key, most in chunks.most_common(1):
+            if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total():
+                meant.add(key)
     return meant.pop() if len(meant) == 1 else None
 
 
@@ -180,15 +186,3 @@ def coined_names(question: str) -> list[str]:
         if capital and len(plain) > 2 and tokenizer.token_to_id(plain) is None and plain not in names:
             names.append(plain)
     return names
-
-
-def _owner(name: str, library: Library) -> str | None:
-    """The paper that has most of the chunks containing a name."""
-    terms = analyze(name)
-    if not terms:
-        return None
-    chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
-    if not chunks:
-        return None
-    key, most = chunks.most_common(1)[0]
-    return key if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total() else None

@@ -61,8 +61,12 @@ class Scope:
         """Build the scope from user input; raises `InputError` naming a key, category or venue that does not exist."""
         for key in papers:
             library.paper(key)
-        if venue:
-            _require_venue(library, venue)
+        venues = {paper.venue for paper in library.papers() if paper.venue} if venue else set()
+        if venue and not any(venue.casefold() in known.casefold() for known in venues):
+            by_form = {known.casefold(): known for known in sorted(venues)}
+            near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
+            hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
+            raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
         return cls(tuple(papers), tuple(parse_category(name) for name in categories), years, venue)
 
     def limits(self) -> dict[str, Any]:
@@ -104,16 +108,6 @@ class Scope:
         if self.venue:
             record["venue"] = self.venue
         return record
-
-
-def _require_venue(library: Library, venue: str) -> None:
-    venues = {paper.venue for paper in library.papers() if paper.venue}
-    if any(venue.casefold() in known.casefold() for known in venues):
-        return
-    by_form = {known.casefold(): known for known in sorted(venues)}
-    near = [by_form[form] for form in difflib.get_close_matches(venue.casefold(), by_form, n=3, cutoff=0.4)]
-    hint = f"Did you mean {', '.join(near)}?" if near else "See '{citeloom} papers list --json' for the venues."
-    raise InputError(f"No paper in the library has a venue with {venue!r} in its name.", help=hint)
 
 
 MOST_WORDS: Final = 400

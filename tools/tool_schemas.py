@@ -124,17 +124,19 @@ _REQUESTS: dict[str, type[ToolRequest]] = {
 COUNTED = frozenset({"search_evidence", "search_summaries", "search_papers"})
 
 
-def _specification(name: str, request: type[ToolRequest]) -> dict[str, Any]:
-    schema = request.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
-    return {
+TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(
+    {
         "type": "function",
-        "function": {"name": name, "description": " ".join((request.__doc__ or "").split()), "parameters": schema},
+        "function": {
+            "name": name,
+            "description": " ".join((request.__doc__ or "").split()),
+            "parameters": {
+                key: part for key, part in request.model_json_schema().items() if key not in ("title", "description")
+            },
+        },
     }
-
-
-TOOL_SPECS: tuple[dict[str, Any], ...] = tuple(_specification(name, kind) for name, kind in _REQUESTS.items())
+    for name, request in _REQUESTS.items()
+)
 
 
 def parse_request(name: str, arguments: Any) -> ToolRequest:

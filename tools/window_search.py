@@ -51,12 +51,16 @@ class WindowLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hit:
+class FoundChunk:
     """A chunk found by searches: its best cosine, and the needs it was found for, best rank first."""
 
     id: str
     cosine: float
     needs: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return split_chunk_id(self.id)[0]
 
 
 async def propose_windows(
@@ -80,15 +84,39 @@ async def propose_windows(
     found = await gather_all(
         _rank_for_need(library, need, scope, options, candidates.get(need.id, ())) for need in needs
     )
-    hits = _interleave([need.id for need in needs], found)
+    # The best hit of each need, then the second best; a hit for several needs keeps its best rank.
+    needs_of: dict[str, list[str]] = {}
+    cosines: dict[str, float] = {}
+    for turn in zip_longest(*found):
+        for need, hit in zip(needs, turn, strict=True):
+            if hit is not None:
+                needs_of.setdefault(hit[0], []).append(need.id)
+                cosines[hit[0]] = max(hit[1], cosines.get(hit[0], 0.0))
     if asked:
         vector = await library.embedding.embed_query(asked)
-        cosines = await asyncio.to_thread(library.cosines, vector, [hit.id for hit in hits])
-        hits = [replace(hit, cosine=max(0.0, min(1.0, cosines.get(hit.id, 0.0)))) for hit in hits]
-    if not scope.papers:
-        hits = _drop_far_papers(hits, limits.paper_margin, {key for keys in candidates.values() for key in keys})
-    hits = _spread(hits, limits.spread)
+        nearness = await asyncio.to_thread(library.cosines, vector, list(needs_of))
+        cosines = {name: max(0.0, min(1.0, nearness.get(name, 0.0))) for name in needs_of}
+    hits = [FoundChunk(name, cosines[name], tuple(of)) for name, of in needs_of.items()]
+    margin = 0.0 if scope.papers else limits.paper_margin
+    hits = order_hits(hits, margin, limits.spread, {key for keys in candidates.values() for key in keys})
     return await asyncio.to_thread(lambda: with_columns(library, _windows(library, hits, limits, frozenset(known))))
+
+
+def order_hits(hits: Sequence[FoundChunk], margin: float, spread: int, kept: Collection[str] = ()) -> list[FoundChunk]:
+    """The hits without those of far papers, each moved back by `spread` for each earlier one of its paper.
+
+    A paper is far if its best cosine is below the best of all by more than the share `margin`, and it is not `kept`.
+    """
+    best: dict[str, float] = {}
+    for hit in hits:
+        best[hit.key] = max(hit.cosine, best.get(hit.key, 0.0))
+    least = (1 - margin) * max(best.values(), default=0.0) if margin else 0.0
+    earlier: Counter[str] = Counter()
+    ranked: list[tuple[int, int, FoundChunk]] = []
+    for place, hit in enumerate(hit for hit in hits if hit.key in kept or best[hit.key] >= least):
+        ranked.append((place + spread * earlier[hit.key], place, hit))
+        earlier[hit.key] += 1
+    return [hit for *_, hit in sorted(ranked, key=lambda item: item[:2])]
 
 
 async def _rank_for_need(
@@ -150,53 +178,18 @@ async def _search(
     return [(name, min(1.0, max(0.0, cosines[name]))) for name, _ in ranking if name in cosines]
 
 
-def _interleave(ids: Sequence[str], found: Sequence[Sequence[tuple[str, float]]]) -> list[_Hit]:
-    """Interleave the hits: the best of each need, then the second best; a hit for several needs keeps its best rank."""
-    needs: dict[str, list[str]] = {}
-    cosines: dict[str, float] = {}
-    for turn in zip_longest(*found):
-        for need, hit in zip(ids, turn, strict=True):
-            if hit is not None:
-                needs.setdefault(hit[0], []).append(need)
-                cosines[hit[0]] = max(hit[1], cosines.get(hit[0], 0.0))
-    return [_Hit(name, cosines[name], tuple(of)) for name, of in needs.items()]
-
-
-def _drop_far_papers(hits: list[_Hit], margin: float, kept: Collection[str] = ()) -> list[_Hit]:
-    """Drop hits from papers that, compared with the nearest paper, are far from the needs, unless they are `kept`."""
-    best: dict[str, float] = {}
-    for hit in hits:
-        key = split_chunk_id(hit.id)[0]
-        best[key] = max(hit.cosine, best.get(key, 0.0))
-    if not margin or not best:
-        return hits
-    least = (1 - margin) * max(best.values())
-    return [hit for hit in hits if (key := split_chunk_id(hit.id)[0]) in kept or best[key] >= least]
-
-
-def _spread(hits: Sequence[_Hit], places: int) -> list[_Hit]:
-    """Move each hit back by `places` for each earlier hit from the same paper."""
-    earlier: Counter[str] = Counter()
-    ranks: list[int] = []
-    for place, hit in enumerate(hits):
-        key = split_chunk_id(hit.id)[0]
-        ranks.append(place + places * earlier[key])
-        earlier[key] += 1
-    return [hits[place] for place in sorted(range(len(hits)), key=lambda place: (ranks[place], place))]
-
-
-def _share(papers: int, usual: float) -> float:
+def share_of_paper(papers: int, usual: float) -> float:
     """The share of the reading that one of this many papers may take: the fewer papers, the larger."""
     return 1.0 if papers <= 1 else max(usual, _SHARE_OF_TWO) if papers == 2 else usual
 
 
-def _windows(library: Library, hits: Sequence[_Hit], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
+def _windows(library: Library, hits: Sequence[FoundChunk], limits: WindowLimits, known: frozenset[str]) -> list[Window]:
     """Windows around the hits in their order, until the tokens are used up; blocks."""
     taken: dict[str, int] = {}  # chunk id -> index of its window
     windows: list[Window] = []
     of_paper: Counter[str] = Counter()
     spent = 0
-    most = _share(len({split_chunk_id(hit.id)[0] for hit in hits}), limits.paper_share)
+    most = share_of_paper(len({hit.key for hit in hits}), limits.paper_share)
     hits = [hit for hit in hits if hit.id not in known]
     near: dict[str, Mapping[int, Chunk]] = {}
     held = 0
@@ -274,15 +267,10 @@ def _around(near: Mapping[int, Chunk], at: int, tokens: int, taken: Collection[s
         joins = neighbour is not None and neighbour.id not in taken and same_section(neighbour, chunk)
         if neighbour is None or not joins or index not in (run[0].index - 1, run[-1].index + 1):
             continue
-        fresh = neighbour.tokens * _fresh_share(neighbour, run)
+        shared = min(neighbour.end, run[-1].end) - max(neighbour.start, run[0].start)
+        fresh = neighbour.tokens * (1 - max(0, shared) / max(1, neighbour.end - neighbour.start))
         if spent + fresh > tokens:
             continue
         spent += round(fresh)
         run = [neighbour, *run] if index < run[0].index else [*run, neighbour]
     return tuple(run)
-
-
-def _fresh_share(chunk: Chunk, run: Sequence[Chunk]) -> float:
-    """The share of a neighbour's text that the run does not contain yet."""
-    shared = min(chunk.end, run[-1].end) - max(chunk.start, run[0].start)
-    return 1 - max(0, shared) / max(1, chunk.end - chunk.start)

@@ -9,7 +9,7 @@ from typing import Final
 from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
-from ..metadata.bib_entry import VENUE_FIELD, escape_separators, normalize_pages
+from ..metadata.bib_entry import VENUE_FIELD, bib_name, normalize_pages
 from ..metadata.citation_keys import KeyFields
 from ..text.words import unescape_html
 from .zotero_records import Annotation, Creator, ItemNote, ZoteroItem, ZoteroLibrary
@@ -49,7 +49,6 @@ def bibtex_key(item: ZoteroItem, known: str = "") -> str:
 
 
 def key_fields(item: ZoteroItem) -> KeyFields:
-    """The fields for generating a key for an item that has none."""
     families = [creator.family for creator in _authors(item)]
     return KeyFields(families, item.title, _year(item), _venue(item), item.kind)
 
@@ -63,10 +62,12 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
     arxiv = _ARXIV.fullmatch((field("archiveID", "")[:100] or _extra(item, "arxiv")).strip())
     editors = [creator for creator in item.creators if creator.role in ("editor", "seriesEditor")]
     authors = _authors(item)
+    if kind not in _EDITED or editors == authors:
+        editors = []
     fields = {
         "title": "{" + as_latex(item.title) + "}" if item.title else "",
-        "author": " and ".join(map(_author, authors[:_MOST_NAMES])),
-        "editor": " and ".join(map(_author, editors[:_MOST_NAMES])) if kind in _EDITED and editors != authors else "",
+        "author": " and ".join(bib_name(one.family, one.given) for one in authors[:_MOST_NAMES]),
+        "editor": " and ".join(bib_name(one.family, one.given) for one in editors[:_MOST_NAMES]),
         "year": str(_year(item) or ""),
         VENUE_FIELD.get(kind, "howpublished"): as_latex(_venue(item)),
         "series": as_latex(field("series", "")),
@@ -99,14 +100,6 @@ def _authors(item: ZoteroItem) -> list[Creator]:
         if found:
             return found
     return []
-
-
-def _author(creator: Creator) -> str:
-    """The name as "Family, Given", so that the parts are not confused; a single-part name in braces."""
-    if not creator.given:
-        return "{" + as_latex(creator.family) + "}"
-    written = f"{as_latex(creator.family).replace(',', ' ')}, {as_latex(creator.given).replace(',', ' ')}"
-    return escape_separators(written)
 
 
 def _venue(item: ZoteroItem) -> str:
@@ -151,7 +144,10 @@ def item_note(notes: Iterable[ItemNote], annotations: Iterable[Annotation]) -> s
     """The user's note on a paper: the notes as written, then the annotations in page order."""
     texts = [html_text(note.html) for note in sorted(notes, key=lambda note: (note.added, note.key))]
     marked = sorted(annotations, key=lambda one: (one.parent, one.place, one.key))
-    texts += [line for one in marked if (line := _annotation_line(one))]
+    for one in marked:
+        text, comment = " ".join(one.text.split()), " ".join(one.comment.split())
+        said = " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)
+        texts.append(f"p. {one.page}: {said}" if said and one.page else said)
     return "\n\n".join(text for text in texts if text)[:_MOST_IN_ALL].strip()
 
 
@@ -173,12 +169,3 @@ def html_text(html: str) -> str:
     parts += [] if hidden_by else [html[done:].replace("\n", " ")]
     lines = (" ".join(unescape_html(line).split()) for line in "".join(parts).split("\n"))
     return _MORE_THAN_ONE.sub("\n\n", "\n".join(lines)).strip()
-
-
-def _annotation_line(annotation: Annotation) -> str:
-    """A line for an annotation: page, the paper's words in quotation marks, and the user's comment."""
-    text, comment = " ".join(annotation.text.split()), " ".join(annotation.comment.split())
-    if not text and not comment:
-        return ""
-    page = f"p. {annotation.page}: " if annotation.page else ""
-    return page + " – ".join(part for part in (f"“{text}”" if text else "", comment) if part)

@@ -129,7 +129,6 @@ class SyncPlan:
 
 
 def describe_item(item: ZoteroItem) -> str:
-    """The name of an item in messages."""
     title = item.title if len(item.title) <= _SHOWN_TITLE else f"{item.title[:_SHOWN_TITLE]}…"
     return f"Zotero item {item.key} ({title or 'without a title'})"
 
@@ -139,7 +138,6 @@ _BETWEEN: Final = "\x1f"
 
 
 def make_sync_plan(given: SyncInput) -> SyncPlan:
-    """Plan a sync; looks for the files, but reads none of them. Blocks."""
     return _Planning(given).plan()
 
 
@@ -158,7 +156,6 @@ class _Planning:
             self._scopes[paper.item] = self._scopes.get(paper.item, frozenset()) | paper.scopes
 
     def plan(self) -> SyncPlan:
-        """The plan for all items."""
         given, plan = self._given, self._plan
         keys = _assign_keys(given, plan)
         kept = {key for item, key in keys if self._plan_item(item, key)}
@@ -267,7 +264,17 @@ def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str
     """Assign keys to the items; the plan names items whose key is unavailable or that are already in the library."""
     better = {item.key: bibtex_key(item, given.content.citation_keys.get(item.key, "")) for item in given.items}
     dois = {given.papers[key].doi: key for key in given.foreign if given.papers[key].doi}
-    items = [item for item in given.items if not _is_foreign(item, better[item.key], dois, given, plan)]
+    items: list[ZoteroItem] = []
+    for item in given.items:
+        key, doi = better[item.key], item_doi(item)
+        there = key if key in given.foreign else dois.get(doi, "") if doi else ""
+        if not there:
+            items.append(item)
+            continue
+        plan.warnings.append(
+            f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
+            f"To have it from Zotero, remove it first ('papers remove {there}')."
+        )
     owners: dict[str, ZoteroItem] = {}
     chosen: dict[str, str] = {}
     for item in items:
@@ -290,15 +297,3 @@ def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str
             taken.add(key)
             chosen[item.key] = key
     return [(item, chosen[item.key]) for item in items if item.key in chosen]
-
-
-def _is_foreign(item: ZoteroItem, key: str, dois: Mapping[str, str], given: SyncInput, plan: SyncPlan) -> bool:
-    """Whether the library has the item as a paper that no sync added; adds a warning if so."""
-    doi = item_doi(item)
-    there = key if key in given.foreign else dois.get(doi, "") if doi else ""
-    if there:
-        plan.warnings.append(
-            f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
-            f"To have it from Zotero, remove it first ('papers remove {there}')."
-        )
-    return bool(there)

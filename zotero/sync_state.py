@@ -53,7 +53,15 @@ class SyncState:
 
     def file_changed(self) -> bool:
         """Whether an ingested file is gone or has a different size or time."""
-        return any(paper.file and not _is_current(paper.file) for paper in self.papers.values())
+        for stamp in filter(None, (paper.file for paper in self.papers.values())):
+            path = stamp.rsplit(":", 2)[0]
+            try:
+                state = Path(path).stat()
+            except (OSError, ValueError):
+                return True
+            if stamp != f"{path}:{state.st_size}:{state.st_mtime_ns}":
+                return True
+        return False
 
 
 def read_state(home: Home) -> SyncState:
@@ -87,13 +95,3 @@ def _paper(value: Mapping[str, Any]) -> SyncedPaper:
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a paper that is not in words")
     return SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
-
-
-def _is_current(stamp: str) -> bool:
-    """Whether the file of a stamp still has its size and time."""
-    path = stamp.rsplit(":", 2)[0]
-    try:
-        state = Path(path).stat()
-    except (OSError, ValueError):
-        return False
-    return stamp == f"{path}:{state.st_size}:{state.st_mtime_ns}"

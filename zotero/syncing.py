@@ -68,12 +68,10 @@ class SyncReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was left out or chosen unexpectedly."""
         return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
 
     @property
     def changes(self) -> int:
-        """How many papers of the library changed."""
         return len(self.added) + len(self.updated) + len(self.plan.removed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -195,7 +193,6 @@ async def _carry_out(
     removed = [paper.key for paper in plan.removed]
     if removed:
         await remove_all(library, removed, on_event=on_event)
-    await asyncio.to_thread(_delete_pages, library)
     await asyncio.to_thread(_remember, library, plan, refused)
     return report
 
@@ -249,16 +246,12 @@ def _by_abstract(library: Library) -> set[str]:
     return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
 
 
-def _delete_pages(library: Library) -> None:
-    """Delete pages that no paper uses any more; Zotero's files stay."""
+def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> None:
+    """Delete pages that no paper uses any more, and write the state; Zotero's files stay."""
     in_use = {paper.source for paper in library.papers()}
     for page in library.home.zotero.resolve().glob("*.md"):
         if str(page) not in in_use:
             page.unlink(missing_ok=True)
-
-
-def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> None:
-    """Write the state of a finished sync."""
     papers = plan.state.papers
     for removed in plan.removed:
         papers.pop(removed.key, None)

@@ -6,24 +6,36 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from ..errors import CiteloomError
 
 ITEM_KEY: Final = re.compile(r"[A-Z0-9]{8}")
 LinkMode = Literal["stored", "linked", "other"]
 # By Zotero's numeric types and by its API's names.
-LINK_MODES: Final[Mapping[int | str, LinkMode]] = {
+_LINK_MODES: Final[Mapping[Any, LinkMode]] = {
     **{0: "stored", 1: "stored", 2: "linked"},
     **{"imported_file": "stored", "imported_url": "stored", "linked_file": "linked"},
 }
-ANNOTATION_KINDS: Final = dict(enumerate("highlight note image ink underline text".split(), 1))
+FILE_URL: Final = "url of the file"  # added to the data of an attachment from its links
+CHILD_KINDS: Final = ("attachment", "note", "annotation")
+_NOT_FIELDS: Final = frozenset("key version itemType dateAdded dateModified".split())
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 
-def plain_text(value: str) -> str:
-    """A value as text that can be stored: bounded, without NUL characters and lone surrogates."""
-    return value[:_MOST_TEXT].replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+Record = Mapping[str, Any]
+
+
+def text_value(value: Any) -> str:
+    """A value as text that can be stored: bounded, without NUL characters and lone surrogates; empty if it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value)[:_MOST_TEXT].replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def json_object(value: Any) -> Record:
+    """The JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 class ZoteroError(CiteloomError):
@@ -53,13 +65,6 @@ class Creator:
     family: str
     given: str = ""
 
-    @classmethod
-    def of(cls, role: str, family: str, given: str) -> Creator | None:
-        """The creator with these names; None if both are empty."""
-        if not family and not given:
-            return None
-        return cls(role, family or given, given if family else "")
-
 
 @dataclass(frozen=True, slots=True)
 class ZoteroItem:
@@ -74,7 +79,6 @@ class ZoteroItem:
 
     @property
     def title(self) -> str:
-        """Its title, on one line."""
         name = {"case": "caseName", "statute": "nameOfAct", "email": "subject"}.get(self.kind, "title")
         return " ".join((self.fields.get(name) or self.fields.get("title", "")).split())
 
@@ -108,7 +112,6 @@ class Annotation:
 
     key: str
     parent: str
-    kind: str
     text: str
     comment: str
     page: str = ""
@@ -144,6 +147,54 @@ class ZoteroContent:
     citation_keys: Mapping[str, str] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
     version: str = ""
+
+
+def build_content(records: Mapping[str, Record]) -> ZoteroContent:
+    """The content of the items in `records`, by key, which have the form of the API; any field may be missing or wrong.
+
+    Children of an item that is not among them are left out, since it is in the trash or damaged.
+    """
+    items: list[ZoteroItem] = []
+    attachments: list[Attachment] = []
+    notes: list[ItemNote] = []
+    annotations: list[Annotation] = []
+    for key, data in records.items():
+        kind, parent = text_value(data.get("itemType")), text_value(data.get("parentItem"))
+        added = text_value(data.get("dateAdded")).replace("T", " ").removesuffix("Z")  # as in the database
+        if not kind or (kind in CHILD_KINDS and parent and parent not in records):
+            continue
+        if kind == "attachment":
+            link_mode = data.get("linkMode")
+            mode = _LINK_MODES.get(link_mode, "other") if isinstance(link_mode, str | int) else "other"
+            name = text_value(data.get("path"))
+            if mode == "stored":
+                name = text_value(data.get("filename")) or name.removeprefix("storage:")
+            title, url = text_value(data.get("title")), text_value(data.get(FILE_URL))
+            attachments.append(Attachment(key, parent, mode, name, title, added, url))
+        elif kind == "note":
+            notes.append(ItemNote(key, parent, text_value(data.get("note")), added))
+        elif kind == "annotation":
+            names = ("annotationText", "annotationComment", "annotationPageLabel", "annotationSortIndex")
+            annotations.append(Annotation(key, parent, *(text_value(data.get(name)) for name in names)))
+        else:
+            fields = {name: text for name in data if name not in _NOT_FIELDS and (text := text_value(data[name]))}
+            collections = frozenset(map(text_value, json_array(data.get("collections"))))
+            creators = tuple(creator for creator in map(_creator, json_array(data.get("creators"))) if creator.family)
+            items.append(ZoteroItem(key, kind, fields, creators, collections, added))
+    return ZoteroContent(tuple(items), tuple(attachments), tuple(notes), tuple(annotations))
+
+
+def json_array(value: Any) -> list[Any]:
+    """The JSON array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def _creator(value: Any) -> Creator:
+    """A creator; one with a single name has only a family name."""
+    person = json_object(value)
+    role, first, last, name = (text_value(person.get(key)) for key in ("creatorType", "firstName", "lastName", "name"))
+    family = last or name
+    return Creator(role, family or first, first if family else "")
 
 
 class ZoteroSource(Protocol):

@@ -47,7 +47,18 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
     if settings.zotero.startswith(("http://", "https://")):
         return LocalApi(settings.zotero)
     if settings.zotero:
-        return _database(settings.zotero)
+        folder = await asyncio.to_thread(Path(settings.zotero).expanduser)
+        if folder.name == DATABASE:
+            folder = folder.parent
+        problem = "no such folder"
+        if await asyncio.to_thread(folder.is_dir):
+            if await asyncio.to_thread((folder / DATABASE).is_file):
+                return ZoteroDatabase(folder)
+            problem = f"holds no {DATABASE}"
+        raise ConfigurationError(
+            f"Setting zotero (CITELOOM_ZOTERO): {folder}: {problem}.",
+            help="In Zotero: Settings, Advanced, Files and Folders, Show Data Directory.",
+        )
     api = LocalApi(ADDRESS)
     try:
         await api.require_available()
@@ -59,22 +70,6 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
         on_notice(f"{error.message} Reading its database in {folder} instead.")
         return ZoteroDatabase(folder)
     return api
-
-
-def _database(setting: str) -> ZoteroDatabase:
-    folder = Path(setting).expanduser()
-    if folder.name == DATABASE:
-        folder = folder.parent
-    if not folder.is_dir():
-        problem = "no such folder"
-    elif not (folder / DATABASE).is_file():
-        problem = f"holds no {DATABASE}"
-    else:
-        return ZoteroDatabase(folder)
-    raise ConfigurationError(
-        f"Setting zotero (CITELOOM_ZOTERO): {folder}: {problem}.",
-        help="In Zotero: Settings, Advanced, Files and Folders, Show Data Directory.",
-    )
 
 
 async def read_zotero(
@@ -128,15 +123,17 @@ def find_scopes(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
     A collection is named by its name, its path (`Thesis/Methods`) or its key. Raises `InputError` for an unknown or
     ambiguous one.
     """
-    paths = _paths(content.collections) if names else {}
+    lines = _lineages(content.collections) if names else {}
+    paths = {key: "/".join(one.name for one in line) for key, line in lines.items()}
     return frozenset(_find_collection(name, paths) for name in names) or frozenset({WHOLE})
 
 
 def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
     """The keys of the items in each scope; of a collection, those in the collections below it too."""
+    lines = _lineages(content.collections)
     members: dict[str, frozenset[str]] = {}
     for scope in scopes:
-        below = _below(scope, content.collections) if scope else frozenset()
+        below = {scope, *(key for key, line in lines.items() if scope in {one.key for one in line})}
         members[scope] = frozenset(item.key for item in content.items if not scope or item.collections & below)
     return members
 
@@ -146,20 +143,18 @@ def select_items(keys: frozenset[str], content: ZoteroContent) -> list[ZoteroIte
     return sorted((item for item in content.items if item.key in keys), key=lambda item: (item.added, item.key))
 
 
-def _paths(collections: Sequence[ZoteroCollection]) -> dict[str, str]:
-    """The path of each collection by key."""
+def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroCollection]]:
+    """By key, the collections from the top down to each."""
     by_key = {collection.key: collection for collection in collections}
-    paths: dict[str, str] = {}
+    lineages: dict[str, list[ZoteroCollection]] = {}
     for collection in collections:
-        parts: list[str] = []
+        line: list[ZoteroCollection] = []
         above: ZoteroCollection | None = collection
-        seen: set[str] = set()
-        while above is not None and above.key not in seen:  # a damaged database may have a cycle
-            seen.add(above.key)
-            parts.insert(0, above.name)
+        while above is not None and above not in line:  # a damaged database may have a cycle
+            line.insert(0, above)
             above = by_key.get(above.parent)
-        paths[collection.key] = "/".join(parts)
-    return paths
+        lineages[collection.key] = line
+    return lineages
 
 
 def _find_collection(wanted: str, paths: Mapping[str, str]) -> str:
@@ -183,18 +178,3 @@ def _suggest(wanted: str, names: Sequence[str]) -> str:
     listed = near or sorted(dict.fromkeys(names))[:10]
     shown = ", ".join(repr(name) for name in listed)
     return f"Did you mean {shown}?" if near else f"There are {shown}." if listed else "There is none."
-
-
-def _below(key: str, collections: Sequence[ZoteroCollection]) -> frozenset[str]:
-    """The collection and all below it."""
-    children: dict[str, list[str]] = {}
-    for collection in collections:
-        children.setdefault(collection.parent, []).append(collection.key)
-    found: set[str] = set()
-    waiting = [key]
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += children.get(one, ())
-    return frozenset(found)

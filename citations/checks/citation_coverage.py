@@ -16,10 +16,11 @@ from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_verb
 from ...text.statement_words import telling_words
+from ...text.words import one_line
 from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans
 from .fabricated_citations import NEEDED
-from .findings import Finding, shown
+from .findings import Finding
 from .support_findings import states_only_absence
 
 _LEAD: Final = re.compile(
@@ -92,7 +93,15 @@ def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | No
     if not found or not first or following is None or not following.ids or "\n" in text[sentence.end : following.start]:
         return False
     words = [word.lower() for word in _WORD.findall(found["words"])]
-    return 0 < len(words) <= _LONGEST_LEAD and (words[0] in _QUESTIONS or not _holds_verb(words))
+    if not 0 < len(words) <= _LONGEST_LEAD:
+        return False
+    # The first word may be an imperative or a participle, the last a noun.
+    return words[0] in _QUESTIONS or not any(
+        word in AUXILIARIES
+        or word in _PAST
+        or (following_word and (is_verb(word) or _takes_object(word, following_word)))
+        for word, following_word in zip(words[1:], [*words[2:], ""], strict=False)
+    )
 
 
 def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> bool:
@@ -108,25 +117,9 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
     )
 
 
-def tells_strength(sentence: CitedSentence) -> bool:
-    """Whether a sentence only states how many papers support something, which the markers show."""
-    return _STRENGTH.fullmatch(sentence.text) is not None
-
-
 def question_spans(words: str) -> list[tuple[int, int]]:
     """Spans that a text asks about, tests or calls open, such as "how instability can be detected ..."."""
     return [match.span() for match in _ASKED.finditer(words)]
-
-
-def _holds_verb(words: list[str]) -> bool:
-    """Whether a lead-in contains a verb; its first word may be an imperative or a participle, its last a noun."""
-    return any(
-        word in AUXILIARIES
-        or word in _PAST
-        or (place < len(words) - 1 and (is_verb(word) or _takes_object(word, words[place + 1])))
-        for place, word in enumerate(words)
-        if place
-    )
 
 
 def _takes_object(word: str, following: str) -> bool:
@@ -199,7 +192,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     """
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
-    own = _flat(own_words)
+    own = one_line(own_words).casefold()
     return [
         sentence
         for sentence in sentences(text)
@@ -211,13 +204,9 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
 
 def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
     """A finding for each sentence that needs a citation."""
+    said = "reports others' work but cites nothing."
     return [
-        Finding(
-            "citation-missing",
-            f'"{shown(sentence.text)}" reports others\' work but cites nothing.',
-            (sentence.start, sentence.end),
-        )
-        for sentence in uncited_sentences(text, experiment.words())
+        Finding.about(sentence, "citation-missing", said) for sentence in uncited_sentences(text, experiment.words())
     ]
 
 
@@ -229,11 +218,7 @@ def unsupported_findings(text: str) -> list[Finding]:
     """
     placed = sentences(text)
     return [
-        Finding(
-            "citation-missing",
-            f'"{shown(sentence.text)}" cites nothing.',
-            (sentence.start, sentence.end),
-        )
+        Finding.about(sentence, "citation-missing", "cites nothing.")
         for sentence, following in zip(placed, [*placed[1:], None], strict=False)
         if not sentence.ids and _states(text, sentence, following)
     ]
@@ -245,12 +230,11 @@ def _states(text: str, sentence: CitedSentence, following: CitedSentence | None)
         return False
     if is_lead_in(text, sentence, following) or is_transition(sentence, following):
         return False
-    if tells_strength(sentence) or states_only_absence(sentence):
+    # How many papers support something is shown by the markers.
+    if _STRENGTH.fullmatch(sentence.text) or states_only_absence(sentence):
         return False
     words = sentence.text.strip(" *_-")
-    if NEEDED in words:
-        return False
-    if _LEFT_OPEN.search(words) or _WANTED.search(words):
+    if NEEDED in words or _LEFT_OPEN.search(words) or _WANTED.search(words):
         return False
     return bool(_LETTER.search(words)) and not words.endswith(("?", ":"))
 
@@ -264,14 +248,9 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     if len(offered) < _FEWEST_PAPERS or total < _FEWEST_CITATIONS:
         return []
     key, most = counted.most_common(1)[0]
-    if most <= _LARGEST_SHARE * total:
-        return []
-    return [
-        Finding(
-            "one-sided",
-            f"{most} of {total} citations are to one paper, {key}, though the evidence is of {len(offered)} papers.",
-        )
-    ]
+    offer = f"though the evidence is of {len(offered)} papers."
+    finding = Finding("one-sided", f"{most} of {total} citations are to one paper, {key}, {offer}")
+    return [finding] if most > _LARGEST_SHARE * total else []
 
 
 def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
@@ -290,10 +269,9 @@ def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
         (unsaid,) = set(names) - set(said)
         citing = (sentence for sentence in cited if said[0] in sentence.ids)
         sentence = next((one for one in citing if pair.outcome & telling_words(one.text).keys()), None)
-        if sentence is None:  # it is cited for something else
-            continue
-        message = f'"{shown(sentence.text)}" cites [{said[0]}]; the same paper may say otherwise in [{unsaid}].'
-        found.append(Finding("other-side-unsaid", message, (sentence.start, sentence.end), names))
+        if sentence is not None:  # else it is cited for something else
+            message = f"cites [{said[0]}]; the same paper may say otherwise in [{unsaid}]."
+            found.append(Finding.about(sentence, "other-side-unsaid", message, names))
     return found
 
 
@@ -307,33 +285,23 @@ def _reports(words: str, own: str) -> bool:
     if _OWN.search(words):
         return False
     asked = question_spans(words)
-    return any(
-        _flat(
-            " ".join(
-                [
-                    *words[max(0, match.start() - _AROUND) : match.start()].split()[-2:],
-                    match[0],
-                    *words[match.end() : match.end() + _AROUND].split()[:2],
-                ]
-            )
-        )
-        not in own
-        for match in _OTHERS_WORK.finditer(words)
+    for match in _OTHERS_WORK.finditer(words):
+        start, end = match.span()
         # A question may name works, but stating what they found is still a claim.
-        if not (match["named"] and any(start <= match.start() and match.end() <= end for start, end in asked))
-        or _FOUND.match(words, match.end())
-    )
+        in_question = match["named"] and any(first <= start and end <= last for first, last in asked)
+        if in_question and not _FOUND.match(words, end):
+            continue
+        before, after = words[max(0, start - _AROUND) : start].split()[-2:], words[end : end + _AROUND].split()[:2]
+        if one_line(" ".join([*before, match[0], *after])).casefold() not in own:
+            return True
+    return False
 
 
 def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:
+    """The sentence without these spans, which begin in it."""
     pieces: list[str] = []
     done = sentence.start
     for start, end in spans:
-        if sentence.start <= start < sentence.end:
-            pieces.append(text[done : max(done, start)])
-            done = max(done, end)
+        pieces.append(text[done : max(done, start)])
+        done = max(done, end)
     return " ".join([*pieces, text[done : sentence.end]])
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split()).casefold()

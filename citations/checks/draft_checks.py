@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from ...experiment import Experiment, SectionKind
@@ -117,27 +116,21 @@ def replace_invalid_citations(
     the user's own sentences. Spans of the findings refer to the text of the round in which they were found; their
     message quotes the text.
     """
+
+    def faults_of(text: str) -> list[FabricatedCitation]:
+        return _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+
     findings: list[Finding] = []
+    known = {source.evidence.id for source in sources}
     text = normalise_markers(text)
     # Each round leaves fewer characters outside placeholders; nested constructions take one round per level.
     for _ in range(12):
-        faults = _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
+        faults = faults_of(text)
         if not faults:
             return text, tuple(findings)
         findings += [_finding(text, item) for item in faults]
-        known = {source.evidence.id for source in sources}
         text = normalise_markers(_collapsed(_replaced(text, faults, known)))
-
-    def faults_of(text: str) -> list[_Fault]:
-        return _faults(text, sources, experiment_text, known_keys, word_for_word=word_for_word)
-
-    return _without_paragraphs(text, sources, faults_of, findings)
-
-
-def _without_paragraphs(
-    text: str, sources: Sequence[Source], faults_of: Callable[[str], list[_Fault]], findings: list[Finding]
-) -> tuple[str, tuple[Finding, ...]]:
-    """Drop whole paragraphs that still have faults, for text crafted to defeat the rounds."""
+    # Text crafted to defeat the rounds loses whole paragraphs.
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
         faults = faults_of(paragraph)
@@ -147,18 +140,9 @@ def _without_paragraphs(
     return (NEEDED if faults_of(whole) else whole), tuple(findings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    rule: Literal["unknown-marker", "foreign-citation"]
-    start: int
-    end: int
-    keep: tuple[int, int] | None
-    of_user: bool = False
-
-
 def _faults(
     text: str, sources: Sequence[Source], experiment_text: str, known_keys: Collection[str], *, word_for_word: bool
-) -> list[_Fault]:
+) -> list[FabricatedCitation]:
     """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
     foreign = find_fabricated(
@@ -168,12 +152,9 @@ def _faults(
         names_at=_names_at(text, sources),
         word_for_word=word_for_word,
     )
-    faults = [_foreign_fault(item) for item in foreign]
-    known = {source.evidence.id for source in sources}
-    taken = SpanSet((fault.start, fault.end) for fault in faults)
-    for start, end in _unknown(text, known):
-        if not taken.meets(start, end):
-            faults.append(_Fault("unknown-marker", start, end, None))
+    taken = SpanSet((fault.start, fault.end) for fault in foreign)
+    unknown = _unknown_markers(text, {source.evidence.id for source in sources})
+    faults = foreign + [FabricatedCitation("marker", *span) for span in unknown if not taken.meets(*span)]
     quoted = verbatim_spans(text, [passage for source in sources for passage in source.passages]) if faults else []
     return sorted(
         (fault for fault in faults if not any(start <= fault.start and fault.end <= end for start, end in quoted)),
@@ -181,11 +162,7 @@ def _faults(
     )
 
 
-def _foreign_fault(item: FabricatedCitation) -> _Fault:
-    return _Fault("foreign-citation", item.start, item.end, item.keep, item.of_user)
-
-
-def _unknown(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
+def _unknown_markers(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
     """Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one."""
     view = fold(text)
     seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
@@ -210,7 +187,7 @@ def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
     return names
 
 
-def _replaced(text: str, faults: Sequence[_Fault], known: Collection[str]) -> str:
+def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
     pieces: list[str] = []
     done = 0
     for fault in faults:
@@ -277,41 +254,34 @@ def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
     elif last.lstrip().startswith("#"):
         yield Finding("truncated", f'The draft ends with the heading "{words}"; write what belongs under it.')
     elif not _ENDING.search(end) and not _LIST_ITEM.match(last):
-        yield Finding(
-            "truncated",
-            f'The draft breaks off after "{words}"; end the sentence.',
-            (len(end) - len(last), len(end)),
-        )
+        message = f'The draft breaks off after "{words}"; end the sentence.'
+        yield Finding("truncated", message, (len(end) - len(last), len(end)))
 
 
 def _bare_markers(text: str, sources: Sequence[Source], experiment_text: str) -> list[Finding]:
     """Find ids used as names, such as "As E3 shows": they are internal and mean nothing to a reader."""
     own = [experiment_text, *(source.text for source in sources)]
     # Once per id: the output of an experiment may be megabytes.
-    named = {identifier for source in sources if _is_named(identifier := source.evidence.id, text, own)}
+    named = {
+        identifier
+        for source in sources
+        if (identifier := source.evidence.id) in text
+        and not any(re.search(rf"\b{identifier}\b", words) for words in own)
+    }
     return [
-        Finding(
-            "bare-marker",
-            f'"{match[0]}" is used as a word of the sentence.',
-            match.span(),
-            (match[0],),
-        )
+        Finding("bare-marker", f'"{match[0]}" is used as a word of the sentence.', match.span(), (match[0],))
         for match in _BARE_MARKER.finditer(text)
         if match[0] in named
     ]
 
 
-def _is_named(identifier: str, text: str, own: Sequence[str]) -> bool:
-    """Whether a text uses an id as a name that occurs in none of its own sources or experiment."""
-    return identifier in text and not any(re.search(rf"\b{identifier}\b", words) for words in own)
-
-
-def _finding(text: str, fault: _Fault) -> Finding:
+def _finding(text: str, fault: FabricatedCitation) -> Finding:
     words = shown(text[fault.start : fault.end])
-    if fault.rule == "unknown-marker":
-        message = f"{words} refers to no evidence that was found."
-    elif fault.of_user:
-        message = f'"{words}" is cited by the experiment, but in a sentence that is not in this text.'
+    span = (fault.start, fault.end)
+    if fault.kind == "marker":
+        return Finding("unknown-marker", f"{words} refers to no evidence that was found.", span)
+    if fault.of_user:
+        said = "is cited by the experiment, but in a sentence that is not in this text."
     else:
-        message = f'"{words}" is a citation that was not made from evidence.'
-    return Finding(fault.rule, message, (fault.start, fault.end))
+        said = "is a citation that was not made from evidence."
+    return Finding("foreign-citation", f'"{words}" {said}', span)

@@ -69,8 +69,17 @@ def find_fabricated(
     found += _links(view, found)
     found += _in_hidden(view, text, known_keys)
     allowed = UserText(allowed_text, text, word_for_word=word_for_word)
-    foreign = [item for item in found if not allowed.has(text, item)]
-    return [replace(item, of_user=allowed.holds(text, item)) for item in _merged(foreign)]
+    foreign: list[FabricatedCitation] = []
+    for item in sorted(found, key=lambda item: (item.start, -item.end)):
+        if allowed.has(text, item):
+            continue
+        last = foreign[-1] if foreign else None
+        if last and item.start < last.end:  # words are kept only if every match keeps them
+            keep = last.keep if item.end <= last.end else None
+            foreign[-1] = FabricatedCitation(last.kind, last.start, max(last.end, item.end), keep)
+        else:
+            foreign.append(item)
+    return [replace(item, of_user=allowed.holds(text, item)) for item in foreign]
 
 
 def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[FabricatedCitation]:
@@ -118,22 +127,8 @@ def _links(view: Folded, found: Sequence[FabricatedCitation]) -> list[Fabricated
     return links
 
 
-def _merged(found: list[FabricatedCitation]) -> list[FabricatedCitation]:
-    """Merge overlapping matches; words are kept only if every match keeps them."""
-    merged: list[FabricatedCitation] = []
-    for item in sorted(found, key=lambda item: (item.start, -item.end)):
-        if merged and item.start < merged[-1].end:
-            last = merged[-1]
-            keep = last.keep if item.end <= last.end else None
-            merged[-1] = FabricatedCitation(last.kind, last.start, max(last.end, item.end), keep)
-        else:
-            merged.append(item)
-    return merged
-
-
-_BARE_NUMBERS: Final = frozenset(
-    {"numeric", "superscript", "footnote"}
-)  # kinds that do not identify a work by themselves
+# Kinds that do not identify a work by themselves.
+_BARE_NUMBERS: Final = frozenset({"numeric", "superscript", "footnote"})
 _LEADING_WORDS: Final = 3
 _FEWEST_WORDS: Final = 2  # at the beginning of a sentence, before a number
 _LONGEST_LEAD: Final = 400  # characters
@@ -157,7 +152,9 @@ class UserText:
             return False
         if item.kind in _BARE_NUMBERS:
             return self._leads_up_to(item) or self._repeats(item)
-        return not (self._word_for_word and _names_a_work(item, text)) or self._repeats(item)
+        bracketed_key = item.kind == "key" and text[item.start] in "(["
+        names_a_work = bracketed_key or item.kind in ("author-year", "pandoc", "latex")
+        return not (self._word_for_word and names_a_work) or self._repeats(item)
 
     def _repeats(self, item: FabricatedCitation) -> bool:
         """Whether the sentence around a citation is verbatim the user's."""
@@ -185,7 +182,7 @@ class UserText:
         return found if found and item.start < found.end else None
 
     @cached_property
-    def _sentences(self) -> list[CitedSentence]:
+    def _sentences(self) -> Sequence[CitedSentence]:
         return sentences(self._draft)
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
@@ -203,24 +200,15 @@ class UserText:
         return self._said_as(words)
 
     def _said_as(self, words: str) -> bool:
-        if words not in self._known:
-            self._known[words] = self._says(words)
-        return self._known[words]
-
-    def _says(self, words: str) -> bool:
         """Whether the words occur in the text with no letter or digit on either side."""
-        start = self._text.find(words)
-        while start >= 0:
-            end = start + len(words)
-            if not _is_letter(self._text[start - 1]) and not _is_letter(self._text[end]):
-                return True
-            start = self._text.find(words, start + 1)
-        return False
-
-
-def _names_a_work(item: FabricatedCitation, text: str) -> bool:
-    bracketed = item.kind == "key" and text[item.start] in "(["
-    return bracketed or item.kind in ("author-year", "pandoc", "latex")
+        if words not in self._known:
+            start, said = self._text.find(words), False
+            while start >= 0 and not said:
+                sides = self._text[start - 1], self._text[start + len(words)]
+                said = not any(side.isalnum() or side == "_" for side in sides)
+                start = self._text.find(words, start + 1)
+            self._known[words] = said
+        return self._known[words]
 
 
 @lru_cache(maxsize=8)
@@ -233,7 +221,3 @@ def _own_sentences(text: str) -> frozenset[str]:
 def _bare(sentence: str) -> str:
     """A sentence without its markers, final stop and line prefix; cached, since it may have thousands of citations."""
     return one_line(MARKER.sub(" ", as_written(sentence))).strip(" .;:,!?*_|>#").replace(" .", ".").replace(" ,", ",")
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"

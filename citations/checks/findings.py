@@ -15,6 +15,8 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ...documents import Evidence
 from ...documents.marker_escaping import as_written
+from ...text.words import one_line
+from ..markers import MARKER, CitedSentence
 
 Rule = Literal[
     "unknown-marker",
@@ -40,44 +42,46 @@ Rule = Literal[
 ]
 Severity = Literal["error", "warning", "note"]
 
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """The severity of a rule, whether it is about whole sentences, whose span its findings have, and what the writer
+    should do about it, since the message of a finding is meant for the reader."""
+
+    severity: Severity
+    of_sentence: bool = False
+    remedy: str = ""
+
+
 # An error must not reach the reader; a warning is repaired if allowed, else reported; a note is only reported.
-SEVERITY: dict[Rule, Severity] = {
-    "unknown-marker": "error",
-    "foreign-citation": "error",
-    "bare-marker": "warning",
-    "empty": "error",
-    "truncated": "error",
-    "no-citation": "warning",
-    "number-not-found": "warning",
-    "copied-run": "warning",
-    "citation-missing": "warning",
-    "unsupported": "warning",
-    "contradicted": "warning",
-    "partly-supported": "note",
-    "idle-marker": "note",
-    "absence-unsearched": "warning",
-    "off-topic": "note",
-    "unjudged": "note",
-    "one-sided": "note",
-    "other-side-unsaid": "note",
-    "repeated-sentence": "warning",
-    "orders-in-source": "note",
+RULES: Final[Mapping[str, RuleSpec]] = {
+    "unknown-marker": RuleSpec("error", remedy="Cite only the evidence that was given, by its marker."),
+    "foreign-citation": RuleSpec(
+        "error",
+        remedy="Cite by the marker of the evidence, repeat a sentence of the experiment with its citation word for"
+        " word, or reword without it.",
+    ),
+    "bare-marker": RuleSpec("warning", remedy="Cite it by its marker in square brackets, and reword."),
+    "empty": RuleSpec("error"),
+    "truncated": RuleSpec("error"),
+    "no-citation": RuleSpec("warning", remedy="Cite the evidence by its markers."),
+    "number-not-found": RuleSpec(
+        "warning", remedy="Use one of their numbers, cite the source that has it, or leave it out."
+    ),
+    "copied-run": RuleSpec("warning", remedy="Say it in your own words."),
+    "citation-missing": RuleSpec("warning", True, "Cite the source that says so by its marker, or leave it out."),
+    "unsupported": RuleSpec("warning", True),
+    "contradicted": RuleSpec("warning", True),
+    "partly-supported": RuleSpec("note", True),
+    "idle-marker": RuleSpec("note", True),
+    "absence-unsearched": RuleSpec("warning", True),
+    "off-topic": RuleSpec("note", True),
+    "unjudged": RuleSpec("note", True),
+    "one-sided": RuleSpec("note"),
+    "other-side-unsaid": RuleSpec("note", True, "Where the words do disagree, say both sides with both markers."),
+    "repeated-sentence": RuleSpec("warning", True, "Say it in other words, or leave it out where nothing new is said."),
+    "orders-in-source": RuleSpec("note"),
 }
-# Rules about a whole sentence, whose span it is; the others locate words in it, or concern the whole draft.
-OF_SENTENCES: frozenset[str] = frozenset(
-    {
-        "citation-missing",
-        "unsupported",
-        "contradicted",
-        "partly-supported",
-        "idle-marker",
-        "absence-unsearched",
-        "off-topic",
-        "unjudged",
-        "repeated-sentence",
-        "other-side-unsaid",
-    }
-)
 SHOWN = 80
 
 
@@ -101,10 +105,15 @@ class Finding:
     span: tuple[int, int] | None = None
     ids: tuple[str, ...] = ()
 
+    @classmethod
+    def about(cls, sentence: CitedSentence, rule: Rule, said: str, ids: tuple[str, ...] = ()) -> Finding:
+        """A finding about a sentence: its words, and what is `said` of them."""
+        return cls(rule, f'"{shown(sentence.text)}" {said}', (sentence.start, sentence.end), ids)
+
     @property
     def severity(self) -> Severity:
         """The severity, determined by the rule."""
-        return SEVERITY[self.rule]
+        return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
         """The plain form of state and JSON output."""
@@ -118,36 +127,18 @@ class Finding:
         }
 
 
-# Instructions to a writer for each rule; the message itself is meant for the reader of the text.
-_REMEDIES: Final[dict[str, str]] = {
-    "unknown-marker": "Cite only the evidence that was given, by its marker.",
-    "foreign-citation": "Cite by the marker of the evidence, repeat a sentence of the experiment with its citation"
-    " word for word, or reword without it.",
-    "bare-marker": "Cite it by its marker in square brackets, and reword.",
-    "citation-missing": "Cite the source that says so by its marker, or leave it out.",
-    "no-citation": "Cite the evidence by its markers.",
-    "number-not-found": "Use one of their numbers, cite the source that has it, or leave it out.",
-    "other-side-unsaid": "Where the words do disagree, say both sides with both markers.",
-    "copied-run": "Say it in your own words.",
-    "repeated-sentence": "Say it in other words, or leave it out where nothing new is said.",
-}
-
-
-_MARKER: Final = re.compile(r"\[(E[1-9]\d{0,5})\]")
-
-
 def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
     """The spans of the sentences that fail as a whole."""
     return [
         (start, end)
         for finding in findings
-        if finding["rule"] in OF_SENTENCES and (start := finding["start"]) is not None and (end := finding["end"])
+        if RULES[finding["rule"]].of_sentence and (start := finding["start"]) is not None and (end := finding["end"])
     ]
 
 
 def for_writer(finding: FindingRecord) -> str:
     """The finding for the repairing writer: its message and what to do about it."""
-    return f"{finding['message']} {_REMEDIES.get(finding['rule'], '')}".rstrip()
+    return f"{finding['message']} {RULES[finding['rule']].remedy}".rstrip()
 
 
 def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
@@ -165,10 +156,10 @@ def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
         found = evidence.get(match[1])
         return match[0] if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
 
-    return _MARKER.sub(cited, quoted) + mark + _MARKER.sub(named, said)
+    return MARKER.sub(cited, quoted) + mark + MARKER.sub(named, said)
 
 
 def shown(words: str) -> str:
     """Words of a draft shortened to one line for a message."""
-    flat = " ".join(as_written(words).split())
+    flat = one_line(as_written(words))
     return flat if len(flat) <= SHOWN else f"{flat[: SHOWN - 1]}…"

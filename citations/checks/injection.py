@@ -1,9 +1,8 @@
 """Flags sources that seem to contain prompt injection, such as "ignore all previous instructions".
 
-Every part of a source that a model was shown is examined: the passage, its section title, and every field of the paper,
-including the bibliography entry. Instructions in a source are never followed: its text is fenced, citations are
-markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since hiding a passage would
-let an attacker silence a paper. Other wordings are not detected.
+Every part of a source that a model was shown is examined. Instructions in a source are never followed: its text is
+fenced, citations are markers, and tools are a closed list. The flags only warn the reader; nothing is removed, since
+hiding a passage would let an attacker silence a paper. Other wordings are not detected.
 """
 
 from __future__ import annotations
@@ -106,26 +105,24 @@ class Suspicion:
     why: str
 
 
-def suspicious(text: str) -> list[Suspicion]:
-    """Spans of a source's text that seem to address a model, in order and without overlap."""
-    found = sorted(_found(text), key=lambda item: (item.start, -item.end))
+@lru_cache(maxsize=1024)
+def suspicious(text: str) -> tuple[Suspicion, ...]:
+    """Spans of a source's text that seem to address a model, in order and without overlap.
+
+    Cached: a conversation shows its passages in every turn, at 8 ms each.
+    """
+    found = list(_orders(text, 0, ""))
+    for comment in _COMMENT.finditer(text):
+        found += _orders(comment[1], comment.start(1), " in a comment")
+    found += [Suspicion(*match.span(), "is styled to be invisible") for match in _UNSEEN_STYLE.finditer(text)]
+    found += [Suspicion(*match.span(), "consists of invisible characters") for match in _UNSEEN_LETTERS.finditer(text)]
     kept: list[Suspicion] = []
-    for item in found:
+    for item in sorted(found, key=lambda item: (item.start, -item.end)):
         if kept and item.start < kept[-1].end:
             kept[-1] = Suspicion(kept[-1].start, max(kept[-1].end, item.end), kept[-1].why)
         else:
             kept.append(item)
-    return kept
-
-
-def _found(text: str) -> Iterator[Suspicion]:
-    yield from _orders(text, 0, "")
-    for comment in _COMMENT.finditer(text):
-        yield from _orders(comment[1], comment.start(1), " in a comment")
-    for match in _UNSEEN_STYLE.finditer(text):
-        yield Suspicion(*match.span(), "is styled to be invisible")
-    for match in _UNSEEN_LETTERS.finditer(text):
-        yield Suspicion(*match.span(), "consists of invisible characters")
+    return tuple(kept)
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
@@ -191,7 +188,12 @@ def flag_sources(
             read_parts = (("passage", chunk.text), ("section title", chunk.section), *descriptions(chunk.id))
             flags += _flags(paper.key, None, chunk.id, read_parts)
     for key, paper in papers.items():
-        flags += _of_paper(key, paper)
+        names = ("key", "title", "authors", "venue", "abstract")
+        fields = (key, paper.title, "; ".join(paper.authors), paper.venue, paper.abstract)
+        in_fields = list(_flags(key, None, None, zip(names, fields, strict=True)))
+        # Of the entry, only those parts that no field contains.
+        entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
+        flags += in_fields + [flag for flag in entry if not any(flag.text in other.text for other in in_fields)]
     return flags
 
 
@@ -200,53 +202,23 @@ def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
     groups: dict[tuple[str, str | None, str], list[Flag]] = {}
     for flag in flags:
         groups.setdefault((flag.key, flag.chunk_id, flag.where), []).append(flag)
-    return [Finding("orders-in-source", _message(group)) for group in groups.values()]
-
-
-def _message(group: Sequence[Flag]) -> str:
-    first = group[0]
-    marked = f"{first.evidence_id}, " if first.evidence_id else ""
-    place = f"{marked}chunk {first.chunk_id}" if first.chunk_id else "the paper's data"
-    more = f" ({len(group)} places)" if len(group) > 1 else ""
-    return (
-        f'The {first.where} of {shown(first.key)} ({place}) {first.why}: "{_visible(first.text)}"{more}. It was '
-        "read as data and not obeyed; look at this paper before you rely on it."
-    )
-
-
-def _visible(words: str) -> str:
-    """Words on one line, with invisible characters as code points."""
-    return shown(
-        "".join(letter if letter.isprintable() or letter.isspace() else f"<{ord(letter):x}>" for letter in words)
-    )
+    found: list[Finding] = []
+    for first, *others in groups.values():
+        marked = f"{first.evidence_id}, " if first.evidence_id else ""
+        place = f"{marked}chunk {first.chunk_id}" if first.chunk_id else "the paper's data"
+        # Invisible characters are shown as code points.
+        letters = (one if one.isprintable() or one.isspace() else f"<{ord(one):x}>" for one in first.text)
+        more = f" ({len(others) + 1} places)" if others else ""
+        message = (
+            f'The {first.where} of {shown(first.key)} ({place}) {first.why}: "{shown("".join(letters))}"{more}. It was '
+            "read as data and not obeyed; look at this paper before you rely on it."
+        )
+        found.append(Finding("orders-in-source", message))
+    return found
 
 
 def _flags(key: str, evidence_id: str | None, chunk_id: str | None, parts: Iterable[tuple[str, str]]) -> Iterator[Flag]:
     for where, text in parts:
-        for item in _suspicions(text):
-            yield _flag(key, evidence_id, chunk_id, where, text, item)
-
-
-@lru_cache(maxsize=1024)
-def _suspicions(text: str) -> tuple[Suspicion, ...]:
-    """Suspicious spans of a text, cached: a conversation shows its passages in every turn, at 8 ms each."""
-    return tuple(suspicious(text))
-
-
-def _of_paper(key: str, paper: Paper) -> list[Flag]:
-    """Flags in the paper's fields, and in those parts of its entry that no field contains."""
-    fields = (
-        ("key", key),
-        ("title", paper.title),
-        ("authors", "; ".join(paper.authors)),
-        ("venue", paper.venue),
-        ("abstract", paper.abstract),
-    )
-    flags = list(_flags(key, None, None, fields))
-    reported = [flag.text for flag in flags]
-    entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
-    return flags + [flag for flag in entry if not any(flag.text in other for other in reported)]
-
-
-def _flag(key: str, evidence_id: str | None, chunk_id: str | None, where: str, text: str, item: Suspicion) -> Flag:
-    return Flag(key, evidence_id, chunk_id, where, item.start, item.end, text[item.start : item.end], item.why)
+        for item in suspicious(text):
+            words = text[item.start : item.end]
+            yield Flag(key, evidence_id, chunk_id, where, item.start, item.end, words, item.why)

@@ -1,24 +1,21 @@
 """Parses the numbers of a text as values: 72.5%, 1,234, 2.3 × 10^-7, 1.25 million, twelve, two thirds, twofold.
 
-In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they are
-measurements: with a unit, as a share or ratio ("two thirds", "twofold"), or of a total ("twelve of the forty").
-
-Digits that neither count nor measure are ignored: years, dates, section, figure and version numbers, names such as p53
-or GPT-4, and list numbering. A number has a precision (`unit`, the place of its last digit) and a qualifier ("more
-than"), which determine the values that it may be a rounding of.
+In a sentence with a citation, small counts in words ("two datasets") are left to the judge unless they measure: with a
+unit, as a share or ratio, or of a total. Digits that neither count nor measure are ignored: years, dates, labels, names
+such as p53, list numbering. A number's precision (`unit`) and qualifier ("more than") determine what it may round.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Literal
 
 from ...text.sentences import sentence_spans
+from ..markers import MARKER, SpanSet
 
 Scale = Literal["plain", "percent", "either"]
 Hedge = Literal["", "about", "above", "below"]
@@ -37,7 +34,7 @@ class Number:
     worded: bool = False
 
 
-_GAP = "[ \u00a0\u2009\u202f]"
+GAP = "[ \u00a0\u2009\u202f]"
 _SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
 _TEENS = [*_SMALL, "seventeen", "eighteen", "nineteen"]
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -50,7 +47,7 @@ _WORD = re.compile(
     rf"|(?<![\w-])(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})\b",
     re.IGNORECASE,
 )
-_BARE_SCALE = re.compile(rf"{_GAP}(hundred|thousand|million|billion|trillion)\b")
+_BARE_SCALE = re.compile(rf"{GAP}(hundred|thousand|million|billion|trillion)\b")
 _FRACTION = re.compile(r"[-\s](?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|tenths?)\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"-(?!(?:fold|class|year|month|week|day|hour|layer)s?\b)\w", re.IGNORECASE)
 _TALK = re.compile(
@@ -63,7 +60,7 @@ _KNOWN_TWO = re.compile(r"\b(?:the|these|those|both|our|its|such|all|other)\s+$"
 _ONE_COUNTS = re.compile(
     rf"\s(?:(?:of|in|out\sof)\s(?:the\s|these\s|those\s)?|to\s|or\s)(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
 )
-_PERCENT = re.compile(rf"{_GAP}per{_GAP}?cent(?:age{_GAP}points?)?\b")
+_PERCENT = re.compile(rf"{GAP}per{GAP}?cent(?:age{GAP}points?)?\b")
 _AND_MORE = re.compile(r"\s(?:and\s)?")
 _PARTS = {
     **{"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7},
@@ -86,10 +83,7 @@ _ONE_IN = re.compile(
     r"(?!\s(?:hundred|thousand))(?!-)",
     re.IGNORECASE,
 )
-_FOLD = re.compile(
-    rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b",
-    re.IGNORECASE,
-)
+_FOLD = re.compile(rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\b", re.IGNORECASE)
 # "The answer is twofold:" announces two parts.
 _HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
 _ENDS = re.compile(r"\s*[:,;.]")
@@ -125,8 +119,8 @@ def words(text: str) -> Iterator[Number]:
         value, end, exponent = _spelt(text, match)
         percent = _PERCENT.match(text, end)
         done = percent.end() if percent else end
-        found = Number(match.start(), done, value, Decimal((0, (1,), exponent)), worded=True)
-        yield replace(found, scale="percent") if percent else found
+        kind: Scale = "percent" if percent else "plain"
+        yield Number(match.start(), done, value, Decimal((0, (1,), exponent)), kind, worded=True)
 
 
 def _spelt(text: str, match: re.Match[str]) -> tuple[Decimal, int, int]:
@@ -195,9 +189,9 @@ def measures(text: str, number: Number) -> bool:
 
 _MINUS = "\\-\u2010\u2011\u2212\u2013"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_DIGITS = rf"(?:[0-9]{{1,3}}(?:(?:,|{_GAP}|')[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+_DIGITS = rf"(?:[0-9]{{1,3}}(?:(?:,|{GAP}|')[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _POWER = (
-    rf"(?:\^{_GAP}?(?:\{{(?P<tex>[+{_MINUS}]?[0-9]{{1,4}})\}}|(?P<caret>[+{_MINUS}]?[0-9]{{1,4}})\^?)"
+    rf"(?:\^{GAP}?(?:\{{(?P<tex>[+{_MINUS}]?[0-9]{{1,4}})\}}|(?P<caret>[+{_MINUS}]?[0-9]{{1,4}})\^?)"
     rf"|\*\*(?P<stars>[+{_MINUS}]?[0-9]{{1,4}})"
     rf"|<sup>(?P<sup>[+{_MINUS}]?[0-9]{{1,4}})</sup>|(?P<small>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,4}}))"
 )
@@ -206,15 +200,15 @@ _RAISED_POINT = re.compile(
     rf"(?<![\w.·∙⋅])([{_MINUS}]?[0-9]{{1,9}})[·∙⋅](?=[0-9])(?!10(?:\^|\*\*|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))"
 )
 _NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)\]%{_MINUS}])(?!(?<=[0-9%]{_GAP})\u2013)[{_MINUS}](?=[0-9.]))?"
+    rf"(?P<sign>(?<![\w.)\]%{_MINUS}])(?!(?<=[0-9%]{GAP})\u2013)[{_MINUS}](?=[0-9.]))?"
     rf"(?<![\w^])(?<!\^[{{(])(?<![0-9]\.)(?P<digits>{_DIGITS})"
     rf"(?:(?P<e>[eE][+-]?[0-9]{{1,4}}(?![\w]))"
-    rf"|(?:{_GAP}*(?:[×x·*]|\\times|\\cdot){_GAP}*10{_POWER})"
-    rf"|(?P<scale>{_GAP}?(?:hundred|thousand|million|billion|trillion)\b|[kKMB](?![\w]))|)"
-    rf"(?P<percent>{_GAP}?(?:\\?%|per{_GAP}?cent(?:age{_GAP}points?)?\b|percentage{_GAP}points?\b))?"
+    rf"|(?:{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*10{_POWER})"
+    rf"|(?P<scale>{GAP}?(?:hundred|thousand|million|billion|trillion)\b|[kKMB](?![\w]))|)"
+    rf"(?P<percent>{GAP}?(?:\\?%|per{GAP}?cent(?:age{GAP}points?)?\b|percentage{GAP}points?\b))?"
 )
 _TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
-_TIMES = re.compile(rf"[0-9]{_GAP}*(?:[×x·*]|\\times|\\cdot){_GAP}*$")
+_TIMES = re.compile(rf"[0-9]{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
 
 # Words before a number that only names something.
@@ -225,8 +219,8 @@ _LABEL = (
     r"|no\.|part|round|scenario|condition|question|aim|category|file|supplement(?:ary)?)"
 )
 _LABELLED = re.compile(
-    rf"(?<![\w]){_LABEL}(?:{_GAP}|~|\n)*\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-zA-Z]?\)?(?![0-9%])"
-    rf"(?:{_GAP}*(?:(?:,|[{_MINUS}]|and|or|to|&){_GAP}*)+\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-z]?\)?(?![0-9%\w.,]?[0-9%]))*",
+    rf"(?<![\w]){_LABEL}(?:{GAP}|~|\n)*\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-zA-Z]?\)?(?![0-9%])"
+    rf"(?:{GAP}*(?:(?:,|[{_MINUS}]|and|or|to|&){GAP}*)+\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-z]?\)?(?![0-9%\w.,]?[0-9%]))*",
     re.IGNORECASE,
 )
 _MONTH = (
@@ -234,8 +228,8 @@ _MONTH = (
     r"|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
 )
 _NAMED = re.compile(
-    rf"[0-9]{{1,2}}(?:st|nd|rd|th)?{_GAP}(?:of{_GAP})?{_MONTH}(?!\w)(?:,?{_GAP}[0-9]{{4}})?"
-    rf"|(?<!\w){_MONTH}{_GAP}[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,{_GAP}[0-9]{{4}})?"
+    rf"[0-9]{{1,2}}(?:st|nd|rd|th)?{GAP}(?:of{GAP})?{_MONTH}(?!\w)(?:,?{GAP}[0-9]{{4}})?"
+    rf"|(?<!\w){_MONTH}{GAP}[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,{GAP}[0-9]{{4}})?"
     rf"|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|(?<!\w)v?[0-9]+(?:\.[0-9]+){{2,}}"  # dates, versions
     rf"|(?<!\w)(?![Tt]op-)[A-Z][\w.]{{0,30}}(?:[{_MINUS}][\w.]{{1,30}}){{0,3}}[{_MINUS}*][0-9]{{1,5}}"  # GPT-4
     r"(?:\.[0-9]{1,3})?"
@@ -258,10 +252,7 @@ _COUNTED = re.compile(
 _EQUALS = re.compile(r"[=<>≤≥]\s*$")
 
 _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
-    (
-        "above",
-        re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I),
-    ),
+    ("above", re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I)),
     (
         "below",
         re.compile(
@@ -271,7 +262,7 @@ _HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
     ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
 )
 _HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
-_JOINED = re.compile(rf"{_GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){_GAP}*)+")
+_JOINED = re.compile(rf"{GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){GAP}*)+")
 
 # 515 of 1,234 and 3/4 may appear as a share in words; "from 4.1 (tonnes) to 8.2" may appear as "doubled".
 _SLASHED = re.compile(
@@ -282,27 +273,25 @@ _CHANGED = re.compile(
     r"\bfrom\s([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:\s?[^\s\d]{1,12}){0,3}?\sto\s([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 )
 _EXACT = Decimal((0, (1,), -28))
-_MARKED = re.compile(r"\[E[1-9][0-9]{0,5}\]")
 _LONGEST = 40  # digits; longer numbers are not measurements
 
 
 def claimed_numbers(text: str) -> list[Number]:
     """The numbers of a draft that count or measure something, in order."""
     text = _RAISED_POINT.sub(r"\1.", text)  # keeps the length
-    named = _covering(_names(text))
-    found = [
-        number
-        for number in _scan(text)
-        if not named(number.end - 1) and not named(number.start) and not _is_year(text, number)
-    ]
-    cited = _covering(_cited_sentences(text))
-    of_sources = [number for number in shares(text) if cited(number.start)]
-    shared = _covering((number.start, number.end) for number in of_sources)
+    found = [number for number in _unnamed(text) if not _is_year(text, number)]
+    # Sentences are split only if the text has markers.
+    spans = sentence_spans(text) if MARKER.search(text) else []
+    cited = SpanSet(span for span in spans if MARKER.search(text, *span))
+    of_sources = [number for number in shares(text) if cited.holds(number.start)]
+    shared = SpanSet((number.start, number.end) for number in of_sources)
     found += of_sources
     found += [
         number
         for number in words(text)
-        if not shared(number.start) and counts(text, number) and (measures(text, number) or not cited(number.start))
+        if not shared.holds(number.start)
+        and counts(text, number)
+        and (measures(text, number) or not cited.holds(number.start))
     ]
     found.sort(key=lambda number: number.start)
     return [
@@ -314,47 +303,44 @@ def claimed_numbers(text: str) -> list[Number]:
 def given_numbers(text: str) -> list[Number]:
     """The numbers of a source or an experiment that a draft may repeat, including years and parts joined by `_`."""
     text = _RAISED_POINT.sub(r"\1.", text.replace("_", " "))
-    named = _covering(_names(text))
-    found = [number for number in _scan(text) if not named(number.start) and not named(number.end - 1)]
+    found = list(_unnamed(text))
     # "10 000" is one number or two.
     found += [
         part
         for number in found
-        if re.search(_GAP, text[number.start : number.end])
-        for part in _scan(text, number.start, number.end, whole=False)
+        if re.search(GAP, text[number.start : number.end])
+        for match in re.finditer(r"[0-9]+(?:\.[0-9]+)?", text[number.start : number.end])
+        for part in [Number(number.start + match.start(), number.start + match.end(), *_value(match[0], 0))]
     ]
     found += [*words(text), *_ratios(text), *shares(text)]
     return _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end)))
 
 
-def _scan(text: str, start: int = 0, end: int | None = None, *, whole: bool = True) -> Iterator[Number]:
-    if not whole:
-        for part in re.finditer(r"[0-9]+(?:\.[0-9]+)?", text[start:end]):
-            yield _number(start + part.start(), start + part.end(), part[0], 0)
-        return
+def _unnamed(text: str) -> Iterator[Number]:
+    """The numbers in digits that do not only name something."""
+    named = SpanSet(match.span() for pattern in (_LABELLED, _NAMED, _NUMBERING) for match in pattern.finditer(text))
+    yield from (number for number in _scan(text) if not (named.holds(number.start) or named.holds(number.end - 1)))
+
+
+def _scan(text: str) -> Iterator[Number]:
     powers = [
         match for match in _TEN_TO.finditer(text) if not _TIMES.search(text, max(0, match.start() - 12), match.start())
     ]
-    power = _covering(match.span() for match in powers)
+    power = SpanSet(match.span() for match in powers)
     for match in powers:
         exponent = _exponent(match)
         if exponent is not None:
             yield Number(*match.span(), Decimal((0, (1,), exponent)), Decimal((0, (1,), exponent)))
     for match in _NUMBER.finditer(text):
-        if power(match.start("digits")):
+        if power.holds(match.start("digits")):
             continue
-        digits = re.sub(rf"{_GAP}|[,']", "", match["digits"])
+        digits = re.sub(rf"{GAP}|[,']", "", match["digits"])
         exponent = int(match["e"][1:]) if match["e"] else _exponent(match)
         scale = _SCALES[match["scale"].strip()] if match["scale"] else 0
-        end_ = match.end()
         if len(digits) <= _LONGEST and abs(exponent or 0) < 1000:
-            found = _number(match.start(), end_, digits, (exponent or 0) + scale)
-            found = replace(found, value=-found.value) if match["sign"] else found
-            yield replace(found, scale="percent") if match["percent"] else found
-
-
-def _number(start: int, end: int, digits: str, exponent: int) -> Number:
-    return Number(start, end, *_value(digits, exponent))
+            value, unit = _value(digits, (exponent or 0) + scale)
+            kind: Scale = "percent" if match["percent"] else "plain"
+            yield Number(*match.span(), -value if match["sign"] else value, unit, kind)
 
 
 @lru_cache(maxsize=4096)
@@ -385,28 +371,6 @@ def _ratios(text: str) -> Iterator[Number]:
             yield Number(*match.span(), after / before, _EXACT)
 
 
-def _names(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_LABELLED, _NAMED, _NUMBERING):
-        yield from (match.span() for match in pattern.finditer(text))
-
-
-def _covering(spans: Iterable[tuple[int, int]]) -> Callable[[int], bool]:
-    """A function that tells whether a position lies in one of the spans."""
-    joined: list[list[int]] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], end)
-        else:
-            joined.append([start, end])
-    starts = [start for start, _ in joined]
-
-    def covers(position: int) -> bool:
-        index = bisect_right(starts, position) - 1
-        return index >= 0 and position < joined[index][1]
-
-    return covers
-
-
 def _is_year(text: str, number: Number) -> bool:
     if not _YEAR.fullmatch(text[number.start : number.end]):
         return False
@@ -414,12 +378,6 @@ def _is_year(text: str, number: Number) -> bool:
     if _EQUALS.search(before):
         return False
     return bool(_DATING.search(before)) or not _COUNTED.match(after)
-
-
-def _cited_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of sentences with a marker; skips sentence splitting if the text has none."""
-    if _MARKED.search(text):
-        yield from (span for span in sentence_spans(text) if _MARKED.search(text, *span))
 
 
 def _hedge(text: str, number: Number) -> Hedge:

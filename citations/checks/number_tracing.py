@@ -18,9 +18,9 @@ from ...documents.marker_escaping import as_written
 from ...experiment import Experiment
 from ...roles.protocols import Source
 from ...text.words import STOP_WORDS, stem
-from ..markers import CitedSentence, sentences
+from ..markers import sentences
 from .findings import Finding, shown
-from .number_parsing import Hedge, Number, Scale, claimed_numbers, given_numbers
+from .number_parsing import GAP, Hedge, Number, Scale, claimed_numbers, given_numbers
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 
@@ -31,10 +31,9 @@ _QUALIFIED = Decimal("0.12")  # tolerance of "nearly" and "more than", as a shar
 _AROUND = 40  # characters shown on either side of a given number
 _REMEMBERED = 1_000  # cached lookups of claims
 _COMPARED = 500  # given numbers compared on either side of a claim
-_GAP = "[ \u00a0\u2009\u202f]"
 _DASH = "[-\u2010-\u2014]"
-_WORD_BEHIND = re.compile(rf"(?:{_GAP}|{_DASH})?([^\W\d_]{{1,40}})")
-_RANGE_BEHIND = re.compile(rf"{_GAP}?(?:{_DASH}{{1,3}}|to|and|or){_GAP}?[0-9][0-9.,\u00b7]{{0,12}}(?:\\?%)?(?![0-9])")
+_WORD_BEHIND = re.compile(rf"(?:{GAP}|{_DASH})?([^\W\d_]{{1,40}})")
+_RANGE_BEHIND = re.compile(rf"{GAP}?(?:{_DASH}{{1,3}}|to|and|or){GAP}?[0-9][0-9.,\u00b7]{{0,12}}(?:\\?%)?(?![0-9])")
 _SMALLEST_ROUNDED = 10  # "three" is a count, not 2.6 rounded
 
 
@@ -86,16 +85,19 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     traces: list[NumberTrace] = []
     placed = sentences(text)
     starts = [sentence.start for sentence in placed]
-    paragraph = _Paragraph(text)
+    paragraphs = [match.start() for match in re.finditer("\n\n", text)]
+    # What a paragraph traced before needs no second citation: "That 0.82".
+    before: dict[tuple[int, Decimal, Scale], NumberTrace] = {}
     for number in claimed_numbers(text):
         index = bisect_right(starts, number.start) - 1
-        here = placed[index] if index >= 0 else CitedSentence("", 0, 0, ())
-        trace = _trace(number, here, own, cited, paragraph.said_before(number))
+        ids = placed[index].ids if index >= 0 else ()
+        said = (bisect_right(paragraphs, number.start), number.value, number.scale)
+        trace = _trace(number, ids, own, cited, before.get(said))
         if trace.origin is None:
             trace = replace(trace, elsewhere=_source_with(text, number, sources))
+        else:
+            before.setdefault(said, trace)
         traces.append(trace)
-        if trace.origin is not None:
-            paragraph.remember(number, trace)
     return traces
 
 
@@ -103,36 +105,19 @@ def number_findings(
     text: str, sources: Sequence[Source], experiment: Experiment, *, given: str = "experiment"
 ) -> list[Finding]:
     """Findings for numbers that are neither in the experiment (called `given`) nor in a source of their sentence."""
-    return [_finding(text, trace, given) for trace in trace_numbers(text, sources, experiment) if trace.origin is None]
-
-
-def _finding(text: str, trace: NumberTrace, given: str) -> Finding:
-    around = text[max(0, trace.start - 40) : trace.end + 25]
-    words = f'The number {text[trace.start : trace.end]} ("{shown(around)}")'
-    if trace.elsewhere:
-        message = f"{words} comes from {trace.elsewhere}, which the sentence does not cite."
-    else:
-        message = f"{words} is neither in the {given} nor in a source that the sentence cites."
-    return Finding("number-not-found", message, (trace.start, trace.end), (trace.elsewhere,) if trace.elsewhere else ())
-
-
-class _Paragraph:
-    """The numbers traced so far in a paragraph: "That 0.82" needs no second citation."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._until = 0
-        self._traced: dict[tuple[Decimal, Scale], NumberTrace] = {}
-
-    def said_before(self, number: Number) -> NumberTrace | None:
-        if number.start >= self._until:
-            end = self._text.find("\n\n", number.start)
-            self._until = end if end >= 0 else len(self._text)
-            self._traced = {}
-        return self._traced.get((number.value, number.scale))
-
-    def remember(self, number: Number, trace: NumberTrace) -> None:
-        self._traced.setdefault((number.value, number.scale), trace)
+    found: list[Finding] = []
+    for trace in trace_numbers(text, sources, experiment):
+        if trace.origin is None:
+            said = (
+                f"comes from {trace.elsewhere}, which the sentence does not cite."
+                if trace.elsewhere
+                else f"is neither in the {given} nor in a source that the sentence cites."
+            )
+            around = shown(text[max(0, trace.start - 40) : trace.end + 25])
+            message = f'The number {text[trace.start : trace.end]} ("{around}") {said}'
+            ids = (trace.elsewhere,) if trace.elsewhere else ()
+            found.append(Finding("number-not-found", message, (trace.start, trace.end), ids))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +180,7 @@ class _Index:
             middle = bisect_left(self._sizes, float(target))
             for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
                 if item.number.scale not in kinds or (
-                    kinds == ("plain",) and factor == 1 and item.ratio_only and _is_percent(claim)
+                    kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent"
                 ):
                     continue
                 how = _match(claim, item.number.value * factor, item.number.unit * factor)
@@ -207,25 +192,13 @@ class _Index:
         return (best[2], best[3]) if best else None
 
 
-def _is_percent(claim: Number) -> bool:
-    return claim.scale == "percent"
-
-
 def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
     """The factors, by scale, that convert given numbers for comparison with the claim."""
     hundred, one = Decimal(100), Decimal(1)
-    percent: list[tuple[Decimal, tuple[Scale, ...]]] = [
-        (one, ("percent", "either")),
-        (hundred, ("plain", "either")),
-        (one, ("plain",)),
-    ]
-    plain: list[tuple[Decimal, tuple[Scale, ...]]] = [
-        (one, ("plain", "either")),
-        (1 / hundred, ("percent", "either")),
-    ]
+    as_percent: list[tuple[Decimal, tuple[Scale, ...]]] = [(one, ("percent", "either")), (hundred, ("plain", "either"))]
     if claim.scale == "percent":
-        return percent
-    return [*plain, *percent[:2]] if claim.scale == "either" else plain
+        return [*as_percent, (one, ("plain",))]
+    return [(one, ("plain", "either")), (1 / hundred, ("percent", "either")), *as_percent * (claim.scale == "either")]
 
 
 def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
@@ -239,27 +212,19 @@ def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
     if unit < claim.unit and abs(claimed - true) <= claim.unit / 2 and (claim.hedge or not counts):
         return "rounded"
     if claim.hedge and not counts:
-        reach = min(_last_place(claimed), claimed * _QUALIFIED)
+        trimmed = claimed.normalize()
+        last_place = Decimal((0, (1,), trimmed.adjusted() - len(trimmed.as_tuple().digits) + 1))  # 1000 for 9,000
+        reach = min(last_place, claimed * _QUALIFIED)
         off = true - claimed
         if {"about": abs(off) <= reach / 2, "above": 0 <= off < reach, "below": 0 <= -off < reach}[claim.hedge]:
             return "qualified"
     return None
 
 
-def _last_place(value: Decimal) -> Decimal:
-    """The place of the last non-zero digit: 1000 for 9,000."""
-    trimmed = value.normalize()
-    return Decimal((0, (1,), trimmed.adjusted() - len(trimmed.as_tuple().digits) + 1))
-
-
 def _trace(
-    number: Number,
-    sentence: CitedSentence,
-    own: _Index,
-    sources: dict[str, _Index],
-    said_before: NumberTrace | None,
+    number: Number, ids: Sequence[str], own: _Index, sources: dict[str, _Index], said_before: NumberTrace | None
 ) -> NumberTrace:
-    for index in [*(sources[id] for id in sentence.ids if id in sources), own]:
+    for index in [*(sources[id] for id in ids if id in sources), own]:
         found = index.find(number)
         if found:
             given, how = found
@@ -331,7 +296,11 @@ def _experiment_index(experiment: str) -> _Index:
 
 
 def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
-    leaves = sorted(experiment.leaves(), key=lambda leaf: _rank(leaf[0]))
+    order = [*_FIELDS, "", *_LAST]
+    leaves = sorted(
+        experiment.leaves(),
+        key=lambda leaf: order.index(root) if (root := re.split(r"[.\[]", leaf[0])[0]) in order else len(_FIELDS),
+    )
     for path, value in leaves:
         code = path.startswith("experiment_code")
         if isinstance(value, str):
@@ -348,9 +317,3 @@ def _experiment_numbers(experiment: Experiment) -> Iterator[_Given]:
     for path, _ in leaves:
         for number in given_numbers(re.sub(r"\[\d+\]", "", path)):
             yield _Given(number, Origin(path), True, f"the name of {path}")
-
-
-def _rank(path: str) -> int:
-    root = path.partition(".")[0].partition("[")[0]
-    order = [*_FIELDS, "", *_LAST]
-    return order.index(root) if root in order else len(_FIELDS)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...experiment import Experiment
 from ...roles.protocols import Source
-from ..markers import MARKER, CitedSentence, sentences
+from ..markers import MARKER, sentences
 from ..quotations import quoted_spans
 from .fabricated_citations import NEEDED
 from .findings import Finding, shown
@@ -23,6 +23,7 @@ from .unicode_folding import fold
 LONGEST_RUN = 12
 _WINDOW = LONGEST_RUN + 1
 _WORD = re.compile(r"[^\W_]+")
+_JOINED = re.compile(r"[^\W_][-']\Z")
 # Citations and link targets between words do not count as words.
 _BETWEEN = re.compile(
     r"\[[^\[\]@]{0,80}@[^\[\]]{0,300}\]|\[(?:E?[0-9][E0-9,;\s-]{0,60})\]|\^\[?[0-9][0-9,\s-]{0,40}\]?\^"
@@ -51,19 +52,29 @@ class CopiedRun:
 
 
 def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
-    """Copied runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap."""
+    """Copied runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap.
+
+    A run of many compounds may have too few words to count.
+    """
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
     for stretch in _unquoted(text):
         folded = [word.folded for word in stretch]
-        heads: dict[int, str] = {}
+        found: list[tuple[int, int, str]] = []  # the runs of overlapping windows
         for index in range(len(stretch) - _WINDOW + 1):
             window = " ".join(folded[index : index + _WINDOW])
             identifier = next((id for id, windows in known if window in windows), None)
             # Checked last: the output of an experiment may be megabytes.
-            if identifier is not None and window not in _windows(own_words):
-                heads[index] = identifier
-        runs += _joined(stretch, heads)
+            if identifier is None or window in _windows(own_words):
+                continue
+            if found and index < found[-1][1]:
+                found[-1] = (found[-1][0], index + _WINDOW, found[-1][2])
+            else:
+                found.append((index, index + _WINDOW, identifier))
+        for first, last, identifier in found:
+            words = 1 + sum(word.first for word in stretch[first + 1 : last])
+            if words > LONGEST_RUN:
+                runs.append(CopiedRun(stretch[first].start, stretch[last - 1].end, words, identifier))
     return runs
 
 
@@ -97,25 +108,6 @@ def _unquoted(text: str) -> list[list[_WordSpan]]:
     return [stretch for stretch in stretches if len(stretch) >= _WINDOW]
 
 
-def _joined(stretch: Sequence[_WordSpan], heads: dict[int, str]) -> list[CopiedRun]:
-    """Merge overlapping windows into runs; a run of many compounds may have too few words to count."""
-    found: list[tuple[int, int, str]] = []
-    for index, identifier in sorted(heads.items()):
-        if found and index < found[-1][1]:
-            found[-1] = (found[-1][0], index + _WINDOW, found[-1][2])
-        else:
-            found.append((index, index + _WINDOW, identifier))
-    runs = [
-        CopiedRun(stretch[first].start, stretch[last - 1].end, _count(stretch[first:last]), identifier)
-        for first, last, identifier in found
-    ]
-    return [run for run in runs if run.words > LONGEST_RUN]
-
-
-def _count(words: Sequence[_WordSpan]) -> int:
-    return sum(word.first or index == 0 for index, word in enumerate(words))
-
-
 @lru_cache(maxsize=256)
 def _windows(text: str) -> frozenset[str]:
     folded = [word.folded for word in _words(text)]
@@ -125,14 +117,11 @@ def _windows(text: str) -> frozenset[str]:
 def _words(text: str) -> list[_WordSpan]:
     view = fold(text)
     seen = _BETWEEN.sub(lambda match: " " * len(match[0]), view.text)
-    return [
-        _WordSpan(match[0].casefold(), *view.span(*match.span()), not _joins(seen, match.start()))
-        for match in _WORD.finditer(seen)
-    ]
-
-
-def _joins(seen: str, start: int) -> bool:
-    return seen[max(0, start - 1) : start] in ("-", "'") and seen[max(0, start - 2) : start - 1].isalnum()
+    found: list[_WordSpan] = []
+    for match in _WORD.finditer(seen):
+        joined = _JOINED.match(seen, max(0, match.start() - 2), match.start())
+        found.append(_WordSpan(match[0].casefold(), *view.span(*match.span()), joined is None))
+    return found
 
 
 FEWEST_WORDS = 6
@@ -146,34 +135,14 @@ def wording(sentence: str) -> str:
 
 
 def repeated_findings(text: str, earlier: Mapping[str, str]) -> list[Finding]:
-    """A finding for each repeated sentence of a normalised draft.
-
-    Args:
-        text: the draft.
-        earlier: the texts of the paper's other sections, by name.
-    """
-    return [
-        Finding(
-            "repeated-sentence",
-            f'"{shown(sentence.text)}" is already {place}.',
-            (sentence.start, sentence.end),
-        )
-        for sentence, place in _repeats(text, earlier)
-    ]
-
-
-def _repeats(text: str, earlier: Mapping[str, str]) -> Iterator[tuple[CitedSentence, str]]:
-    """The repeated sentences, and where each first occurred."""
-    seen = {words: f"in the {name}" for name, other in earlier.items() for words in _worded(sentences(other))}
+    """A finding for each sentence that a normalised draft repeats, or that another section of the paper has."""
+    seen = {wording(one.text): f"in the {name}" for name, other in earlier.items() for one in sentences(other)}
+    found: list[Finding] = []
     for sentence in sentences(text):
         words = wording(sentence.text)
         if words.count(" ") + 1 < FEWEST_WORDS:
             continue
         if words in seen:
-            yield sentence, seen[words]
+            found.append(Finding.about(sentence, "repeated-sentence", f"is already {seen[words]}."))
         seen.setdefault(words, "in this section")
-
-
-def _worded(found: Sequence[CitedSentence]) -> Iterator[str]:
-    for sentence in found:
-        yield wording(sentence.text)
+    return found

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ...roles.protocols import CitedClaim, Source, Verdict, VerdictLabel
+from ...roles.protocols import CitedClaim, Source, Verdict
 from ...text.statement_words import weighs_sources
-from ...text.words import is_generic, is_stop, split_words, stem
+from ...text.words import is_generic, is_stop, one_line, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
@@ -103,24 +103,22 @@ def absence_findings(text: str, open_needs: Sequence[str] | None) -> list[Findin
     if open_needs is None:
         return []
     needs = [_subject_stems(need) for need in open_needs]
-    return [
-        Finding(
-            "absence-unsearched",
-            f'"{" ".join(sentence.text.split())}" says that the sources lack something, but no search for it came'
-            " back empty; say what they do report, or take the sentence out.",
-            (sentence.start, sentence.end),
-        )
-        for sentence in sentences(text)
-        if states_absence(sentence) and not _backed(_subject_stems(MARKER.sub("", sentence.text[:_LONGEST])), needs)
-    ]
-
-
-def _backed(subject: frozenset[str], needs: Sequence[frozenset[str]]) -> bool:
-    """Whether one of the needs is about the absent subject; a statement without a subject matches any need."""
-    return any(not subject or _matches_need(subject, need) for need in needs)
+    found: list[Finding] = []
+    for sentence in sentences(text):
+        subject = _subject_stems(MARKER.sub("", sentence.text[:_LONGEST]))
+        if states_absence(sentence) and not any(_matches_need(subject, need) for need in needs):
+            message = (
+                f'"{one_line(sentence.text)}" says that the sources lack something, but no search for it came back'
+                " empty; say what they do report, or take the sentence out."
+            )
+            found.append(Finding("absence-unsearched", message, (sentence.start, sentence.end)))
+    return found
 
 
 def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
+    """Whether a need is about the absent subject; a statement without a subject matches any need."""
+    if not subject:
+        return True
     shared = subject & need
     own = {form for form in subject if not is_generic(form)}
     least = min(_FEWEST_SHARED, len(subject), len(need))
@@ -139,12 +137,12 @@ PairKey = tuple[str, str]
 
 BY_SEARCHES = Verdict("unjudged", "what sources do not report is judged by the searches, not by a passage")
 
-_RULES: Mapping[VerdictLabel, Rule] = {
+# Verdicts that a reader should check, with the rule of their finding.
+DOUBTFUL: Final[Mapping[str, Rule]] = {
     "unsupported": "unsupported",
     "contradicted": "contradicted",
     "partly": "partly-supported",
     "off-topic": "off-topic",
-    "unjudged": "unjudged",
 }
 _MESSAGES: Mapping[Rule, str] = {
     "unsupported": "is not supported by {ids}{reason}; say no more than is said there, cite evidence that says it, or"
@@ -182,7 +180,8 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
         before = last.text if last and not _BLANK_LINE.search(text, last.end, sentence.start) else heading
         cited = tuple(known[identifier] for identifier in sentence.ids if identifier in known)
         if cited and sentence.text not in claims and not states_only_absence(sentence):
-            claims[sentence.text] = CitedClaim(_plain(sentence.text), cited, _plain(before))
+            plain, context = (words.replace(NEEDED, "").strip() for words in (sentence.text, before))
+            claims[sentence.text] = CitedClaim(plain, cited, context)
         # Only the first sentence of a section depends on its heading.
         heading, last = "", sentence
     return claims
@@ -204,20 +203,15 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
     """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
     nothing.
     """
-    return [
-        finding
-        for sentence in sentences_with_markers(text)
-        for finding in _of_sentence(
-            sentence, {id: verdicts[sentence.text, id] for id in sentence.ids if (sentence.text, id) in verdicts}
-        )
-    ]
+    return [finding for sentence in sentences_with_markers(text) for finding in _of_sentence(sentence, verdicts)]
 
 
-def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
+def _of_sentence(sentence: CitedSentence, known: Mapping[PairKey, Verdict]) -> Iterator[Finding]:
+    verdicts = {id: known[sentence.text, id] for id in sentence.ids if (sentence.text, id) in known}
     against = any(verdict.adds == "contradicts" for verdict in verdicts.values())
     grouped: dict[tuple[Rule, str], list[str]] = {}
     for identifier, verdict in verdicts.items():
-        rule = _RULES.get(verdict.label)
+        rule: Rule | None = DOUBTFUL.get(verdict.label, "unjudged" if verdict.label == "unjudged" else None)
         # If one source contradicts, only that one is named.
         if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
             grouped.setdefault((rule, verdict.reason), []).append(identifier)
@@ -234,12 +228,7 @@ def _of_sentence(sentence: CitedSentence, verdicts: Mapping[str, Verdict]) -> It
 def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: str = "") -> Finding:
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
-    words = " ".join(sentence.text.split())
     several = len(sentence.ids) > 1 and rule in _OF_WEIGHING and weighs_sources(sentence.text)
     wording = _OF_WEIGHING[rule] if several else _MESSAGES[rule]
-    message = f'"{words}" {wording.format(ids=named, reason=because)}'
+    message = f'"{one_line(sentence.text)}" {wording.format(ids=named, reason=because)}'
     return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))
-
-
-def _plain(sentence: str) -> str:
-    return sentence.replace(NEEDED, "").strip()

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 _PIECES = r"""
       (?P<plain>[A-Za-z0-9 .,;:!?()\[\]{}"'/=+%$\#@^|>\n-]+)
@@ -77,7 +78,10 @@ def fold(text: str) -> Folded:
     starts: list[int] = []
     ends: list[int] = []
     hidden: list[tuple[int, int]] = []
-    for piece in _pieces(text):
+    behind = (
+        text.rfind("-->") + len("-->") if "-->" in text else 0
+    )  # no comment is searched for after the last end mark
+    for piece in chain(_PIECE.finditer(text, 0, behind), _PIECE_OUTSIDE.finditer(text, behind)):
         start, end = piece.span()
         if piece["plain"]:
             shown.append(piece[0])
@@ -92,14 +96,6 @@ def fold(text: str) -> Folded:
             starts.append(start)
             ends.append(end)
     return Folded("".join(shown), tuple(starts), tuple(ends), tuple(hidden), tuple(_code(text)))
-
-
-def _pieces(text: str) -> Iterator[re.Match[str]]:
-    """The pieces of a text; no comment is searched for after the last `-->`."""
-    last = text.rfind("-->")
-    behind = last + len("-->") if last >= 0 else 0
-    yield from _PIECE.finditer(text, 0, behind)
-    yield from _PIECE_OUTSIDE.finditer(text, behind)
 
 
 def _code(text: str) -> Iterator[tuple[int, int]]:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup
 
 from ...plurals import counted
+from ..checks.support_findings import DOUBTFUL
 from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
-from .report_model import DOUBTFUL, ReportView, finding_place, report_view
+from .report_model import ReportView, finding_place, report_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -104,7 +105,11 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
         style_hash=content_hash(style),
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
-        costs=[(COSTS.get(name, name), _amount(value)) for name, value in record["usage"].items() if value is not None],
+        costs=[
+            (COSTS.get(name, name), f"{value:,}" if isinstance(value, int | float) else str(value))
+            for name, value in record["usage"].items()
+            if value is not None
+        ],
     )
 
 
@@ -135,10 +140,6 @@ def commonness(found: Mapping[str, Any]) -> str:
     """Describe in how many passages and fields a number occurs."""
     counts = ((found["passages"], "passage"), (found["fields"], "field"))
     return ", ".join(counted(count, name) for count, name in counts if count)
-
-
-def _amount(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def packaged_template(name: str) -> str:

@@ -88,7 +88,8 @@ def _command(sign: str, formula: str) -> str:
     form, _, parts = unicodedata.decomposition(sign).partition(" ")
     plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
     if form in ("<super>", "<sub>") and plain:
-        return rf"\text{form[1:-1]}script{{{_ascii(plain)}}}"
+        ascii = plain.replace("\u2212", r"\ensuremath{-}")
+        return rf"\text{form[1:-1]}script{{{ascii}}}"
     if form == "<fraction>":
         over, _, under = plain.partition("\u2044")
         return rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
@@ -96,10 +97,6 @@ def _command(sign: str, formula: str) -> str:
     if formula.isascii():
         return rf"\ensuremath{{{formula}}}"
     return f"{{{_FONT_COMMAND} {sign}}}"
-
-
-def _ascii(plain: str) -> str:
-    return plain.replace("\u2212", r"\ensuremath{-}")
 
 
 def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
@@ -162,7 +159,7 @@ def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
 
 
 def _compile(engine: str, source: Path) -> str:
-    """Run the engine and return its output."""
+    """The output of the engine."""
     folder = source.parent
     tectonic = Path(engine).name == "tectonic"
     options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ...documents.pandoc import PandocError, pandoc
-from ..citation_styles import PANDOC_KEY, CitationPlace, Rendered
+from ..citation_styles import CitationPlace, Rendered, pandoc_key
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
@@ -42,7 +42,7 @@ _MEANING = re.compile(r"[\[\]@<&]")
 _UNSAFE = re.compile(
     r"\\(?:input|include|openin|openout|read|write|immediate|[egx]?def|let|futurelet|csname|catcode|special|directlua"
     r"|usepackage|require|newcommand|renewcommand|loop|output|jobname|scantokens|every|href|url|verb|lst|bibliography"
-    r"|end\s*\{document)",
+    r"|end\s*\{document)"
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -54,7 +54,7 @@ _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
 _SECTION = re.compile(r', in section "[^"]*"(?:, "[^"]*")*')
-_IN_TEXT = frozenset({"citet", "textcite", "citeauthor"})
+_IN_TEXT: Final = ("citet", "textcite", "citeauthor")
 
 
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
@@ -84,7 +84,7 @@ def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | Non
     keys = [key.strip() for key in command["keys"].split(",")] if command else _KEYS.findall(citation.citation)
     if not written or not keys or not set(keys) <= set(citation.keys):
         return None
-    named = [_at(key) for key in keys]
+    named = [pandoc_key(key) for key in keys]
     place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
     within = command is not None and command["name"].lower() in _IN_TEXT
     bare = command is None and citation.citation[0] != "["
@@ -116,8 +116,11 @@ def convert(
     year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
     ExportError if pandoc fails, and InputError for an unsafe style.
     """
-    options = ["--from", _READER, "--to", _WRITERS[target], "--standalone", "--wrap=none", *_CITED_BY[target]]
-    source, abstract = _parted(source)
+    options = ["--from", _READER, "--to", *_WRITERS[target], "--standalone", "--wrap=none"]
+    # A section titled Abstract; pandoc reads metadata as paragraphs and lists only if it ends with a line break.
+    found = _ABSTRACT.search(source)
+    abstract = found["words"].strip() + "\n\n" if found else ""
+    source = _ABSTRACT.sub("", source, count=1)
     if title := " ".join(_UNPRINTED.sub("", title).split()):
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
@@ -127,7 +130,7 @@ def convert(
         cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
         text.write_text(source, encoding="utf-8")
-        fields = {"nocite": ", ".join(_at(key) for key in cited_too), "abstract": abstract}
+        fields = {"nocite": ", ".join(map(pandoc_key, cited_too)), "abstract": abstract}
         if any(fields.values()):
             given = {name: value for name, value in fields.items() if value}
             metadata.write_text(json.dumps(given), encoding="utf-8")
@@ -158,44 +161,28 @@ def convert(
     return comment.encode() + made
 
 
-def _parted(source: str) -> tuple[str, str]:
-    """The manuscript without its abstract, and the abstract."""
-    found = _ABSTRACT.search(source)
-    # pandoc reads metadata as paragraphs and lists only if it ends with a line break.
-    return (_ABSTRACT.sub("", source, count=1), found["words"].strip() + "\n\n") if found else (source, "")
-
-
-def _at(key: str) -> str:
-    return f"@{key}" if PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
-
-
 # In pandoc's preamble: the height to which larger images are scaled, so that the caption fits on the same page.
 _WHOLE_PAGE: Final = rb"\Gscale@div\@tempa{\textheight}"
 _ROOM_FOR_CAPTION: Final = rb"\Gscale@div\@tempa{0.8\textheight}"
 _ABSTRACT = re.compile(r"(?ms)^# Abstract[ \t]*\n(?P<words>.*?)(?=^# |\Z)")
-_WRITERS: Final[Mapping[PandocFormat, str]] = {"tex": "latex", "docx": "docx", "html": "html"}
-_CITED_BY: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
-    "tex": (),
-    "docx": (),
-    "html": ("--mathml",),
+_WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
+    "tex": ("latex",),
+    "docx": ("docx",),
+    "html": ("html", "--mathml"),
 }
 
 
 def _escaped(text: str) -> str:
-    """Escape everything that pandoc would read as a citation, link, image or tag."""
-    text = _UNPRINTED.sub("", text)
+    """Escape everything that pandoc would read as a citation, link, image or tag, but for code and formulas."""
     pieces: list[str] = []
     done = 0
-    for match in _KEPT.finditer(text):
-        pieces.append(_plain(text[done : match.start()]))
-        formula = match["math"]
-        pieces.append(match[0] if formula is None or _harmless(formula) else _plain(match[0]).replace("$", "\\$"))
-        done = match.end()
-    return "".join([*pieces, _plain(text[done:])])
-
-
-def _plain(text: str) -> str:
-    return _MEANING.sub(r"\\\g<0>", text)
+    for match in [*_KEPT.finditer(text := _UNPRINTED.sub("", text)), None]:
+        pieces.append(_MEANING.sub(r"\\\g<0>", text[done : match.start() if match else len(text)]))
+        if match:
+            kept = match["math"] is None or _harmless(match["math"])
+            pieces.append(match[0] if kept else _MEANING.sub(r"\\\g<0>", match[0]).replace("$", "\\$"))
+            done = match.end()
+    return "".join(pieces)
 
 
 def _harmless(formula: str) -> bool:

@@ -77,7 +77,11 @@ def with_plot_files(
     `file_of` maps a plot's path to a file in the folder, by default the path itself. `reference` gives the name of an
     image in the experiment.
     """
-    plots = [_with_file(plot, folder, file_of, reference) for plot in experiment.plots]
+    plots: list[Plot] = []
+    for plot in map(_without_file, experiment.plots):
+        path = _inside(folder, file_of(plot.path))
+        shown = path is not None and _image(path)
+        plots.append(Plot.model_validate({**plot.model_dump(), PLOT_FILE: reference(path)}) if path and shown else plot)
     return experiment.model_copy(update={"plots": plots})
 
 
@@ -149,14 +153,19 @@ def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, byte
     """An image with its caption as pandoc reads it; LaTeX numbers it itself."""
     if not _shows(target, figure["file"]):
         return figure_lines([figure], target, images)
-    caption = _caption(figure)
-    title = caption if target == "tex" else f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
-    address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
-    return f"![{title or NO_CAPTION}]({address})"
+    caption, title, address = _caption(figure, images)
+    return f"![{(caption if target == 'tex' else title) or NO_CAPTION}]({address})"
 
 
-def _caption(figure: Mapping[str, Any]) -> str:
-    return _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
+def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> tuple[str, str, str]:
+    """The caption of a figure, the caption with its number, and the address of its image."""
+    file = figure["file"]
+    caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
+    title = f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
+    if images is None:
+        return caption, title, file
+    data = base64.b64encode(images[file]).decode()
+    return caption, title, f"data:{_KINDS[Path(file).suffix].media};base64,{data}"
 
 
 def figure_lines(
@@ -168,13 +177,10 @@ def figure_lines(
     """
     blocks = []
     for figure in figures:
-        name = f"Figure {figure['number']}"
-        title = f"{name}. {_caption(figure)}".rstrip(". ") + "."
-        if _shows(target, figure["file"]):
-            address = figure["file"] if images is None else _data_uri(figure["file"], images[figure["file"]])
-            blocks.append(f"![{name}]({address})\n\n{title}")
-        else:
-            blocks.append(f"{title} The image is [{figure['file']}]({figure['file']}).")
+        shows = _shows(target, figure["file"])
+        _, title, address = _caption(figure, images if shows else None)
+        image = f"![Figure {figure['number']}]({address})\n\n{title}"
+        blocks.append(image if shows else f"{title} The image is [{address}]({address}).")
     return "\n\n".join(blocks)
 
 
@@ -217,21 +223,7 @@ def image_type(name: str) -> str:
     return kind.media if kind else ""
 
 
-def _with_file(
-    plot: Plot | str, folder: Path, file_of: Callable[[str], str], reference: Callable[[Path], str]
-) -> Plot | str:
-    bare = _without_file(plot)
-    written = bare if isinstance(bare, str) else bare.path
-    path = _inside(folder, file_of(written))
-    if path is None or not _image(path):
-        return bare
-    fields = {} if isinstance(bare, str) else bare.model_dump()
-    return Plot.model_validate({"path": written, **fields, PLOT_FILE: reference(path)})
-
-
-def _without_file(plot: Plot | str) -> Plot | str:
-    if isinstance(plot, str):
-        return plot
+def _without_file(plot: Plot) -> Plot:
     return Plot.model_validate({name: value for name, value in plot.model_dump().items() if name != PLOT_FILE})
 
 
@@ -256,7 +248,3 @@ def _image(path: Path) -> bytes:
 
 def _shows(target: str, file: str) -> bool:
     return ("tex" if target in ("pdf", "zip") else target) in _KINDS[Path(file).suffix].shown_in
-
-
-def _data_uri(file: str, image: bytes) -> str:
-    return f"data:{_KINDS[Path(file).suffix].media};base64,{base64.b64encode(image).decode()}"

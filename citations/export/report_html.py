@@ -112,24 +112,18 @@ def reference_html(text: str, doi: str = "") -> Markup:
 
 def doi_html(doi: str) -> Markup:
     """A DOI as a link to its resolver; plain text if it is invalid."""
-    named = _valid_doi(doi)
-    return (
-        _doi_link(named, f"doi:{named}") if named else Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
-    )
+    if named := _valid_doi(doi):
+        return _doi_link(named, f"doi:{named}")
+    return Markup('<span class="id">doi:{}</span>').format(shown_text(doi))
 
 
 def zotero_html(paper: Mapping[str, Any], page: int | None = None) -> Markup:
     """Links to a paper's Zotero item and to its PDF at a page; empty for a paper that did not come from Zotero."""
     item, pdf = paper.get("zotero"), paper.get("zotero_pdf")
-    links = [_zotero_link(item, "Show in Zotero")] if is_zotero_address(item) else []
+    links = [(item, "Show in Zotero")] if is_zotero_address(item) else []
     if is_zotero_address(pdf):
-        place = f"?page={page}" if isinstance(page, int) else ""
-        links.append(_zotero_link(f"{pdf}{place}", "Open its PDF in Zotero"))
-    return Markup(" · ").join(links)
-
-
-def _zotero_link(address: object, shown: str) -> Markup:
-    return Markup('<a href="{}" rel="noopener noreferrer">{}</a>').format(address, shown)
+        links.append((f"{pdf}?page={page}" if isinstance(page, int) else pdf, "Open its PDF in Zotero"))
+    return Markup(" · ").join(Markup('<a href="{}" rel="noopener noreferrer">{}</a>').format(*link) for link in links)
 
 
 def _valid_doi(doi: str) -> str:
@@ -198,10 +192,8 @@ def _parts(token: Token) -> list[Token]:
 
 def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
     link, words = env["shown"][tokens[index].meta["number"]]
-    looks = (
-        f"{link.kind} doubtful" if link.doubtful else f"{link.kind} missing" if words in MARKS.values() else link.kind
-    )
-    return Markup('<a class="{}" {}>{}</a>').format(looks, env["attributes"](link), words)
+    looks = " doubtful" if link.doubtful else " missing" if words in MARKS.values() else ""
+    return Markup('<a class="{}{}" {}>{}</a>').format(link.kind, looks, env["attributes"](link), words)
 
 
 def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:

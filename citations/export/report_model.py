@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ...documents.plain_text import format_quote
+from ..checks.support_findings import DOUBTFUL
 from ..marking import MARKS
 
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
 _LISTED_AUTHORS = 4
-_UNKNOWN = {
-    "title": "",
-    "authors": (),
+# A paper that was removed from the library.
+_UNKNOWN: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("title", "venue", "doi", "zotero", "zotero_pdf", "status"), ""),
+    **dict.fromkeys(("authors", "notices", "ocr_pages"), ()),
     "year": None,
-    "venue": "",
-    "doi": "",
-    "zotero": "",
-    "zotero_pdf": "",
-    "status": "",
-    "notices": (),
-    "ocr_pages": (),
-}  # a paper that was removed from the library
+}
 # A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
 _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
-# Verdicts that a reader should check, by the rule of their finding.
-VERDICT_OF = {
-    "unsupported": "unsupported",
-    "contradicted": "contradicted",
-    "partly-supported": "partly",
-    "off-topic": "off-topic",
-}
-DOUBTFUL = frozenset(VERDICT_OF.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +147,7 @@ class ReportView:
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
-        label = VERDICT_OF.get(finding["rule"])
+        label = next((label for label, rule in DOUBTFUL.items() if rule == finding["rule"]), None)
         return tuple(
             card
             for card in self.cards
@@ -182,27 +170,22 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
     """Build the view of a section's record, whose `report` holds places, searches, passages and papers."""
     report = record["report"]
     searches = report["searches"]
-    numbers: dict[str, list[int]] = {}
-    for number, search in enumerate(searches, 1):
-        for identifier in search["evidence_ids"]:
-            numbers.setdefault(identifier, []).append(number)
-    cards_of: dict[str, list[int]] = {}
-    for number, place in enumerate(report["places"], 1):
-        for identifier in place["ids"]:
-            cards_of.setdefault(identifier, []).append(number)
+    found_by = _numbers([search["evidence_ids"] for search in searches])
+    cited_by = _numbers([place["ids"] for place in report["places"]])
     found = {
         item["id"]: SearchHit(
             item,
             {**_UNKNOWN, **report["papers"].get(item["key"], {})},
-            tuple(numbers.get(item["id"], ())),
-            tuple(cards_of.get(item["id"], ())),
+            tuple(found_by.get(item["id"], ())),
+            tuple(cited_by.get(item["id"], ())),
             report["quotes"].get(item["id"], item["quote"]),
         )
         for item in record["evidence"]
     }
-    verdicts: dict[str, int] = {}
-    for citation in record["citations"]:
-        verdicts[citation["verdict"]] = verdicts.get(citation["verdict"], 0) + 1
+    unused: dict[str, list[SearchHit]] = {}
+    for item in sorted(found.values(), key=lambda item: -item.record["combined_score"]):
+        if not item.cards:
+            unused.setdefault(item.record["key"], []).append(item)
     return ReportView(
         cards=_cards(record, found),
         searches=tuple(
@@ -215,8 +198,8 @@ def report_view(record: Mapping[str, Any]) -> ReportView:
             )
             for number, search in enumerate(searches, 1)
         ),
-        unused=_by_paper([item for item in found.values() if not item.cards]),
-        verdicts=verdicts,
+        unused=tuple(map(tuple, unused.values())),
+        verdicts=Counter(citation["verdict"] for citation in record["citations"]),
         findings=record["findings"],
         numbers=record["numbers"],
         left_out=record["left_out"],
@@ -237,16 +220,12 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
             _support(citation, found[citation["evidence_id"]], passages.get(citation["evidence_id"], ""))
             for citation in record["citations"]
             if citation["evidence_id"] in place["ids"] and citation["evidence_id"] in found
-            if _stands_in(citation["sentence"], text, since, start, end)
+            # The sentence contains the place, or is one of those from `since` on that it stands for.
+            for words in [citation["sentence"]]
+            if text.find(words, since if since < start else max(0, end - len(words)), start + len(words)) != -1
         )
         cards.append(Card(number, start, end, text[start:end], supports, since))
     return tuple(cards)
-
-
-def _stands_in(sentence: str, text: str, since: int, start: int, end: int) -> bool:
-    """Whether the sentence contains the place `start:end`, or is one of those from `since` on that it stands for."""
-    first = since if since < start else max(0, end - len(sentence))
-    return text.find(sentence, first, start + len(sentence)) != -1
 
 
 def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Support:
@@ -270,11 +249,13 @@ def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
     return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
 
 
-def _by_paper(items: Sequence[SearchHit]) -> tuple[tuple[SearchHit, ...], ...]:
-    groups: dict[str, list[SearchHit]] = {}
-    for item in sorted(items, key=lambda item: -item.record["combined_score"]):
-        groups.setdefault(item.record["key"], []).append(item)
-    return tuple(tuple(group) for group in groups.values())
+def _numbers(ids: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """The numbers, from 1, of the lists that contain each id."""
+    numbers: dict[str, list[int]] = {}
+    for number, listed in enumerate(ids, 1):
+        for identifier in listed:
+            numbers.setdefault(identifier, []).append(number)
+    return numbers
 
 
 def _limits(scope: Mapping[str, Any]) -> str:

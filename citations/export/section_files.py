@@ -7,28 +7,23 @@ number, as `discussion.2.md` with `discussion.2.bib`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...documents import Evidence, Paper
+from ...documents import Paper
 from ...documents.safe_files import replace_file
 from ...errors import CiteloomError, InputError
-from ..checks.findings import Finding
-from ..checks.number_tracing import NumberTrace
-from ..citation_styles import Citation
 from ..html_escaping import inert
 from ..references import Reference
-from ..user_citations import UserCitation
-from .plot_figures import Figure, figure_lines
+from .plot_figures import figure_lines
 
 _SLUG_LENGTH = 60
 
@@ -39,59 +34,18 @@ class ExportError(CiteloomError):
     default_help = "The other files were written; run the command again without this --format."
 
 
-@dataclass(frozen=True, slots=True)
-class SectionDocument:
-    """A rendered section with the content of all its files.
-
-    `papers` are the cited papers, `evidence` everything gathered, `notice` one line about the mode, `title` the heading
-    if it is not the section's name; the spans of `findings` and `numbers` refer to `text`.
-    """
-
-    thread_id: str
-    section: str
-    text: str
-    citations: Sequence[Citation] = ()
-    evidence: Sequence[Evidence] = ()
-    papers: Sequence[Paper] = ()
-    references: Sequence[Reference] = ()
-    findings: Sequence[Finding] = ()
-    numbers: Sequence[NumberTrace] = ()
-    left_out: Sequence[Mapping[str, Any]] = ()
-    own_citations: Sequence[UserCitation] = ()
-    figures: Sequence[Figure] = ()
-    usage: Mapping[str, Any] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
-    notice: str = ""
-    title: str = ""
-
-    def as_dict(self, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The section's JSON; `files` maps a format to the path of the file."""
-        return {
-            "thread_id": self.thread_id,
-            "section": self.section,
-            "text": self.text,
-            "citations": [citation.as_dict() for citation in self.citations],
-            "evidence": [item.as_dict() for item in self.evidence],
-            "references": [reference.as_dict() for reference in self.references],
-            "findings": [finding.as_dict() for finding in self.findings],
-            "numbers": [trace.as_dict(self.text) for trace in self.numbers],
-            "left_out": [dict(item) for item in self.left_out],
-            "own_citations": [citation.as_dict() for citation in self.own_citations],
-            "figures": [figure.as_dict() for figure in self.figures],
-            "usage": dict(self.usage),
-            "warnings": list(self.warnings),
-            "files": dict(files or {}),
-        }
-
-
-def markdown_document(document: SectionDocument) -> str:
-    """Heading, text and references; notice and warnings are in a comment, invisible in the paper."""
-    title = document.title or section_title(document.section)
-    parts = [f"# {inert(title)}", inert(without_title(document.text, title))]
-    parts.append(figure_lines([figure.as_dict() for figure in document.figures]))
-    if document.references:
-        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in document.references))
-    parts.append(comment([document.notice, *document.warnings]))
+def markdown_document(
+    title: str,
+    text: str,
+    references: Sequence[Reference] = (),
+    figures: Sequence[Mapping[str, Any]] = (),
+    remarks: Sequence[str] = (),
+) -> str:
+    """Heading, text, figures and references; the remarks are in a comment, invisible in the paper."""
+    parts = [f"# {inert(title)}", inert(without_title(text, title)), figure_lines(figures)]
+    if references:
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references))
+    parts.append(comment(remarks))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -134,19 +88,6 @@ def prepare_folder(out_dir: Path) -> None:
             pass
     except OSError as error:
         raise _not_writable(out_dir, error) from error
-
-
-def write_files(out_dir: Path, kind: str, document: SectionDocument) -> dict[str, str]:
-    """Write the three files named after `kind`; returns the path of each by format.
-
-    Raises InputError if the folder cannot be created or written.
-    """
-
-    def as_json(files: Mapping[str, str]) -> str:
-        return json.dumps(document.as_dict(files), ensure_ascii=False, indent=2) + "\n"
-
-    contents = {"md": markdown_document(document), "bib": bibliography(document.papers)}
-    return write_texts(out_dir, kind, contents, as_json)
 
 
 def write_texts(
@@ -244,21 +185,16 @@ class FreeName:
 
 def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
     """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files."""
-    kept = _foreign(_files(folder, stem, suffixes), is_own)
-    if not kept:
-        return FreeName(stem)
+
+    def foreign(name: str) -> tuple[Path, ...]:
+        paths = (folder / (f"{name}.{suffix}" if suffix else name) for suffix in suffixes)
+        return tuple(path for path in paths if there(path) and not is_own(path))
+
+    kept = foreign(stem)
     numbered = (f"{stem}.{number}" for number in count(2))
-    return FreeName(next(name for name in numbered if not _foreign(_files(folder, name, suffixes), is_own)), kept)
+    return FreeName(next(name for name in numbered if not foreign(name)), kept) if kept else FreeName(stem)
 
 
 def there(path: Path) -> bool:
     """Whether any kind of file exists at a path."""
     return os.path.lexists(path)
-
-
-def _files(folder: Path, stem: str, suffixes: Iterable[str]) -> list[Path]:
-    return [folder / (f"{stem}.{suffix}" if suffix else stem) for suffix in suffixes]
-
-
-def _foreign(paths: Iterable[Path], is_own: IsOwn) -> tuple[Path, ...]:
-    return tuple(path for path in paths if there(path) and not is_own(path))

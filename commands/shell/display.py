@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..output import notice, result
+from ..run_report import show_markdown
 from ..terminal_text import one_line, printable, terminal_width, wrap
 
-# An address in angle brackets would be shown twice, as text and as link.
-_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
 
 
@@ -39,19 +37,7 @@ def warning(text: str) -> None:
 
 def panel(title: str, markdown: str) -> None:
     """Print a result: framed markdown on a terminal, plain elsewhere."""
-    if not sys.stdout.isatty():
-        from ...api.result_views import inert  # imports all of `citations`
-
-        result(f"{inert(markdown.strip())}\n")
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-    from rich.panel import Panel
-
-    # Links would hide their targets.
-    body = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
-    Console().print(Panel(body, title=f"{sign('📝')}{title}", border_style="cyan"))
-    sys.stdout.flush()
+    show_markdown(f"{markdown.strip()}\n", title=f"{sign('📝')}{title}")
 
 
 def listing(title: str, items: Iterable[tuple[int, str, str]]) -> None:

@@ -14,14 +14,14 @@ from ..run_display import section_progress
 from . import display
 from .research_commands import format_references
 from .shell import Shell
-from .shell_state import Drafted, Listed, NotNowError, Outcome, ShellDraft, Unchanged
+from .shell_state import NotNowError, ShellDraft, ShellState
 
 RESULTS = Path("results")
 _LONGEST_SLUG = 60  # characters
 _WORD = re.compile(r"[^\W_]+")
 
 
-async def save(shell: Shell, argument: str) -> Outcome:
+async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
     from ...api.result_views import inert
     from ...api.run_texts import save_section, stored, write_own_file
@@ -40,12 +40,12 @@ async def save(shell: Shell, argument: str) -> Outcome:
                 display.warning(line)
         beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
         display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
-        return Unchanged()
+        return shell.state
     written, notices = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
     for line in notices:
         display.warning(line)
     display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
-    return Unchanged()
+    return shell.state
 
 
 _CALLED = {"sem-search": "search results", "research": "research results", "section": "section"}
@@ -73,7 +73,7 @@ def _target(argument: str, name: str) -> Path:
     return given
 
 
-async def section(shell: Shell, argument: str) -> Outcome:
+async def section(shell: Shell, argument: str) -> ShellState:
     """Write a section of the paper on an experiment."""
     from ...api.running import run_request
     from ...api.writing import load_section_request
@@ -99,16 +99,16 @@ async def section(shell: Shell, argument: str) -> Outcome:
         notice(f"Run {record['thread_id']} was finished earlier; no model was called.")
     for text in record["warnings"]:
         display.warning(text)
-    papers = tuple(Listed(number, entry["key"]) for number, entry in enumerate(record["references"], 1))
+    papers = {number: entry["key"] for number, entry in enumerate(record["references"], 1)}
     body = f"# {kind.capitalize()}\n\n{record['text']}"
     if papers:
         body += "\n\n".join(["", "## References", *format_references(record["references"], papers)])
     display.panel("Section", body)
     display.next_steps(["`save` saves it with its .bib and evidence report", "`open <number>` opens a cited paper"])
-    return Drafted(papers, ShellDraft("section", record["markdown"], record), kind)
+    return ShellState(papers, ShellDraft("section", record["markdown"], record), kind)
 
 
-async def rebuild_index(shell: Shell, _: str) -> Outcome:
+async def rebuild_index(shell: Shell, _: str) -> ShellState:
     """Rebuild the index from the files of the papers."""
     from ...api.library_upkeep import arebuild_index
 
@@ -117,4 +117,4 @@ async def rebuild_index(shell: Shell, _: str) -> Outcome:
         record = await arebuild_index(session, on_event=show)
     warnings_and_refusals(record)
     show_rebuilt(record)
-    return Unchanged()
+    return shell.state

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..output import notice
 from .parser import WORDS
-from .shell_state import Listed
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -66,7 +65,7 @@ class TerminalLines:
     """
 
     def __init__(
-        self, history: Path | None, listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequence[str]]
+        self, history: Path | None, listed: Callable[[], Mapping[int, str]], keys: Callable[[], Sequence[str]]
     ) -> None:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import FileHistory, InMemoryHistory
@@ -84,7 +83,7 @@ class TerminalLines:
             return await self._session.prompt_async(PROMPT)
 
 
-def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequence[str]]) -> Completer:
+def _completer(listed: Callable[[], Mapping[int, str]], keys: Callable[[], Sequence[str]]) -> Completer:
     from prompt_toolkit.completion import Completer, Completion
 
     class ShellCompleter(Completer):
@@ -99,7 +98,7 @@ def _completer(listed: Callable[[], Sequence[Listed]], keys: Callable[[], Sequen
     return ShellCompleter()
 
 
-def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> list[tuple[str, str]]:
+def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> list[tuple[str, str]]:
     """Completions at the cursor, each with a description: commands, then papers, section types or files."""
     first, blank, rest = typed.partition(" ")
     if not blank:
@@ -107,7 +106,7 @@ def suggestions(typed: str, listed: Sequence[Listed], keys: Sequence[str]) -> li
         return [(f"{word.name} " if word.argument else word.name, word.purpose) for word in begun]
     takes = next((word.takes for word in WORDS if word.name == first.casefold()), "nothing")
     if takes == "paper":
-        by_key = {paper.key: paper.number for paper in listed}
+        by_key = {key: number for number, key in listed.items()}
         ordered = [*by_key, *(key for key in keys if key not in by_key)]
         return [
             (key, f"number {by_key[key]}" if key in by_key else "")

@@ -6,28 +6,24 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api.messages import command, counted
 from ..output import notice
-from ..searching import matching_line, place_of, plain_sentence
+from ..searching import NO_SUMMARY_NEAR, NOTHING_NEAR, matching_line
 from . import display
 from .input import on_terminal
 from .shell import Shell
-from .shell_state import Drafted, FoundNothing, Listed, Outcome, PapersListed, Selected, ShellDraft, chosen
-
-if TYPE_CHECKING:
-    from ...api.results import FoundPassage
+from .shell_state import ShellDraft, ShellState, chosen
 
 _PASSAGES = 10
 _FULLTEXT = "--fulltext"
 _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`open <number>` opens its file")
 
 
-async def list_papers(shell: Shell, _: str) -> Outcome:
+async def list_papers(shell: Shell, _: str) -> ShellState:
     """All papers by key."""
     from ...api.library_papers import alist_papers
 
@@ -35,20 +31,22 @@ async def list_papers(shell: Shell, _: str) -> Outcome:
     items = [(number, display.paper_head(paper), "") for number, paper in enumerate(papers, 1)]
     display.listing(counted(len(papers), "paper"), items)
     display.next_steps(_NEXT)
-    return PapersListed(_number([paper["key"] for paper in papers]))
+    return shell.state.listed(dict(enumerate((paper["key"] for paper in papers), 1)))
 
 
-async def find(shell: Shell, argument: str) -> Outcome:
+async def find(shell: Shell, argument: str) -> ShellState:
     """The ten best papers by summary and note, or by full text, like `find` on the command line."""
     from ...api.library_search import afind_papers, require_words
 
     words = " ".join(word for word in argument.split() if word != _FULLTEXT)
     require_words(words)
-    record = await afind_papers(await shell.session(), words, "text" if _FULLTEXT in argument.split() else "summary")
+    by_text = _FULLTEXT in argument.split()
+    record = await afind_papers(await shell.session(), words, "text" if by_text else "summary")
     found = record["papers"]
     if not found:
-        display.failure(f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.')
-        return FoundNothing()
+        lacking = f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.'
+        display.failure(lacking if by_text else NO_SUMMARY_NEAR)
+        return shell.state.without_result()
     papers = await _papers(shell, [paper["key"] for paper in found])
     items = [
         (number, display.paper_head(papers[paper["key"]]), matching_line(paper))
@@ -56,28 +54,34 @@ async def find(shell: Shell, argument: str) -> Outcome:
     ]
     display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
-    return PapersListed(_number([paper["key"] for paper in found]), words)
+    return shell.state.listed(dict(enumerate((paper["key"] for paper in found), 1)), words)
 
 
-async def sem_search(shell: Shell, query: str) -> Outcome:
+async def sem_search(shell: Shell, query: str) -> ShellState:
     """The passages nearest to a query, grouped by paper."""
     from ...api.library_search import asearch
 
     records = await asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
         display.failure(f'No passage found near to "{query}".')
-        return FoundNothing()
+        return shell.state.without_result()
     papers = await _papers(shell, [record["key"] for record in records])
     items = [
-        (number, display.paper_head(paper), "\n".join(_passage_lines(key, records)))
+        (
+            number,
+            display.paper_head(paper),
+            "\n".join(matching_line(record) for record in records if record["key"] == key),
+        )
         for number, (key, paper) in enumerate(papers.items(), 1)
     ]
     display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
+    if not any(record["near"] for record in records):
+        display.warning(NOTHING_NEAR)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    return Drafted(_number(list(papers)), ShellDraft("sem-search", _as_markdown(query, items)), query)
+    return ShellState(dict(enumerate(papers, 1)), ShellDraft("sem-search", _as_markdown(query, items)), query)
 
 
-async def summary(shell: Shell, argument: str) -> Outcome:
+async def summary(shell: Shell, argument: str) -> ShellState:
     """What a paper is about."""
     from ...api.library_papers import apaper_details
 
@@ -96,10 +100,10 @@ async def summary(shell: Shell, argument: str) -> Outcome:
         parts.append(f"**Your note:** {paper['note'].strip()}")
     display.panel("Summary", "\n\n".join(part for part in parts if part))
     display.next_steps([f"`open {argument}` opens the file"])
-    return Selected(key)
+    return shell.state
 
 
-async def open_paper(shell: Shell, argument: str) -> Outcome:
+async def open_paper(shell: Shell, argument: str) -> ShellState:
     """Open a paper's file in the system's default program."""
     from ...api.library_papers import apaper
 
@@ -107,7 +111,7 @@ async def open_paper(shell: Shell, argument: str) -> Outcome:
     paper = await apaper(await shell.session(), key)
     notice(f"{paper.key} - {' '.join(paper.title.split())}")
     notice(await open_file(paper.source))
-    return Selected(key)
+    return shell.state
 
 
 async def _chosen_key(shell: Shell, argument: str) -> str:
@@ -122,15 +126,6 @@ async def _papers(shell: Shell, keys: list[str]) -> dict[str, dict[str, Any]]:
 
     session = await shell.session()
     return {key: asdict(await apaper(session, key)) for key in dict.fromkeys(keys)}
-
-
-def _number(keys: list[str]) -> tuple[Listed, ...]:
-    return tuple(Listed(number, key) for number, key in enumerate(keys, 1))
-
-
-def _passage_lines(key: str, records: Sequence[FoundPassage]) -> list[str]:
-    places = [(place_of(record), plain_sentence(record["sentence"])) for record in records if record["key"] == key]
-    return [f"{place}: {sentence}" if place else sentence for place, sentence in places]
 
 
 def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -73,8 +74,8 @@ WORDS: Final = (
     CommandWord("help", "", "this list", "nothing"),
     CommandWord("quit", "", "leave; Ctrl-D does the same", "nothing"),
 )
-_BY_NAME: Final = {word.name: word for word in WORDS}
-_ALIASES: Final[dict[str, CommandName]] = {"exit": "quit", "?": "help", "h": "help", "q": "quit"}
+_BY_NAME: Final[Mapping[str, CommandWord]] = {word.name: word for word in WORDS}
+_ALIASES: Final = {"exit": "quit", "?": "help", "h": "help", "q": "quit"}
 _NEAR: Final = 0.75  # of difflib: one wrong letter in four, two in eight
 _LATIN = re.compile(r"[\x00-\x7f]+")
 
@@ -90,17 +91,21 @@ def parse(line: str) -> ShellRequest | NotUnderstood | None:
         return None
     slash = text.startswith("/") and len(text) > 1
     first, _, argument = text.removeprefix("/").partition(" ") if slash else text.partition(" ")
-    name = _find_command(first)
-    if name is not None and (slash or _fits(name, argument)):
-        return _check(name, argument)
-    if name is None and (slash or _looks_mistyped(first, argument)):
-        return NotUnderstood(_describe_unknown(first, argument))
-    return ShellRequest("ask", text, plain=True)
-
-
-def _find_command(first: str) -> CommandName | None:
-    known: dict[str, CommandName] = {**_ALIASES, **{word.name: word.name for word in WORDS}}
-    return known.get(first.casefold())
+    word = _BY_NAME.get(_ALIASES.get(first.casefold(), first.casefold()))
+    if word is None:
+        near = _near(first)
+        if not (slash or _looks_mistyped(first, argument, near)):
+            return ShellRequest("ask", text, plain=True)
+        hint = f"Did you mean '{f'{near} {argument}'.strip()}'?" if near else "'help' lists the commands."
+        question = " To ask it as a question, begin with 'ask'." if argument or near is None else ""
+        return NotUnderstood(f"Unknown command '{first}'. {hint}{question}")
+    if not slash and not _fits(word.name, argument):
+        return ShellRequest("ask", text, plain=True)
+    if word.takes == "nothing" and argument:
+        return NotUnderstood(f"'{word.name}' takes no argument.")
+    if word.takes in ("text", "paper", "section") and not argument:
+        return NotUnderstood(f"'{word.name}' needs an argument: {word.name} {word.argument}.")
+    return ShellRequest(word.name, argument)
 
 
 def _fits(name: CommandName, argument: str) -> bool:
@@ -117,29 +122,17 @@ def _fits(name: CommandName, argument: str) -> bool:
             return True
 
 
-def _check(name: CommandName, argument: str) -> ShellRequest | NotUnderstood:
-    word = _BY_NAME[name]
-    if word.takes == "nothing" and argument:
-        return NotUnderstood(f"'{name}' takes no argument.")
-    if word.takes in ("text", "paper", "section") and not argument:
-        return NotUnderstood(f"'{name}' needs an argument: {name} {word.argument}.")
-    return ShellRequest(name, argument)
-
-
-def _looks_mistyped(first: str, argument: str) -> bool:
+def _looks_mistyped(first: str, argument: str, near: CommandName | None) -> bool:
     """Whether a line without a command was meant as one: a single word or a misspelling.
 
-    A near miss is a question if it ends in a question mark or the command cannot take its other words.
+    A near miss is a question if it ends in a question mark, if the command cannot take its other words, or if it begins
+    with an inflected command: "researchers", "finding", "lists".
     """
     if not argument:
         return not first.endswith("?") and _LATIN.fullmatch(first) is not None
-    near = _near(first)
-    return near is not None and not argument.endswith("?") and _fits(near, argument) and not _is_inflected(first, near)
-
-
-def _is_inflected(first: str, name: str) -> bool:
-    """Whether the word is an inflected command: "researchers", "finding", "lists" may start a sentence."""
-    return first.casefold().startswith(name)
+    if near is None or argument.endswith("?") or first.casefold().startswith(near):
+        return False
+    return _fits(near, argument)
 
 
 def _near(first: str) -> CommandName | None:
@@ -147,10 +140,3 @@ def _near(first: str) -> CommandName | None:
     found = difflib.get_close_matches(lowered, [word.name for word in WORDS], n=1, cutoff=_NEAR)
     begun = [word.name for word in WORDS if len(lowered) > 2 and word.name.startswith(lowered)]
     return next((word.name for word in WORDS if word.name in (found or begun)), None)
-
-
-def _describe_unknown(first: str, argument: str) -> str:
-    near = _near(first)
-    hint = f"Did you mean '{f'{near} {argument}'.strip()}'?" if near else "'help' lists the commands."
-    question = " To ask it as a question, begin with 'ask'." if argument or near is None else ""
-    return f"Unknown command '{first}'. {hint}{question}"

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
@@ -18,13 +18,9 @@ from . import display, file_commands, paper_commands, research_commands
 from .input import Lines
 from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
 from .shell import Shell
-from .shell_state import NotNowError, Outcome, PausedCommand, Unchanged, after, require
+from .shell_state import NotNowError, ShellState, require
 
-if TYPE_CHECKING:
-    pass
-
-
-Action = Callable[[Shell, str], Awaitable[Outcome]]
+Action = Callable[[Shell, str], Awaitable[ShellState]]
 T = TypeVar("T")
 
 
@@ -69,8 +65,14 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
         resumed = parse(shell.state.paused)
         assert isinstance(resumed, ShellRequest)  # it ran before
         given = resumed
+
+    async def act() -> ShellState:
+        if given.plain:
+            await require_question(shell, given.argument)
+        return await ACTIONS[given.command](shell, given.argument)
+
     try:
-        outcome = await interruptible(_act(shell, given))
+        shell.state = await interruptible(act())
     except Interrupted:
         return _pause(shell, given, "Interrupted")
     except PausedError as error:
@@ -86,14 +88,7 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
             f"Unexpected {type(error).__name__}: {message} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
         )
         return UNEXPECTED
-    shell.state = after(shell.state, outcome)
     return DONE
-
-
-async def _act(shell: Shell, request: ShellRequest) -> Outcome:
-    if request.plain:
-        await require_question(shell, request.argument)
-    return await ACTIONS[request.command](shell, request.argument)
 
 
 def _with_stage(error: CiteloomError, message: str) -> str:
@@ -105,7 +100,7 @@ def _pause(shell: Shell, request: ShellRequest, why: str) -> ExitCode:
     if request.command not in RESUMABLE:
         notice(f"{why}.")
         return PAUSED
-    shell.state = after(shell.state, PausedCommand(request.line))
+    shell.state = shell.state.paused_at(request.line)
     display.stage("⏸️ ", f"{why.rstrip('.')}. Completed calls are saved; `resume` continues.")
     return PAUSED
 
@@ -132,12 +127,12 @@ async def interruptible(work: Awaitable[T]) -> T:
         signal.signal(signal.SIGINT, before)
 
 
-async def show_help(_: Shell, __: str) -> Outcome:
+async def show_help(shell: Shell, _: str) -> ShellState:
     """All commands."""
     width = max(len(f"{word.name} {word.argument}".rstrip()) for word in WORDS)
     lines = [f"  {f'{word.name} {word.argument}'.rstrip():{width}}  {word.purpose}" for word in WORDS]
     result("\n".join(lines))
-    return Unchanged()
+    return shell.state
 
 
 ACTIONS: Final[dict[CommandName, Action]] = {

@@ -19,7 +19,7 @@ from ..run_report import references_markdown, usage_words
 from . import display
 from .parser import CommandName
 from .shell import Shell
-from .shell_state import Drafted, FoundNothing, Listed, Outcome, PausedCommand, ShellDraft, after
+from .shell_state import ShellDraft, ShellState
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
@@ -35,23 +35,23 @@ _NEXT = (
 )
 
 
-async def research(shell: Shell, question: str) -> Outcome:
+async def research(shell: Shell, question: str) -> ShellState:
     """Answer a question that stands alone."""
     return await _take(shell, question, "question")
 
 
-async def ask(shell: Shell, question: str) -> Outcome:
+async def ask(shell: Shell, question: str) -> ShellState:
     """Answer a follow-up question."""
     return await _take(shell, question, "follow-up")
 
 
-async def improve(shell: Shell, feedback: str) -> Outcome:
+async def improve(shell: Shell, feedback: str) -> ShellState:
     """Rewrite the last answer following feedback."""
     display.stage("✍️ ", "Improving research answer with your feedback...")
     return await _take(shell, feedback, "improve")
 
 
-async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
+async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
     from ...api.conversation import TurnRequest, take_turn
     from ...api.result_views import coverage_line
@@ -75,34 +75,32 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> Outcome:
     shell.turns = turn.number
     if not record["citations"]:
         _report_reason(record, stages)
-        return FoundNothing()
+        return shell.state.without_result()
     for text in record["warnings"]:
         display.warning(text)
     if any(finding["rule"] in _UNREADABLE for finding in record["findings"]):
         display.warning("Some citations could not be formatted correctly")
-    outcome = draft_answer(record)
+    reached = draft_answer(record)
     if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
-    display.panel("Research Results", format_answer(record, outcome.papers, text=not view.has_shown(record)))
+    display.panel("Research Results", format_answer(record, reached.last_query_set, text=not view.has_shown(record)))
     if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
         notice(f"{usage_words(record['usage'])}.")
     if coverage := coverage_line(record["coverage"]):
         notice(coverage)
     display.next_steps(_NEXT)
-    return outcome
+    return reached
 
 
-def draft_answer(record: Mapping[str, Any]) -> Drafted:
-    """Turn an answer into a shell outcome: numbered papers, draft to save, and question."""
+def draft_answer(record: Mapping[str, Any]) -> ShellState:
+    """The state after an answer: numbered papers, draft to save, and question."""
     references = record["references"]
     numeric = record["cite_style"] == "numeric"
-    papers = tuple(
-        Listed(int(entry["label"]) if numeric else place, entry["key"]) for place, entry in enumerate(references, 1)
-    )
-    return Drafted(papers, ShellDraft("research", record["markdown"], record), record["question"])
+    papers = {int(entry["label"]) if numeric else place: entry["key"] for place, entry in enumerate(references, 1)}
+    return ShellState(papers, ShellDraft("research", record["markdown"], record), record["question"])
 
 
-def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text: bool = True) -> str:
+def format_answer(record: Mapping[str, Any], papers: Mapping[int, str], *, text: bool = True) -> str:
     """The answer with references as markdown, numbered for commands; omits `text` that was already shown."""
     parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
     if record["cite_style"] == "numeric":
@@ -110,10 +108,11 @@ def format_answer(record: Mapping[str, Any], papers: tuple[Listed, ...], *, text
     return "\n\n".join([*parts, "## References", *format_references(record["references"], papers)])
 
 
-def format_references(references: Sequence[Mapping[str, Any]], papers: Sequence[Listed]) -> list[str]:
+def format_references(references: Sequence[Mapping[str, Any]], papers: Mapping[int, str]) -> list[str]:
     """References with numbers and keys for commands; as paragraphs, since markdown renumbers lists."""
     return [
-        f"**[{paper.number}]** {paper.key} - {entry['text']}" for paper, entry in zip(papers, references, strict=True)
+        f"**[{number}]** {key} - {entry['text']}"
+        for (number, key), entry in zip(papers.items(), references, strict=True)
     ]
 
 
@@ -187,7 +186,7 @@ def restore(shell: Shell, home: Home, thread: str) -> None:
     shell.turns = last.number
     answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
     if answered is not None:
-        shell.state = after(shell.state, draft_answer(answered.record))
+        shell.state = draft_answer(answered.record)
     turns = counted(entry.turns, "turn")
     notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
 
@@ -203,5 +202,5 @@ async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
 
     paused = await paused_turn(shell.thread_id, home)
     if paused is not None and not shell.state.paused:
-        shell.state = after(shell.state, PausedCommand(f"{_COMMANDS[paused.kind]} {paused.asked}"))
+        shell.state = shell.state.paused_at(f"{_COMMANDS[paused.kind]} {paused.asked}")
         notice(f"Interrupted question: {paused.asked} `resume` continues it.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from ...api.homes import Home, library_contents, open_home
 from ...errors import CiteloomError, InputError
 from ...settings.config import LOCAL_EMBEDDING, Settings
 from ..output import notice
+from . import display
 from .shell_state import INITIAL, ShellState
 
 if TYPE_CHECKING:
@@ -31,21 +31,12 @@ class NoPapersError(InputError):
 class Opening:
     """The session, opened once in the background; after a failure the next command tries again.
 
-    `on_error` is called with errors raised while nobody awaits the session.
+    Errors raised while nobody awaits the session are printed.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        home: Home,
-        *,
-        on_notice: Callable[[str], None],
-        on_error: Callable[[CiteloomError], None],
-    ) -> None:
+    def __init__(self, settings: Settings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self._on_notice = on_notice
-        self._on_error = on_error
         self._manager: AbstractContextManager[Session] | None = None
         self._task: asyncio.Task[Session] | None = None
         self._waiting = 0
@@ -70,7 +61,7 @@ class Opening:
             self._waiting -= 1
 
     async def wait(self) -> None:
-        """Wait until opening ends; raises its errors instead of calling `on_error`."""
+        """Wait until opening ends; raises its errors."""
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -93,7 +84,7 @@ class Opening:
             await asyncio.to_thread(self._manager.__exit__, None, None, None)
 
     def _open(self) -> Session:
-        manager = open_home(self._settings, self._home, self._on_notice, create=False)
+        manager = open_home(self._settings, self._home, notice, create=False)
         session = manager.__enter__()
         self._manager = manager
         if self._settings.embedding_model == LOCAL_EMBEDDING:
@@ -105,7 +96,7 @@ class Opening:
             return
         error = task.exception()
         if isinstance(error, CiteloomError) and not self._waiting:
-            self._on_error(error)
+            display.failure(str(error))
 
 
 @dataclass

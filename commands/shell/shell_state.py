@@ -1,4 +1,4 @@
-"""The shell's state machine: what it remembers between lines, and how outcomes change it.
+"""The shell's state machine: what it remembers between lines; each command returns the next state.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
@@ -7,7 +7,7 @@
 
 These transitions apply in every state, except that `list` and `find` keep an existing draft and only assign new
 numbers. A command that finds nothing, fails or is paused changes nothing, so that the last real result can still be
-saved, improved and opened. `summary` and `open` select a paper and change nothing else.
+saved, improved and opened. A new result ends a pause; commands that only show papers do not.
 """
 
 from __future__ import annotations
@@ -28,14 +28,6 @@ class NotNowError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A paper of the last list and its number there."""
-
-    number: int
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShellDraft:
     """Content for `save`: markdown, and the full record of an answer or section."""
 
@@ -46,10 +38,9 @@ class ShellDraft:
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state variables; `paused` is the line that resumes interrupted work."""
+    """The state variables: the keys of the last list by number, a draft, and the line that resumes interrupted work."""
 
-    last_query_set: tuple[Listed, ...] = ()
-    selected_paper: str | None = None
+    last_query_set: Mapping[int, str] = field(default_factory=dict)
     draft: ShellDraft | None = None
     original_query: str = ""
     paused: str = ""
@@ -61,73 +52,21 @@ class ShellState:
             return self.draft.kind
         return "listed" if self.last_query_set else "initial"
 
+    def listed(self, papers: Mapping[int, str], query: str = "") -> ShellState:
+        """After `list` or `find` showed papers."""
+        query = query if self.draft is None else self.original_query
+        return replace(self, last_query_set=papers, original_query=query)
 
-@dataclass(frozen=True, slots=True)
-class PapersListed:
-    """`list` or `find` showed papers."""
+    def without_result(self) -> ShellState:
+        """After a command that found nothing: the last result stays current, a pause ends."""
+        return replace(self, paused="")
 
-    papers: tuple[Listed, ...]
-    query: str = ""
+    def paused_at(self, line: str) -> ShellState:
+        """After work was interrupted and saved; `line` resumes it."""
+        return replace(self, paused=line)
 
-
-@dataclass(frozen=True, slots=True)
-class Drafted:
-    """`sem-search`, `research`, `section`, `improve` or a follow-up question gave a result to save."""
-
-    papers: tuple[Listed, ...]
-    draft: ShellDraft
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """`summary` or `open` showed a paper."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class PausedCommand:
-    """The work was interrupted and saved; `line` resumes it."""
-
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class FoundNothing:
-    """The command ran without a result; the last result stays current."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The command only prints a message."""
-
-
-Outcome = PapersListed | Drafted | Selected | PausedCommand | FoundNothing | Unchanged
 
 INITIAL: Final = ShellState()
-
-
-def after(state: ShellState, outcome: Outcome) -> ShellState:
-    """Return the next state. A new result ends a pause; commands that only show papers do not."""
-    match outcome:
-        case PapersListed(papers, query):
-            return replace(
-                state,
-                last_query_set=papers,
-                selected_paper=None,
-                original_query=query if state.draft is None else state.original_query,
-            )
-        case Drafted(papers, draft, query):
-            return ShellState(papers, draft=draft, original_query=query)
-        case Selected(key):
-            return replace(state, selected_paper=key)
-        case PausedCommand(line):
-            return replace(state, paused=line)
-        case FoundNothing():
-            return replace(state, paused="")
-        case Unchanged():
-            return state
 
 
 def require(state: ShellState, command: CommandName) -> None:
@@ -148,17 +87,15 @@ def chosen(state: ShellState, argument: str, keys: Sequence[str]) -> str:
     `keys` are the library's. If a list was shown, a numeric key means the list number. Raises `NotNowError`.
     """
     if argument.isascii() and argument.isdigit():
-        by_number = {paper.number: paper.key for paper in state.last_query_set}
-        if int(argument) in by_number:
-            return by_number[int(argument)]
+        number, numbers = int(argument), sorted(state.last_query_set)
+        if number in state.last_query_set:
+            return state.last_query_set[number]
         if argument not in keys:
-            raise NotNowError(*_no_such_number(int(argument), sorted(by_number)))
+            raise NotNowError(
+                f"There is no list that {number} could refer to; 'list', 'find' and 'research' show one."
+                if not numbers
+                else f"The last list has no number {number}; it goes from {numbers[0]} to {numbers[-1]}."
+                if numbers == list(range(numbers[0], numbers[-1] + 1))
+                else f"The last list has no number {number}; it has {', '.join(map(str, numbers))}."
+            )
     return argument
-
-
-def _no_such_number(number: int, numbers: Sequence[int]) -> tuple[str]:
-    if not numbers:
-        return (f"There is no list that {number} could refer to; 'list', 'find' and 'research' show one.",)
-    if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return (f"The last list has no number {number}; it goes from {numbers[0]} to {numbers[-1]}.",)
-    return (f"The last list has no number {number}; it has {', '.join(map(str, numbers))}.",)

@@ -14,9 +14,7 @@ _WIDE_PAIR = 0.63  # a wider gap was "ff"
 _THREE_LETTERS = 0.8  # a wider gap was a three-letter ligature
 _LOST_ENOUGH = 3000  # letters: any text of this length in a European language contains "fi"
 _LIGATURES = re.compile("f[fil]")
-_LEAST_LIGATURES = (
-    0.0003  # share of the letters; papers have 0.003, those that lost them only a stray word in another font
-)
+_LEAST_LIGATURES = 0.0003  # share of the letters; papers have 0.003, those that lost them a stray word in another font
 _LIGATURE_IN = re.compile("ff[il]|f[fil]")
 _MENDED = 5  # minimum letters of a damaged word repaired from the paper's own words; a shorter one may be intact
 _WHOLE = frozenset({"owing", "lament", "laments"})  # valid words next to "flowing" and "filament"
@@ -67,19 +65,15 @@ def repair_words(text: str, repairs: Mapping[str, str]) -> str:
 def join_runs(left: str, right: str, gap: float, lost: bool) -> str:
     """Join two runs of one line; `gap` is the space between them in letter sizes."""
     if lost and _LIGATURE[0] <= gap <= _LIGATURE[1] and left.strip()[-1:].isalpha() and right.strip()[:1].islower():
-        return left + _ligature(right, gap) + right
+        # The most likely lost ligature, by the width of the gap and the following letters.
+        if gap > _THREE_LETTERS:
+            return f"{left}{'ffl' if right[0] == 'i' else 'ffi'}{right}"
+        if gap > _WIDE_PAIR or right[0].isspace():
+            return f"{left}ff{right}"
+        return f"{left}{'fl' if _FL.match(right) else 'fi'}{right}"
     if left[-1:].isspace() or right[:1].isspace() or gap < _SPACE:
         return left + right
     return f"{left} {right}"
-
-
-def _ligature(right: str, gap: float) -> str:
-    """The most likely lost ligature, from the width of the gap and the following letters."""
-    if gap > _THREE_LETTERS:
-        return "ffl" if right[0] == "i" else "ffi"
-    if gap > _WIDE_PAIR or right[0].isspace():
-        return "ff"
-    return "fl" if _FL.match(right) else "fi"
 
 
 class Hyphens:
@@ -98,14 +92,9 @@ class Hyphens:
         if head is None or tail is None:
             tight = left.endswith(_TIGHT) and right[:1].isalnum()
             return left + right if tight else f"{left} {right}"
-        if self._keeps(head.group(1).casefold(), tail.group().casefold(), right):
+        first, second = head.group(1).casefold(), tail.group().casefold()
+        if right[:1].isupper() or f"{first}-{second}" in self._words:
             return left + right
-        return left[:-1] + right
-
-    def _keeps(self, head: str, tail: str, right: str) -> bool:
-        if right[:1].isupper() or f"{head}-{tail}" in self._words:
-            return True
-        if head + tail in self._words:
-            return False
-        parts = (head.rpartition("-")[2], tail.partition("-")[0])
-        return all(len(part) >= _PART and self._words[part] > 0 for part in parts)
+        parts = (first.rpartition("-")[2], second.partition("-")[0])
+        compound = all(len(part) >= _PART and self._words[part] > 0 for part in parts)
+        return left + right if compound and first + second not in self._words else left[:-1] + right

@@ -170,12 +170,8 @@ def _draw_region(page: Any, region: Box) -> Any:
     from PIL import Image, ImageChops
 
     width, height = page.get_size()
-    left, bottom, right, top = (
-        max(0.0, region[0] - _MARGIN),
-        max(0.0, region[1] - _MARGIN),
-        min(width, region[2] + _MARGIN),
-        min(height, region[3] + _MARGIN),
-    )
+    left, bottom = (max(0.0, edge - _MARGIN) for edge in region[:2])
+    right, top = min(width, region[2] + _MARGIN), min(height, region[3] + _MARGIN)
     scale = min(_FIGURE_SCALE, (_MAX_FIGURE_PIXELS / max(1.0, (right - left) * (top - bottom))) ** 0.5)
     crop = (left, bottom, width - right, height - top)
     bitmap = page.render(scale=scale, crop=crop, may_draw_forms=False, rev_byteorder=True)
@@ -183,14 +179,9 @@ def _draw_region(page: Any, region: Box) -> Any:
     found = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
     if found is None:
         raise FileRefusedError("is blank")
-    return image.crop(
-        (
-            max(0, found[0] - _BORDER),
-            max(0, found[1] - _BORDER),
-            min(image.width, found[2] + _BORDER),
-            min(image.height, found[3] + _BORDER),
-        )
-    )
+    x0, y0, x1, y1 = found
+    right_edge, lower_edge = min(image.width, x1 + _BORDER), min(image.height, y1 + _BORDER)
+    return image.crop((max(0, x0 - _BORDER), max(0, y0 - _BORDER), right_edge, lower_edge))
 
 
 def _letters(page: Any) -> list[Letter]:
@@ -240,15 +231,12 @@ def merge_letter_boxes(letters: Sequence[Letter]) -> list[Box]:
     boxes: list[Box] = []
     for letter in letters:
         box = (letter.left, letter.bottom, letter.right, letter.top)
-        if boxes and _continues_line(boxes[-1], box):
-            boxes[-1] = enclosing_box([boxes[-1], box])
+        line = boxes[-1] if boxes else box
+        heights = line[3] - line[1], letter.top - letter.bottom
+        overlap = min(line[3], letter.top) - max(line[1], letter.bottom)
+        # On the same line, to the right of the letter before.
+        if boxes and overlap >= 0.3 * min(heights) and -max(heights) < letter.left - line[2] < 2 * max(heights):
+            boxes[-1] = enclosing_box([line, box])
         else:
             boxes.append(box)
     return boxes
-
-
-def _continues_line(line: Box, letter: Box) -> bool:
-    """Whether a letter is on the same line, to the right of the last marked letter."""
-    heights = line[3] - line[1], letter[3] - letter[1]
-    overlap = min(line[3], letter[3]) - max(line[1], letter[1])
-    return overlap >= 0.3 * min(heights) and -max(heights) < letter[0] - line[2] < 2 * max(heights)

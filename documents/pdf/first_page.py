@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ...text.words import one_line
 from ..categories import standard_section
 from ..paragraph_kinds import is_boilerplate
 from ..types import Category
@@ -29,6 +30,7 @@ _WORD = r"(?:[^\W\d_a-z][\w'\u2019]*(?:-\w[\w'\u2019]*)*|[^\W\d_a-z]\.(?:-?[^\W\
 _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin)"
 _NAME = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_PARTICLE})){{0,3}} {_WORD}(?:,? (?:Jr|Sr|I{{2,3}})\.?)?")
 _MARKS = re.compile(r"[^\w\s.,;&'\u2019@-]+|[\d\u00b9\u00b2\u00b3\u2070-\u2079]+(?:\.\d+)*")
+_NICKNAME = re.compile(r"\s\([^\W\d_]{2,20}\)\s")
 _NO_NAME = re.compile(
     r"\b(?:universit\w*|institut\w*|department|dept|school|college|faculty|laborator\w*|labs?|cent(?:er|re)|hospital"
     r"|academy|inc|ltd|gmbh|corp\w*|company|group|team|research|article|paper|report|review|journal|proceedings"
@@ -100,8 +102,7 @@ def _with_abstract(lead: Sequence[Piece], body: float) -> list[Piece]:
     if len(prose) != 1:
         return list(lead)
     (place,) = prose
-    heading = replace(lead[place], text="Abstract", breaks=(), part=True)
-    return [*lead[:place], heading, *lead[place:]]
+    return [*lead[:place], replace(lead[place], text="Abstract", breaks=(), part=True), *lead[place:]]
 
 
 def _can_be_abstract(piece: Piece, body: float) -> bool:
@@ -140,8 +141,7 @@ def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
 
 
 def _between(pieces: Sequence[Piece], title: Piece, opens: Piece) -> list[Piece]:
-    begins = next((index for index, piece in enumerate(pieces) if piece is title), len(pieces))
-    ends = next((index for index, piece in enumerate(pieces) if piece is opens), 0)
+    begins, ends = (next((n for n, piece in enumerate(pieces) if piece is one), len(pieces)) for one in (title, opens))
     return [
         piece
         for piece in pieces[begins + 1 : ends]
@@ -164,12 +164,9 @@ def _statements(lead: Sequence[Piece]) -> Iterator[str]:
 
 def _names(text: str, around: str) -> list[str]:
     """The parts of a list of names."""
-    parts = [
-        " ".join(part.split())
-        for part in re.split(r"[,;&]|\band\b|\s{3,}", _MARKS.sub(",", text))
-        if part.strip(" .\u00b7")
-    ]
-    return [name for part in parts for name in (_pairs(part, around) or [part])]
+    text = _MARKS.sub(",", _NICKNAME.sub(" ", text))
+    parts = map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text))
+    return [name for part in parts if part.strip(" .\u00b7") for name in (_pairs(part, around) or [part])]
 
 
 def _pairs(text: str, around: str) -> list[str]:
@@ -178,12 +175,10 @@ def _pairs(text: str, around: str) -> list[str]:
     if len(words) < 4 or len(words) % 2:
         return []
     addresses = " ".join(re.findall(r"[\w.,{} -]{1,80}(?=@)", around)).lower()
-    pairs = [words[place : place + 2] for place in range(0, len(words), 2)]
+    pairs = list(zip(words[::2], words[1::2], strict=True))
     lowered = [(given.lower(), family.lower()) for given, family in pairs]
-    known = all(
-        any(form in addresses for form in (given[:1] + family, given + family[:1], given, family))
-        for given, family in lowered
-    )
+    forms = [(given[:1] + family, given + family[:1], given, family) for given, family in lowered]
+    known = all(any(form in addresses for form in either) for either in forms)
     return [" ".join(pair) for pair in pairs] if known else []
 
 

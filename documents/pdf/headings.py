@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import median
 
 from ..categories import plain_title, standard_section
@@ -29,6 +29,7 @@ NUMBERED = re.compile(
     r"^(?:[Aa]ppendix\s+|APPENDIX\s+)?((?:\d{1,2}|[A-Z](?=[.\d]))(?:\.\d{1,2})*)\.?\s+(?=\S*[^\W\d_])"
     r"|^(?:[Aa]ppendix|APPENDIX)\s+([A-Z])\.?\s+(?=\S*[^\W\d_])"
 )
+_ROMAN = re.compile(r"[IVX]{1,5}\. [A-Z][A-Z ,:&-]{3,80}")  # "II. RELATED WORK": a heading in any type
 ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 
@@ -66,14 +67,15 @@ def group_lines(lines: Sequence[Line], body: float) -> Iterator[Piece]:
         if above.page == line.page and above.size == line.size == body and 0 < above.y - line.y < 3 * body
     ]
     usual = median(gaps) / body if gaps else 1.2
-    group: list[Line] = []
+    groups: list[list[Line]] = []
     for line in lines:
-        if group and not _belongs(group, line, usual, body):
-            yield _piece(group)
-            group = []
-        group.append(line)
-    if group:
-        yield _piece(group)
+        if groups and _belongs(groups[-1], line, usual, body):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    for group in groups:
+        first, bold = group[0], all(line.bold for line in group)
+        yield Piece(first.page, first.size, bold, "", table=first.table, code=first.code, lines=tuple(group))
 
 
 def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bool:
@@ -100,15 +102,10 @@ def _belongs(group: Sequence[Line], line: Line, usual: float, body: float) -> bo
 
 
 def looks_like_heading(line: Line, body: float) -> bool:
-    if line.table or line.code or not (line.bold or line.size > LARGER * body) or line.size < SMALLER * body:
+    set_apart = line.bold or line.size > LARGER * body or _ROMAN.fullmatch(line.text)
+    if line.table or line.code or not set_apart or line.size < SMALLER * body:
         return False
     return any(character.isalpha() for character in line.text)
-
-
-def _piece(group: Sequence[Line]) -> Piece:
-    first = group[0]
-    bold = all(line.bold for line in group)
-    return Piece(first.page, first.size, bold, "", table=first.table, code=first.code, lines=tuple(group))
 
 
 def join_lines(piece: Piece, hyphens: Hyphens) -> Piece:
@@ -137,12 +134,11 @@ def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piec
         (piece for piece in pieces if piece.page < TITLE_PAGES and is_heading(piece, body) and begins_text(piece.text)),
         None,
     )
-    first: list[Piece] = []
-    for piece in pieces:
-        if piece is opens or piece.page > 0:
-            break
-        if not piece.table and len(piece.text.split()) > 1 and len(piece.text) <= 2 * _LONGEST_HEADING:
-            first.append(piece)
+    first = [
+        piece
+        for piece in takewhile(lambda piece: piece is not opens and piece.page == 0, pieces)
+        if not piece.table and len(piece.text.split()) > 1 and len(piece.text) <= 2 * _LONGEST_HEADING
+    ]
     largest = max(first, key=lambda piece: piece.size, default=None)
     if largest is None or not (largest.size > LARGER * body or largest.bold):
         return None, opens
@@ -182,7 +178,7 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
         if listed is not None and (piece.size < listed.size - 0.2 or piece.bold != listed.bold):
             continue
         headings.add(index)
-        listed = piece if lists_references(piece.text) else None
+        listed = piece if _REFERENCES.fullmatch(plain_title(piece.text)) else None
     headings -= find_contents_lines([(index, pieces[index].text) for index in sorted(headings)])
     sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings if not pieces[index].part}, reverse=True)
     # "A Proofs" with "B Data" are numbered by their letters, "A simple example" alone is not.
@@ -192,11 +188,6 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
         replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
         for index, piece in enumerate(pieces)
     ]
-
-
-def lists_references(heading: str) -> bool:
-    """Whether it is the heading of the reference list."""
-    return _REFERENCES.fullmatch(plain_title(heading)) is not None
 
 
 def begins_text(heading: str) -> bool:
@@ -221,12 +212,8 @@ def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
 def find_contents_lines(headings: Sequence[tuple[int, str]]) -> set[int]:
     """Indices of the lines of a table of contents: other headings followed by a page number."""
     titles = {text.casefold() for _, text in headings}
-    return {
-        index
-        for index, text in headings
-        if (match := re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", text))
-        and match.group(1).strip(" .").casefold() in titles
-    }
+    numbered = ((index, re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", text)) for index, text in headings)
+    return {index for index, match in numbered if match and match.group(1).strip(" .").casefold() in titles}
 
 
 def numbered_level(title: str) -> int | None:

@@ -125,21 +125,12 @@ def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
 
 def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
     """The words of a line on one baseline."""
-    low = max(box[3] for _, box in line.words)
+    low, size = (height - max(box[3] for _, box in line.words)) * points, line.size * points
     # Without fonts, only the name of a part of a paper identifies a heading.
     title = NUMBERED.sub("", " ".join(word for word, _ in line.words))
     bold = line.opens and title[:1].isupper() and is_standard_heading(title)
     for word, (left, _, right, _) in line.words:
-        yield TextRun(
-            x=left * points,
-            y=(height - low) * points,
-            width=(right - left) * points,
-            height=line.size * points,
-            size=line.size * points * _LETTER,
-            bold=bold,
-            mono=False,
-            text=word,
-        )
+        yield TextRun(left * points, low, (right - left) * points, size, size * _LETTER, bold, False, word)
 
 
 def _turn(lines: Sequence[_Line]) -> float:

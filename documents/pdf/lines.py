@@ -86,20 +86,14 @@ def _rows(runs: Sequence[TextRun]) -> list[list[TextRun]]:
     rows: list[list[TextRun]] = []
     heads: list[TextRun] = []
     for run in sorted(runs, key=lambda run: (-run.size, -run.y, run.x)):
-        best = None
-        for index in range(len(heads) - 1, -1, -1):
-            head = heads[index]
-            near = 0.35 if run.size > _SMALL * head.size else 0.75
-            if abs(run.middle - head.middle) < near * head.height and (
-                run.size > _SMALL * head.size or _touches(run, rows[index])
-            ):
-                best = index
+        for head, row in zip(reversed(heads), reversed(rows), strict=True):
+            large, away = run.size > _SMALL * head.size, abs(run.middle - head.middle)
+            if away < (0.35 if large else 0.75) * head.height and (large or _touches(run, row)):
+                row.append(run)
                 break
-        if best is None:
+        else:
             rows.append([run])
             heads.append(run)
-        else:
-            rows[best].append(run)
     ordered = sorted(zip(heads, rows, strict=True), key=lambda pair: (-pair[0].middle, pair[0].x))
     return [sorted(row, key=lambda run: run.x) for _, row in ordered]
 

@@ -66,11 +66,9 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
     limits = CallLimits(seconds, _MEMORY)
     with ThreadPoolExecutor(pages_at_once()) as pool:
         results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
-    found = dict(zip(numbers, results, strict=True))
-    return ScannedPages(
-        unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}),
-        {number: reason for number, reason in found.items() if isinstance(reason, str)},
-    )
+    pages = {number: page for number, page in zip(numbers, results, strict=True) if isinstance(page, Page)}
+    failed = {number: reason for number, reason in zip(numbers, results, strict=True) if isinstance(reason, str)}
+    return ScannedPages(unify_sizes(pages), failed)
 
 
 def pages_at_once() -> int:

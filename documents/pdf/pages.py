@@ -57,30 +57,29 @@ class Table:
     y: float
     width: float
     height: float
-    markdown: str
+    markdown: str = ""
+
+    @property
+    def right(self) -> float:
+        """The right edge."""
+        return self.x + self.width
+
+    @property
+    def top(self) -> float:
+        """The upper edge."""
+        return self.y + self.height
 
     def holds(self, run: TextRun) -> bool:
         """Whether the run lies inside."""
         center = run.x + run.width / 2
-        return self.x - 1 <= center <= self.x + self.width + 1 and self.y - 1 <= run.middle <= self.y + self.height + 1
+        return self.x - 1 <= center <= self.right + 1 and self.y - 1 <= run.middle <= self.top + 1
 
     def overlaps(self, other: Table) -> bool:
         """Whether the two tables overlap on the page."""
-        across = self.x < other.x + other.width and other.x < self.x + self.width
-        return across and self.y < other.y + other.height and other.y < self.y + self.height
+        return self.x < other.right and other.x < self.right and self.y < other.top and other.y < self.top
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A painted rectangle that is a cell of a table."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-
-Grid = tuple[tuple[Cell, ...], ...]  # rows of cells with the same edges, from top to bottom
+Grid = tuple[tuple[Table, ...], ...]  # rows of painted cells with the same edges, from top to bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def find_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], pa
     filled: list[Grid] = []
     for grid in _grids(_rows(_cells(rectangles, page))):
         inside = [run for run in runs if grid_box(grid).holds(run)]
-        cells = [_box(cell) for row in grid for cell in row]
+        cells = [cell for row in grid for cell in row]
         if sum(any(cell.holds(run) for run in inside) for cell in cells) >= _LEAST_FILLED * len(cells):
             filled.append(grid)
     return filled
@@ -134,43 +133,39 @@ def read_grid(grid: Grid, runs: Sequence[TextRun], lost: bool) -> Table:
 
 def grid_box(grid: Grid) -> Table:
     """The edges of a grid, as a table without words."""
-    x, y = grid[0][0].left, grid[-1][0].bottom
-    return Table(x, y, grid[0][-1].right - x, grid[0][0].top - y, "")
+    x, y = grid[0][0].x, grid[-1][0].y
+    return Table(x, y, grid[0][-1].right - x, grid[0][0].top - y)
 
 
-def _box(cell: Cell) -> Table:
-    return Table(cell.left, cell.bottom, cell.right - cell.left, cell.top - cell.bottom, "")
-
-
-def _cells(rectangles: Iterable[dict[str, Any]], page: float) -> list[Cell]:
+def _cells(rectangles: Iterable[dict[str, Any]], page: float) -> list[Table]:
     """The rectangles that may be cells, each once: a cell is painted several times if it has a border."""
-    found: dict[tuple[int, ...], Cell] = {}
+    found: dict[tuple[int, ...], Table] = {}
     for item in islice(rectangles, 4 * _MAX_CELLS):
         x, y, width, height = item["bbox"]
         if width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and width * height <= _LARGEST * page:
-            edges = (x, y, x + width, y + height)
-            found.setdefault(tuple(round(edge / _CLOSE) for edge in edges), Cell(*edges))
+            edges = tuple(round(edge / _CLOSE) for edge in (x, y, x + width, y + height))
+            found.setdefault(edges, Table(x, y, width, height))
     return list(islice(found.values(), _MAX_CELLS))
 
 
-def _rows(cells: Sequence[Cell]) -> list[list[Cell]]:
+def _rows(cells: Sequence[Table]) -> list[list[Table]]:
     """Cells side by side, from top to bottom."""
-    rows: list[list[Cell]] = []
-    for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.bottom / _CLOSE), cell.left)):
+    rows: list[list[Table]] = []
+    for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.y / _CLOSE), cell.x)):
         last = rows[-1][-1] if rows else None
-        beside = last and _is_same(last.top, cell.top) and _is_same(last.bottom, cell.bottom)
-        if last and beside and _is_same(last.left, cell.left):
+        beside = last and _is_same(last.top, cell.top) and _is_same(last.y, cell.y)
+        if last and beside and _is_same(last.x, cell.x):
             continue
-        if last and beside and _is_same(last.right, cell.left):
+        if last and beside and _is_same(last.right, cell.x):
             rows[-1].append(cell)
         else:
             rows.append([cell])
     return [row for row in rows if len(row) >= LEAST_ROWS]
 
 
-def _grids(rows: Sequence[list[Cell]]) -> list[Grid]:
+def _grids(rows: Sequence[list[Table]]) -> list[Grid]:
     """Rows below each other with the same edges."""
-    tables: list[list[list[Cell]]] = []
+    tables: list[list[list[Table]]] = []
     for row in rows:
         above = next((table for table in reversed(tables) if _continues_grid(table[-1], row)), None)
         if above is not None:
@@ -180,22 +175,21 @@ def _grids(rows: Sequence[list[Cell]]) -> list[Grid]:
     return [tuple(map(tuple, table)) for table in tables if len(table) >= LEAST_ROWS]
 
 
-def _continues_grid(above: Sequence[Cell], row: Sequence[Cell]) -> bool:
-    touches = _is_same(above[0].bottom, row[0].top) and len(above) == len(row)
-    return touches and all(_is_same(one.left, other.left) for one, other in zip(above, row, strict=True))
+def _continues_grid(above: Sequence[Table], row: Sequence[Table]) -> bool:
+    touches = _is_same(above[0].y, row[0].top) and len(above) == len(row)
+    return touches and all(_is_same(one.x, other.x) for one, other in zip(above, row, strict=True))
 
 
 def _is_same(one: float, other: float) -> bool:
     return abs(one - other) <= _CLOSE
 
 
-def _words(cell: Cell, runs: Sequence[TextRun], lost: bool) -> str:
-    box = _box(cell)
+def _words(cell: Table, runs: Sequence[TextRun], lost: bool) -> str:
     text = ""
     before: TextRun | None = None
     # In reading order; runs on one line differ by less than half a letter.
     for run in sorted(runs, key=lambda run: (-round(run.y / max(1.0, 0.5 * run.size)), run.x)):
-        if not box.holds(run):
+        if not cell.holds(run):
             continue
         if before is None or run.x < before.right - before.size:
             text = f"{text} {run.text}"

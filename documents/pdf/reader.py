@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...text.words import unescape_html
+from ...text.words import one_line, unescape_html
 from ..front_matter import find_doi
 from ..safe_files import FileRefusedError
 from .dehyphenation import lacks_ligatures, plain
@@ -94,16 +94,17 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
     read = structure(read_lines(pages, lost), count)
     if not read.blocks:
         raise PdfRefusedError("holds no text")
-    title = document_title(data)
-    on_page = tuple(name for name in read.authors if name.casefold() not in (title or read.title).casefold())
+    stated = document_title(data)
+    title = choose_title(stated, read.title, pages[0])
+    on_page = tuple(name for name in read.authors if name.casefold() not in title.casefold())
     first_page = read.text[: read.pages[1]] if count > 1 else read.text
     printed = " ".join(run.text for run in pages[0].runs)
     lead = read.text[: read.headings[1][2]] if len(read.headings) > 1 and read.opens_with_names else ""
     dois = {find_doi(match) for match in re.findall(r"10\.\d{4,9}/\S+", first_page)}
     return replace(
         read,
-        title=title or read.title,
-        title_source="metadata of the PDF" if title else read.title_source,
+        title=title,
+        title_source="metadata of the PDF" if title == stated else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
         authors=max(on_page, confirm_authors(document_authors(data), printed), key=len),
         year=read_year(printed, lead),
@@ -182,8 +183,29 @@ _NO_TITLE = re.compile(
     r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|html?))\b.*",
     re.IGNORECASE,
 )
-_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"", b"f": b""}
+_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", **dict.fromkeys((b"b", b"f", b"\n", b"\r\n"), b"")}
 _LEAST = 8  # characters
+
+
+def choose_title(stated: str, largest: str, page: Page) -> str:
+    """The title in the metadata if the first page has it, else its largest line, without the mark of a footnote.
+
+    The metadata may name another document; a page read by OCR has the title with other letters.
+    """
+    printed = _letters("".join(plain(run.text) for run in page.runs))
+    if stated and _letters(stated) in printed:
+        return stated
+    mark = re.search(r"(?<=[^\W\d_])\d{1,2}\Z", largest)
+    sizes = [run.size for run in page.runs if mark and run.text.strip() == mark[0]]
+    if mark and sizes and min(sizes) < 0.75 * max(run.size for run in page.runs):
+        largest = largest[: mark.start()]
+    shared = set(stated.casefold().split()) & set(largest.casefold().split())
+    alike = bool(stated) and 2 * len(shared) >= len(stated.split()) and _letters(largest) not in _letters(stated)
+    return stated if alike or not largest else largest
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def document_title(data: bytes) -> str:
@@ -192,7 +214,7 @@ def document_title(data: bytes) -> str:
     words = xmp.group(1).decode("utf-8", "ignore") if xmp else ""
     described = re.sub(r"<[^>]*>", " ", words)  # bounded: 2,000 characters
     for found in (_from_information(data, b"/Title"), unescape_html(described)):
-        title = " ".join(plain(found).split())
+        title = one_line(plain(found))
         if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
             return title
     return ""
@@ -200,7 +222,7 @@ def document_title(data: bytes) -> str:
 
 def document_authors(data: bytes) -> str:
     """The authors in a PDF's metadata, as written there; empty if there are none."""
-    return " ".join(plain(_from_information(data, b"/Author")).split())
+    return one_line(plain(_from_information(data, b"/Author")))
 
 
 def _from_information(data: bytes, name: bytes) -> str:
@@ -221,16 +243,14 @@ def _string(raw: bytes) -> str:
         digits = re.sub(rb"\s", b"", raw[1:-1])
         value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
     else:
-        value = re.sub(rb"\\([0-7]{1,3}|\r\n|.)", _escape, raw[1:-1], flags=re.DOTALL)
+        value = re.sub(
+            rb"\\(?:([0-7]{1,3})|(\r\n|.))",
+            lambda match: bytes([int(match[1], 8) & 0xFF]) if match[1] else _ESCAPES.get(match[2], match[2]),
+            raw[1:-1],
+            flags=re.DOTALL,
+        )
     if value.startswith(b"\xfe\xff"):
         return value[2:].decode("utf-16-be", "ignore")
     if value.startswith(b"\xef\xbb\xbf"):
         return value[3:].decode("utf-8", "ignore")
     return value.decode("cp1252", "ignore")
-
-
-def _escape(match: re.Match[bytes]) -> bytes:
-    code = match.group(1)
-    if code.isdigit():
-        return bytes([int(code, 8) & 0xFF])
-    return _ESCAPES.get(code, b"" if code in (b"\n", b"\r\n") else code)

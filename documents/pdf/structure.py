@@ -72,14 +72,9 @@ def structure(lines: Sequence[Line], page_count: int) -> PdfText:
 
 def is_scale(piece: Piece) -> bool:
     """Whether it is the scale of a figure's axis: numbers, with single letters at most."""
-    words = piece.text.split()
-    numbers = sum(bool(_NUMBER.fullmatch(word)) for word in words)
-    plain_text = not (piece.table or piece.code)
-    return (
-        plain_text
-        and numbers > 1
-        and all((len(word) == 1 and word.isalpha()) or _NUMBER.fullmatch(word) for word in words)
-    )
+    rest = [word for word in piece.text.split() if not _NUMBER.fullmatch(word)]
+    several = len(piece.text.split()) - len(rest) > 1
+    return several and not (piece.table or piece.code) and all(len(word) == 1 and word.isalpha() for word in rest)
 
 
 def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
@@ -91,14 +86,15 @@ def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[
     begun: Piece | None = None
     behind: list[Piece] = []
     for piece in pieces:
-        if begun is not None and _is_unfinished(begun, body):
+        if begun is not None and _is_prose(begun, body) and len(begun.text) >= 40 and not ENDS.search(begun.text):
             if _is_aside(piece, body):
                 if piece.page == begun.page:
                     yield piece
                 else:
                     behind.append(piece)
                 continue
-            if _goes_on(piece, body) and all(piece.page == between.page for between in behind):
+            goes_on = piece.text[:1].islower() or piece.text[:1].isdigit() or piece.text[:1] in '([“"'
+            if goes_on and _is_prose(piece, body) and all(piece.page == between.page for between in behind):
                 text = hyphens.join(begun.text, piece.text)
                 breaks = (len(text) - len(piece.text),) * (piece.page - begun.page - len(begun.breaks))
                 begun = replace(begun, text=text, breaks=begun.breaks + breaks)
@@ -112,25 +108,15 @@ def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[
     yield from behind
 
 
+def _is_prose(piece: Piece, body: float) -> bool:
+    return not (piece.level or piece.table or piece.code or _is_aside(piece, body))
+
+
 def _is_aside(piece: Piece, body: float) -> bool:
-    return (
-        piece.level == 0
-        and not piece.table
-        and not piece.code
-        and (piece.size < SMALLER * body or bool(CAPTION.match(piece.text)))
-    )
-
-
-def _is_unfinished(piece: Piece, body: float) -> bool:
-    if piece.level or piece.table or piece.code or _is_aside(piece, body) or len(piece.text) < 40:
+    """Whether it is a caption or a footnote."""
+    if piece.level or piece.table or piece.code:
         return False
-    return not ENDS.search(piece.text)
-
-
-def _goes_on(piece: Piece, body: float) -> bool:
-    return not (piece.level or piece.table or piece.code or _is_aside(piece, body)) and (
-        piece.text[:1].islower() or piece.text[:1].isdigit() or piece.text[:1] in '([“"'
-    )
+    return piece.size < SMALLER * body or CAPTION.match(piece.text) is not None
 
 
 def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:

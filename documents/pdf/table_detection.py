@@ -131,20 +131,15 @@ def _near(above: _Row, below: _Row) -> bool:
 
 def _groups(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
     """First and last row of numbers of each candidate table."""
-    first = last = None
-    count = 0
-    for index, row in enumerate(rows):
-        if last is not None and not (_near(rows[index - 1], row) and index - last <= _BETWEEN + 1 and not row.wordy):
-            if first is not None and count >= _LEAST_ROWS:
-                yield first, last
-            first = last = None
-            count = 0
-        if row.figures:
-            first = index if first is None else first
-            last = index
-            count += 1
-    if first is not None and last is not None and count >= _LEAST_ROWS:
-        yield first, last
+    group: list[int] = []  # rows of numbers
+    for index, row in enumerate([*rows, None]):
+        apart = row is None or not group or not _near(rows[index - 1], row) or index - group[-1] > _BETWEEN + 1
+        if apart or (row and row.wordy):
+            if len(group) >= _LEAST_ROWS:
+                yield group[0], group[-1]
+            group = []
+        if row and row.figures:
+            group.append(index)
 
 
 def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
@@ -166,8 +161,7 @@ def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:
 def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
     """The column with the largest overlap with a cell, or the nearest if none overlaps."""
     return max(
-        range(len(columns)),
-        key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
+        range(len(columns)), key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0])
     )
 
 

@@ -17,7 +17,7 @@ from ...drafts.written_draft import QueryRecord, ScreeningRecord
 from ...plurals import counted
 from ...roles.protocols import ScreenedPapers, Turn
 from ...text.question_subject import subject_words
-from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_evidence
+from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
 from ...tools.found_evidence import EvidenceLimits, coverage
 from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
@@ -70,7 +70,9 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     if state.get("follow_up") and state.get("turns"):
         question = await condense_follow_up(question, state["turns"], runtime, session)
     found = await asyncio.to_thread(route_in, question, session.library)
+    narrowed = found.notice()
     if limits.papers:
+        narrowed = ""
         asked = limits.papers
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
@@ -93,6 +95,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         **nothing_done(),
+        "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
 
@@ -185,7 +188,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
         need = replace(purpose.needs[0], queries=(query,))
         asked = replace(purpose, text=query)
-        found = await search_evidence(session.library, reader, asked, [need], within, usual, known=known)
+        (found,) = await search_each(session.library, reader, asked, [(need, within)], usual, known=known)
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )

@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -69,27 +68,22 @@ RERANKER: Final = BundledModel(
 )
 
 
-def read_checked(model: BundledModel, file: str, sha256: str) -> bytes:
-    """The bytes of a model's file; raises `WeightsError` if it is missing or not the tested version."""
-    return _checked(model, file, sha256)[1]
-
-
-def _checked(model: BundledModel, file: str, sha256: str) -> tuple[Path, bytes]:
+def checked_file(model: BundledModel, file: str, sha256: str) -> Path:
+    """The path of a model's file; raises `WeightsError` if it is missing or not the tested version."""
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         raise WeightsError(f"The bundled model {model.name} needs the package {DISTRIBUTION}: not installed.") from None
     path = Path(str(found.locate_file(f"{model.folder}/{file}")))
     try:
-        content = path.read_bytes()
+        actual = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise WeightsError(f"{path}: cannot be read ({error.strerror}).") from error
-    actual = hashlib.sha256(content).hexdigest()
     if actual != sha256:
         raise WeightsError(
             f"{path} ({DISTRIBUTION} {found.version}): sha256 {actual[:12]}..., expected {sha256[:12]}..."
         )
-    return path, content
+    return path
 
 
 @thread_safe_cache
@@ -97,7 +91,7 @@ def load_tokenizer(model: BundledModel) -> Tokenizer:
     """The model's tokenizer, loaded once per process; raises `WeightsError`."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_buffer(read_checked(model, "tokenizer.json", model.tokenizer_sha256))
+    tokenizer = Tokenizer.from_file(str(checked_file(model, "tokenizer.json", model.tokenizer_sha256)))
     # No padding or truncation: a shared tokenizer must have no state that one user could change for another.
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -116,7 +110,7 @@ def load_session(model: BundledModel) -> InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     # From its path: given the model as bytes, each session would keep a copy of 34 MB.
-    path, _ = _checked(model, "model.onnx", model.onnx_sha256)
+    path = checked_file(model, "model.onnx", model.onnx_sha256)
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
@@ -149,7 +143,6 @@ def _word_counts() -> dict[str, int]:
 
 QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 DIMENSIONS: Final = 384
-_LATEST_QUERIES: Final = 64
 
 
 def cores() -> int:
@@ -176,7 +169,7 @@ class LocalEmbedding:
 
     def __init__(self) -> None:
         # The same question is searched in summaries, in chunks, then more widely, but is embedded only once.
-        self.latest_queries: OrderedDict[str, Vector] = OrderedDict()
+        self.query_vector: Final = lru_cache(maxsize=64)(self._query_vector)
 
     def embed_text(self, text: str) -> Vector:
         """The vector of `text` without a prefix, [384], truncated at 512 tokens; blocks. Raises `WeightsError`."""
@@ -212,14 +205,11 @@ class LocalEmbedding:
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a query, [384], with the prefix that the model was trained with."""
-        vector = self.latest_queries.get(text)
-        if vector is None:
-            loop = asyncio.get_running_loop()
-            vector = await loop.run_in_executor(_workers(), self.embed_text, QUERY_PREFIX + text)
-            vector.setflags(write=False)
-            self.latest_queries[text] = vector
-            while len(self.latest_queries) > _LATEST_QUERIES:
-                self.latest_queries.popitem(last=False)
+        return await asyncio.get_running_loop().run_in_executor(_workers(), self.query_vector, text)
+
+    def _query_vector(self, text: str) -> Vector:
+        vector = self.embed_text(QUERY_PREFIX + text)
+        vector.setflags(write=False)
         return vector
 
 

@@ -22,7 +22,7 @@ from ...settings.key_trust import endpoint_name
 from ..concurrency import gather_all
 from ..http.endpoints import ModelIdentity, check_url, hash_key
 from ..http.failures import BrokenAnswerError
-from ..http.limiter import Limiter, limiter_for
+from ..http.limiter import limiter_for
 from ..http.responses import read_usage
 from ..journal.budget import Budget, BudgetLimits, Payer, current_payer
 from ..journal.journal import Journal
@@ -61,20 +61,14 @@ class JournaledEmbedding:
     count_tokens_each = staticmethod(count_tokens_each)
 
     def __init__(
-        self,
-        source: VectorSource,
-        *,
-        identity: ModelIdentity,
-        journal: Journal,
-        scope: RunScope,
-        limiter: Limiter,
+        self, source: VectorSource, settings: Settings, *, identity: ModelIdentity, journal: Journal, scope: RunScope
     ) -> None:
         self.name: Final = f"{identity.model} at {identity.endpoint}"
         self._source = source
         self._identity = identity
         self._journal = journal
         self._scope = scope
-        self._limiter = limiter
+        self._limiter = limiter_for(settings, identity)
         self.dimensions: int | None = None
         self._unlimited = Budget(BudgetLimits(), {}, journal)
 
@@ -190,8 +184,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         usage = read_usage(answer.get("usage"), given="")
         return EmbeddedTexts(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
 
-    limiter = limiter_for(settings, identity)
-    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+    return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
 
 def embedding_for(
@@ -207,8 +200,7 @@ def embedding_for(
             return EmbeddedTexts([await embeddings.aembed_query(text) for text in texts], 0)
         return EmbeddedTexts(await embeddings.aembed_documents(list(texts)), 0)
 
-    limiter = limiter_for(settings, identity)
-    return JournaledEmbedding(source, identity=identity, journal=journal, scope=scope, limiter=limiter)
+    return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
 
 def _in_order(data: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
@@ -64,21 +64,18 @@ class LeanChatOpenAI(ChatOpenAI):
                 async for piece in pieces:
                     yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
             whole = read_answer(answer.whole())
-        yield ChatGenerationChunk(message=_all_but_text(whole))
+        # The text has been streamed.
+        rest = AIMessageChunk(
+            content="",
+            tool_calls=whole.tool_calls,
+            invalid_tool_calls=whole.invalid_tool_calls,
+            usage_metadata=whole.usage_metadata,
+            response_metadata=whole.response_metadata,
+            additional_kwargs=whole.additional_kwargs,
+            chunk_position="last",
+        )
+        yield ChatGenerationChunk(message=rest)
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
         # Ignores callback handlers, such as LangGraph's, that would turn a plain call into a stream.
         return async_api and bool(kwargs.get("stream"))
-
-
-def _all_but_text(answer: AIMessage) -> AIMessageChunk:
-    """The final chunk of an answer whose text has already been streamed."""
-    return AIMessageChunk(
-        content="",
-        tool_calls=answer.tool_calls,
-        invalid_tool_calls=answer.invalid_tool_calls,
-        usage_metadata=answer.usage_metadata,
-        response_metadata=answer.response_metadata,
-        additional_kwargs=answer.additional_kwargs,
-        chunk_position="last",
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from urllib.parse import urljoin
 
 import openai
@@ -16,22 +16,13 @@ from pydantic import SecretStr
 
 from ...settings.key_trust import endpoint_name
 from ..concurrency import LoopLocal, thread_safe_cache
-from .failures import (
-    BrokenAnswerError,
-    RedirectedError,
-    ServerRefusalError,
-    one_line,
-    raise_embedded_error,
-    retry_after,
-    server_message,
-)
-from .response_body import ACCEPTED_ENCODING, is_event_stream, parse_json, read_body
+from .failures import BrokenAnswerError, RedirectedError
+from .response_body import ACCEPTED_ENCODING, is_event_stream, parse_object, read_body, read_refusal
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds
 # Longer than any answer of 100,000 tokens, the maximum that can be requested, and than 64 vectors of 4,096 numbers.
 MOST_BYTES: Final = 4_000_000
 MOST_BYTES_OF_VECTORS: Final = 32_000_000
-MOST_BYTES_OF_REFUSAL: Final = 1_000_000
 _OF_THE_WIRE: Final = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
 _LONGEST_ADDRESS: Final = 300
 NO_KEY: Final = "none"  # sent to servers without keys
@@ -55,15 +46,32 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         if options.get("stream") and response.status_code < 300 and is_event_stream(response):
             return response
         try:
-            if response.status_code >= 300:
-                await _refuse(response)
+            if 300 <= response.status_code < 400:
+                location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
+                try:
+                    target = endpoint_name(urljoin(str(request.url), location)) if location else "nowhere"
+                except ValueError:
+                    target = "an invalid address"
+                raise RedirectedError(f"{response.status_code} to {target}")
+            if response.status_code >= 400:
+                raise await read_refusal(response)
             body = await read_body(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        return _readable(response, body, parse_answer(path, body))
+        data = parse_answer(path, body)
+        # For the SDK, which would otherwise parse the JSON again, without our checks.
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
+        whole: Any = type(response)(
+            response.status_code,
+            headers=[*headers, ("content-type", "application/json")],
+            content=body,
+            request=response.request,
+            extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
+        )
+        whole.json = lambda: data
+        return whole
 
     async def close_loop(self) -> None:
-        """Close the connections of the running loop."""
         client = self._clients.pop()
         if client is not None:
             await client.aclose()
@@ -72,53 +80,9 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
                 await asyncio.sleep(0)
 
 
-async def _refuse(response: Any) -> NoReturn:
-    """Raise the error for a response whose status is not 2xx; only the status counts, not the body."""
-    status = response.status_code
-    if status < 400:
-        raise RedirectedError(f"{status} to {_shown_address(response)}")
-    try:
-        message = server_message((await read_body(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
-    except BrokenAnswerError as error:
-        message = str(error)
-    raise ServerRefusalError(status, message, retry_after(response.headers))
-
-
-def _shown_address(response: Any) -> str:
-    """The target of a redirect, without parts that may be secret."""
-    location = str(response.headers.get("location", ""))[:_LONGEST_ADDRESS]
-    try:
-        return endpoint_name(urljoin(str(response.request.url), location)) if location else "nowhere"
-    except ValueError:
-        return "an invalid address"
-
-
-def _readable(response: Any, body: bytes, data: dict[str, Any]) -> Any:
-    """The response for the SDK, which would otherwise parse the JSON again, without our checks."""
-    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
-    whole = type(response)(
-        response.status_code,
-        headers=[*headers, ("content-type", "application/json")],
-        content=body,
-        request=response.request,
-        extensions={"http_version": response.extensions.get("http_version", b"HTTP/1.1")},
-    )
-    whole.json = lambda: data
-    return whole
-
-
 def parse_answer(path: str, body: bytes) -> dict[str, Any]:
     """The JSON of a response; raises `BrokenAnswerError`, and `ServerRefusalError` for an error with status 200."""
-    try:
-        data = parse_json(body)
-    except ValueError as error:
-        start = server_message(body[:2000].decode("utf-8", "replace"))
-        raise BrokenAnswerError(f"not JSON but {start!r}" if body else "an empty answer") from error
-    if not isinstance(data, dict):
-        raise BrokenAnswerError(f"not a JSON object but {one_line(str(data)[:1000])!r}")
-    if data.get("error"):
-        # Some gateways send errors with status 200.
-        raise_embedded_error(data["error"])
+    data = parse_object(body, "an answer")
     wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
     items = data.get(wanted)
     if not isinstance(items, list) or not items:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from .failures import ServerRefusalError
-
 Format = Literal["json_schema", "json_object", "none"]
 
 _ABOUT_FORMAT = re.compile(
@@ -53,10 +51,7 @@ class Dialect:
         body: dict[str, Any] = {}
         if schema is not None and self.format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": name, "schema": dict(schema)},
-            }
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
         elif schema is not None and self.format == "json_object":
             body["response_format"] = {"type": "json_object"}
         if max_tokens is not None:
@@ -69,7 +64,10 @@ class Dialect:
 
     def after(self, error: Exception, *, with_schema: bool, streamed: bool = False) -> Dialect | None:
         """The dialect to try next, or None if `error` is not about the form of the request."""
-        message = _refusal(error)
+        status = getattr(error, "status_code", None)
+        # LangChain models of other providers raise this as a TypeError from their client.
+        about_form = status in _STATUSES or isinstance(error, TypeError)
+        message = str(getattr(error, "message", error)) if about_form else ""
         if streamed and self.stream_usage and _ABOUT_STREAM_USAGE.search(message):
             return replace(self, stream_usage=False)
         if streamed and self.streams and _ABOUT_STREAMING.search(message) and _NO_STREAMS.search(message):
@@ -88,11 +86,3 @@ class DialectMemory:
 
     def __init__(self) -> None:
         self.current = Dialect()
-
-
-def _refusal(error: Exception) -> str:
-    if isinstance(error, ServerRefusalError):
-        return error.message if error.status_code in _STATUSES else ""
-    status = getattr(error, "status_code", None)
-    # LangChain models of other providers raise this as a TypeError from their client.
-    return str(error) if status in _STATUSES or isinstance(error, TypeError) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -99,14 +99,10 @@ def models_at(base_url: str) -> tuple[str, ...]:
             listed = json.loads(answer.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError, HTTPException):
         return ()
-    return tuple(_names(listed.get("data") if isinstance(listed, dict) else None))
-
-
-def _names(listed: object) -> Iterator[str]:
-    for item in listed if isinstance(listed, Sequence) else ():
-        name = item.get("id") if isinstance(item, dict) else None
-        if isinstance(name, str) and name and not any(word in name.lower() for word in _NO_CHAT):
-            yield name
+    items = listed.get("data") if isinstance(listed, dict) else None
+    names = [item.get("id") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    named = [name for name in names if isinstance(name, str) and name]
+    return tuple(name for name in named if not any(word in name.lower() for word in _NO_CHAT))
 
 
 def check_url(url: str, setting: str, example: str = OPENAI_BASE_URL) -> None:
@@ -121,13 +117,13 @@ def check_url(url: str, setting: str, example: str = OPENAI_BASE_URL) -> None:
         raise ConfigurationError(
             f"{setting}: expected an address such as {example}, got {shown!r}.", help=f"Set {setting}."
         )
+    exposed = ""
     if parts.username is not None or parts.password is not None:
+        exposed = "contains a user name or password, which would be sent instead of the key"
+    elif parts.query or parts.fragment:
+        exposed = "has a query or fragment, where a key would be visible to anyone who sees the address"
+    if exposed:
         raise ConfigurationError(
-            f"{setting}: {shown} contains a user name or password, which would be sent instead of the key.",
-            help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
-        )
-    if parts.query or parts.fragment:
-        raise ConfigurationError(
-            f"{setting}: {shown} has a query or fragment, where a key would be visible to anyone who sees the address.",
+            f"{setting}: {shown} {exposed}.",
             help=f"Give the address alone, and the key as {setting.replace('_BASE_URL', '_API_KEY')}.",
         )

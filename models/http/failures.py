@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NoReturn
@@ -34,16 +34,15 @@ FailureKind = Literal[
     "request",
 ]
 
-_UNREACHABLE: Final = frozenset(
-    {
-        "ConnectError",
-        "ConnectTimeout",
-        "ConnectionRefusedError",
-        "ProxyError",
-        "SSLError",
-        "UnsupportedProtocol",
-        "gaierror",
-    }
+# By the names of exception classes, so that no provider is imported and any LangChain model is supported.
+_KINDS: Final[tuple[tuple[FailureKind, frozenset[str]], ...]] = (
+    (
+        "unreachable",
+        frozenset("ConnectError ConnectTimeout ConnectionRefusedError ProxyError SSLError gaierror".split())
+        | {"UnsupportedProtocol"},
+    ),
+    ("timeout", frozenset({"TimeoutException", "TimeoutError"})),
+    ("dropped", frozenset({"TransportError", "ConnectionError"})),
 )
 _BUSY_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NOT_BUSY: Final = frozenset({501, 505})
@@ -114,10 +113,7 @@ class CallFailedError(Exception):
 
 
 def classify_failure(error: BaseException) -> Failure | None:
-    """Classify a provider's exception; None if it is a bug rather than a failed call.
-
-    Uses statuses and class names, so that no provider is imported and any LangChain model is supported.
-    """
+    """Classify a provider's exception; None if it is a bug rather than a failed call."""
     for cause in _causes(error):
         if isinstance(cause, BrokenAnswerError):
             return Failure("broken", one_line(str(cause)))
@@ -125,49 +121,29 @@ def classify_failure(error: BaseException) -> Failure | None:
             return Failure("redirect", one_line(str(cause)))
         status = getattr(cause, "status_code", None)
         if isinstance(status, int) and status >= 400:
-            return _failure_of_status(status, cause)
-        kind = _kind_by_name({base.__name__ for base in type(cause).__mro__})
+            message = getattr(cause, "message", None)
+            reason = one_line(f"{status}: {message if isinstance(message, str) and message else cause}")
+            if _QUOTA.search(reason) or status == 402:
+                return Failure("quota", reason)
+            if status in (401, 403):
+                return Failure("key", reason)
+            if status in (404, 405, 410):
+                return Failure("model", reason)
+            if (status != 429 and _CONTEXT.search(reason)) or status == 413:
+                return Failure("context", reason)
+            if status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
+                wait = getattr(cause, "retry_after", None)
+                headers = getattr(getattr(cause, "response", None), "headers", None)
+                if not isinstance(wait, int | float):
+                    wait = None if headers is None else retry_after(headers)
+                return Failure("busy", reason, wait)
+            return Failure("model" if _NO_MODEL.search(reason) else "request", reason)
+        names = {base.__name__ for base in type(cause).__mro__}
+        kind = next((kind for kind, known in _KINDS if names & known), None)
         if kind is not None:
             messages = [str(deeper) for deeper in _causes(cause) if str(deeper)]
             return Failure(kind, one_line(messages[-1] if messages else type(cause).__name__))
     return None
-
-
-def _kind_by_name(names: set[str]) -> FailureKind | None:
-    if names & _UNREACHABLE:
-        return "unreachable"
-    if names & {"TimeoutException", "TimeoutError"}:
-        return "timeout"
-    if names & {"TransportError", "ConnectionError"}:
-        return "dropped"
-    return None
-
-
-def _failure_of_status(status: int, error: BaseException) -> Failure:
-    message = getattr(error, "message", None)
-    reason = one_line(f"{status}: {message if isinstance(message, str) and message else error}")
-    kind: FailureKind = "request"
-    if _QUOTA.search(reason) or status == 402:
-        kind = "quota"
-    elif status in (401, 403):
-        kind = "key"
-    elif status in (404, 405, 410):
-        kind = "model"
-    elif (status != 429 and _CONTEXT.search(reason)) or status == 413:
-        kind = "context"
-    elif status in _BUSY_STATUSES or (status >= 500 and status not in _NOT_BUSY):
-        return Failure("busy", reason, _requested_wait(error))
-    elif _NO_MODEL.search(reason):
-        kind = "model"
-    return Failure(kind, reason)
-
-
-def _requested_wait(error: BaseException) -> float | None:
-    own = getattr(error, "retry_after", None)
-    if isinstance(own, int | float):
-        return float(own)
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    return None if headers is None else retry_after(headers)
 
 
 def retry_after(headers: Any) -> float | None:
@@ -245,6 +221,19 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 _BUSY = frozenset({"busy", "dropped", "timeout"})
 _OF_ITS_CONTENT = frozenset({"request", "context", "broken"})
+_MESSAGES: Final[Mapping[FailureKind, str]] = {
+    "unreachable": "{where}: cannot be reached for model {model} ({reason}).",
+    "redirect": "{where} redirects requests to model {model} ({reason}); redirects are not followed.",
+    "key": "{where} refuses the key for model {model} ({reason}).",
+    "model": "{where} has no model {model} ({reason}).",
+    "quota": "{where}: the account's quota for model {model} is used up ({reason}).",
+    "context": "{where}: the prompt is too long for model {model} ({reason}).",
+    "request": "{where} refuses the request to model {model} ({reason}).",
+    "broken": "{where}: model {model} gave no valid answer in {tries} ({reason}).",
+    "timeout": "{where}: model {model} did not answer in time ({tries}).",
+    "busy": "{where}: model {model} could not answer in {tries} ({reason}{waiting}).",
+    "dropped": "{where}: model {model} could not answer in {tries} ({reason}{waiting}).",
+}
 
 
 def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered: bool) -> CiteloomError:
@@ -254,13 +243,20 @@ def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered:
         answered: whether the run has had an answer before. If so, everything is saved and the run pauses; if not,
             nothing was changed and the configuration is wrong.
     """
-    message, remedy = _message_and_help(failed, identity)
-    message = identity.without_secret(message)
-    if failed.failure.kind in _BUSY:
+    failure = failed.failure
+    message = _MESSAGES[failure.kind].format(
+        where=identity.endpoint,
+        model=identity.model,
+        reason=one_line(failure.reason),
+        tries="one try" if failed.tries == 1 else counted(failed.tries, "try", "tries"),
+        waiting=f"; it asked to wait {failure.retry_after:.0f} s" if failure.retry_after else "",
+    )
+    message, remedy = identity.without_secret(message), _remedy(failure.kind, identity)
+    if failure.kind in _BUSY:
         return EndpointBusyError(message, help=f"{remedy} {EndpointBusyError.default_help}".strip())
     if answered:
         return EndpointLostError(message, help=f"{remedy} {EndpointLostError.default_help}".strip())
-    refused = EndpointUnreachableError if failed.failure.kind == "unreachable" else EndpointRefusedError
+    refused = EndpointUnreachableError if failure.kind == "unreachable" else EndpointRefusedError
     return refused(message, help=remedy)
 
 
@@ -270,61 +266,29 @@ def is_refused_content(error: CiteloomError) -> bool:
     return isinstance(cause, CallFailedError) and cause.failure.kind in _OF_ITS_CONTENT
 
 
-def _message_and_help(failed: CallFailedError, identity: ModelIdentity) -> tuple[str, str]:
-    where, model = identity.endpoint, identity.model
-    reason = one_line(failed.failure.reason)
-    tries = "one try" if failed.tries == 1 else counted(failed.tries, "try", "tries")
-    match failed.failure.kind:
+def _remedy(kind: FailureKind, identity: ModelIdentity) -> str:
+    url_setting, key_setting = identity.url_setting, identity.key_setting
+    match kind:
+        case "unreachable" if is_loopback(identity.endpoint):
+            return f"Start the server, or set {url_setting}." if url_setting else ""
         case "unreachable":
-            return f"{where}: cannot be reached for model {model} ({reason}).", _remedy_of_unreachable(identity)
+            key = f", set {key_setting} (no key is set)" if key_setting and identity.secret is None else ""
+            other = f", or set {url_setting} for another server" if url_setting else ""
+            return f"Check the network connection{key}{other}."
         case "redirect":
-            return (
-                f"{where} redirects requests to model {model} ({reason}); redirects are not followed.",
-                _set(identity.url_setting, "If that is the server you mean,"),
-            )
-        case "key":
-            return f"{where} refuses the key for model {model} ({reason}).", _set(identity.key_setting)
-        case "model":
-            settings = " or ".join(filter(None, (identity.model_setting, identity.url_setting)))
-            return f"{where} has no model {model} ({reason}).", _set(settings)
-        case "quota":
-            return f"{where}: the account's quota for model {model} is used up ({reason}).", "Top it up."
-        case "context":
-            return (
-                f"{where}: the prompt is too long for model {model} ({reason}).",
-                "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to the server's context size.",
-            )
-        case "request":
-            return f"{where} refuses the request to model {model} ({reason}).", _set(identity.model_setting)
+            return f"If that is the server you mean, set {url_setting}." if url_setting else ""
         case "broken":
-            return (
-                f"{where}: model {model} gave no valid answer in {tries} ({reason}).",
-                _set(identity.url_setting, "Base addresses mostly end in /v1:"),
-            )
+            return f"Base addresses mostly end in /v1: set {url_setting}." if url_setting else ""
+        case "key" | "model" | "request":
+            named = {"key": key_setting, "request": identity.model_setting}
+            both = " or ".join(filter(None, (identity.model_setting, url_setting)))
+            setting = named.get(kind, both)
+            return f"Set {setting}." if setting else ""
+        case "quota":
+            return "Top it up."
+        case "context":
+            return "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to the server's context size."
         case "timeout":
-            return (
-                f"{where}: model {model} did not answer in time ({tries}).",
-                "Raise CITELOOM_REQUEST_TIMEOUT or lower CITELOOM_MAX_CONCURRENCY.",
-            )
+            return "Raise CITELOOM_REQUEST_TIMEOUT or lower CITELOOM_MAX_CONCURRENCY."
         case "busy" | "dropped":
-            asked = failed.failure.retry_after
-            waiting = f"; it asked to wait {asked:.0f} s" if asked else ""
-            return (
-                f"{where}: model {model} could not answer in {tries} ({reason}{waiting}).",
-                "Lower CITELOOM_MAX_CONCURRENCY if this happens often.",
-            )
-
-
-def _remedy_of_unreachable(identity: ModelIdentity) -> str:
-    """The remedy for a server on this machine, which can be started, or elsewhere, which cannot."""
-    if is_loopback(identity.endpoint):
-        return _set(identity.url_setting, "Start the server, or")
-    key = f", set {identity.key_setting} (no key is set)" if identity.key_setting and identity.secret is None else ""
-    other = f", or set {identity.url_setting} for another server" if identity.url_setting else ""
-    return f"Check the network connection{key}{other}."
-
-
-def _set(setting: str, otherwise: str = "") -> str:
-    if not setting:
-        return ""
-    return f"{otherwise} set {setting}." if otherwise else f"Set {setting}."
+            return "Lower CITELOOM_MAX_CONCURRENCY if this happens often."

@@ -46,7 +46,6 @@ class Clock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -81,22 +80,25 @@ class Limiter:
 
         Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
         """
-        from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
-        def again(error: BaseException) -> bool:
-            return isinstance(error, CallFailedError) and self._worth_a_try(error)
-
-        def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            return self._wait_after(error) if isinstance(error, CallFailedError) else 0.0
-
         tries = 0
-        retrying = AsyncRetrying(retry=retry_if_exception(again), wait=wait, sleep=self._clock.sleep, reraise=True)
-        async for attempt in retrying:
-            with attempt:
-                tries += 1
+        while True:
+            tries += 1
+            try:
                 return await self._try_once(call, tries, admission)
-        raise AssertionError("unreachable: the last try returns or raises")
+            except CallFailedError as error:
+                failure, asked = error.failure, error.failure.retry_after
+                # A server that answered before may be restarting; one that never did is not there.
+                retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
+                allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
+                if not retried or tries > allowed or (asked or 0.0) > LONGEST_ASKED:
+                    raise
+            # Jitter, so that twenty refused calls are not retried in the same millisecond.
+            wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
+            if asked is not None:
+                wait = asked * self._random.uniform(1.0, 1.1)
+            if failure.kind in _ALL_WAIT:
+                self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
+            await self._clock.sleep(wait)
 
     async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
         async with self._slots.get():
@@ -114,34 +116,11 @@ class Limiter:
             self._answered = True
             return answer
 
-    def _worth_a_try(self, error: CallFailedError) -> bool:
-        failure = error.failure
-        allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
-        asked = failure.retry_after or 0.0
-        # A server that answered before may be restarting; one that never did is not there.
-        retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
-        return retried and error.tries <= allowed and asked <= LONGEST_ASKED
-
-    def _wait_after(self, error: CallFailedError) -> float:
-        growing = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (error.tries - 1))
-        # Jitter, so that twenty refused calls are not retried in the same millisecond.
-        wait = growing * self._random.uniform(0.5, 1.0)
-        if error.failure.retry_after is not None:
-            wait = error.failure.retry_after * self._random.uniform(1.0, 1.1)
-        if error.failure.kind in _ALL_WAIT:
-            self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
-        return wait
-
 
 def limiter_for(settings: Settings, identity: ModelIdentity) -> Limiter:
     """The limiter of a model, shared by all runs of this process with the same limits."""
-    return _limiter(
-        identity.endpoint,
-        identity.model,
-        settings.max_concurrency,
-        settings.max_retries,
-        settings.request_timeout,
-    )
+    limits = (settings.max_concurrency, settings.max_retries, settings.request_timeout)
+    return _limiter(identity.endpoint, identity.model, *limits)
 
 
 @thread_safe_cache

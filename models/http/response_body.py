@@ -14,12 +14,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-from .failures import BrokenAnswerError
+from .failures import BrokenAnswerError, ServerRefusalError, one_line, raise_embedded_error, retry_after, server_message
 
 ACCEPTED_ENCODING: Final = "gzip"
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _DIGITS: Final = 400  # per integer; Python refuses more than 4,300, and with them the whole answer
+MOST_BYTES_OF_REFUSAL: Final = 1_000_000
 # Room for 100,000 tokens, each in a chunk of about 300 bytes.
 MOST_BYTES_OF_STREAM: Final = 32_000_000
 MOST_BYTES_OF_LINE: Final = 4_000_000
@@ -31,6 +32,10 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
     encoding = str(response.headers.get("content-encoding", "")).strip().lower()
     if encoding not in _PACKED | {"", "identity"}:
         raise BrokenAnswerError(f"an answer in an encoding that was not requested, {encoding[:40]!r}")
+    too_long = BrokenAnswerError(f"an answer of more than {most // 1_000_000} MB")
+    length = str(response.headers.get("content-length", ""))
+    if length.isascii() and length.isdigit() and int(length[:20]) > most:
+        raise too_long
     unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if encoding in _PACKED else None
     came = size = 0
     async for packed in response.aiter_raw():
@@ -41,7 +46,7 @@ async def body_parts(response: Any, most: int) -> AsyncGenerator[bytes, None]:
             raise BrokenAnswerError(f"an answer that cannot be decompressed: {error}") from error
         size += len(part)
         if max(came, size) > most:
-            raise BrokenAnswerError(f"an answer of more than {most // 1_000_000} MB")
+            raise too_long
         if part:
             yield part
 
@@ -50,6 +55,15 @@ async def read_body(response: Any, most: int) -> bytes:
     """The whole body; raises `BrokenAnswerError` as soon as it exceeds `most` bytes."""
     async with aclosing(body_parts(response, most)) as parts:
         return b"".join([part async for part in parts])
+
+
+async def read_refusal(response: Any) -> ServerRefusalError:
+    """The error for a response with a status of 400 or above, whatever its body is."""
+    try:
+        message = server_message((await read_body(response, MOST_BYTES_OF_REFUSAL)).decode("utf-8", "replace"))
+    except BrokenAnswerError as error:
+        message = str(error)
+    return ServerRefusalError(response.status_code, message, retry_after(response.headers))
 
 
 def parse_json(body: bytes) -> Any:
@@ -62,6 +76,23 @@ def parse_json(body: bytes) -> Any:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else float(digits))
+
+
+def parse_object(body: bytes, what: str) -> dict[str, Any]:
+    """The JSON object in a body that messages call `what`.
+
+    Raises `BrokenAnswerError`, and `ServerRefusalError` for an error in it, which some gateways send with status 200.
+    """
+    try:
+        data = parse_json(body)
+    except ValueError as error:
+        start = server_message(body[:2000].decode("utf-8", "replace"))
+        raise BrokenAnswerError(f"{what} that is not JSON but {start!r}" if body else "an empty answer") from error
+    if not isinstance(data, dict):
+        raise BrokenAnswerError(f"{what} that is not a JSON object but {one_line(str(data)[:1000])!r}")
+    if data.get("error"):
+        raise_embedded_error(data["error"])
+    return data
 
 
 def is_event_stream(response: Any) -> bool:

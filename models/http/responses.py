@@ -20,16 +20,14 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from ...documents.marker_escaping import without_stand_ins
-from .failures import BrokenAnswerError, classify_failure, one_line, raise_embedded_error, server_message
-from .response_body import data_lines, parse_json
+from .failures import BrokenAnswerError, classify_failure, one_line
+from .response_body import data_lines, parse_object
 
 MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes that much
 MOST_CALLS: Final = 64  # tool calls in one answer; further ones are dropped
 _MOST_ARGUMENTS: Final = 50_000  # characters
 _MOST_NESTED: Final = 32
-_KEPT_OF_BROKEN: Final = (
-    2_000  # characters of arguments that are not JSON, shown to the model so that it can correct them
-)
+_KEPT_OF_BROKEN: Final = 2_000  # characters of arguments that are not JSON, which the model is shown to correct them
 _NAME: Final = 200
 _REASON: Final = 40
 
@@ -106,14 +104,12 @@ def _arguments_of(arguments: object) -> dict[str, Any]:
         raise ValueError(f"{len(arguments):,} characters, at most {_MOST_ARGUMENTS:,} are read")
     try:
         read = json.loads(arguments, strict=False) if isinstance(arguments, str) and arguments else arguments
-    except RecursionError:
-        read = None
-        nested = True
-    else:
         nested = not _is_shallow(read, _MOST_NESTED)
+    except RecursionError:
+        nested = True
     if nested:
         raise ValueError(f"more than {_MOST_NESTED} levels deep")
-    if read is None or read == "":
+    if read in (None, ""):
         return {}
     if not isinstance(read, dict):
         raise ValueError("no JSON object")
@@ -186,7 +182,6 @@ class StreamedResponse:
         call["arguments"].append(given if isinstance(given, str) else "")
 
     def whole(self) -> dict[str, Any]:
-        """The answer in the format of an unstreamed response."""
         calls = [{"function": {"name": call["name"], "arguments": "".join(call["arguments"])}} for call in self._calls]
         message = {"content": "".join(self._text), "refusal": "".join(self._refusal), "tool_calls": calls}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
@@ -207,7 +202,7 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
                 if data == b"[DONE]":
                     answer.ended, until = True, now() + TIMEOUT_AFTER_DONE
                     continue  # read on to the end of the body
-                if data and (piece := answer.add(_chunk(data))):
+                if data and (piece := answer.add(parse_object(data, "a chunk"))):
                     yield piece
                 if answer.ended and until is None:
                     until = now() + TIMEOUT_AFTER_REASON
@@ -222,25 +217,10 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
 
 async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | None:
     """The next line of data; None at the end, or at the deadline `until` of an answer that is already complete."""
-    if until is None:
-        return await anext(lines, None)
     try:
         async with asyncio.timeout_at(until):
             return await anext(lines, None)
     except Exception as error:
-        if classify_failure(error) is None:
+        if until is None or classify_failure(error) is None:
             raise
         return None
-
-
-def _chunk(data: bytes) -> dict[str, Any]:
-    try:
-        chunk = parse_json(data)
-    except ValueError as error:
-        excerpt = server_message(data[:2000].decode("utf-8", "replace"))
-        raise BrokenAnswerError(f"a chunk that is not JSON but {excerpt!r}") from error
-    if not isinstance(chunk, dict):
-        raise BrokenAnswerError("a chunk that is not a JSON object")
-    if chunk.get("error"):
-        raise_embedded_error(chunk["error"])
-    return chunk

@@ -1,16 +1,11 @@
 """Budgets: the maximum cost of each request is reserved on disk before it is sent, so that no limit is exceeded.
 
-Every request counts, including retries. Its maximum is the size of its prompt plus the limit of its answer. The prompt
-is counted by the model's tokenizer if that is available (`prompt_tokens`), and at endpoints other than OpenAI's only
-after an answer has shown that the server counts no more; otherwise in bytes, which no tokenizer exceeds. While other
-requests are in flight, a request that does not fit waits for them, since most use far less than was reserved. If none
-are in flight, it does not fit at all, and the run pauses.
-
-A server may ignore the limit of an answer. So if tokens or cost are limited, the first answer of a model must show that
-it respects its limit before more requests are sent; once an answer exceeded its reservation, calls to that model are
-made one at a time, each reserving the largest size seen.
-
-A request whose answer was lost may have been paid for: its reservation stays counted, even after a kill.
+The maximum is the size of the prompt plus the limit of the answer. The prompt is counted by the model's tokenizer if
+that is available, and at endpoints other than OpenAI's only after an answer has shown that the server counts no more;
+otherwise in bytes, which no tokenizer exceeds. A request that does not fit waits for those in flight, since most use
+far less than was reserved; if there are none, the run pauses. A server may ignore the limit of an answer: so if tokens
+or cost are limited, the first answer of a model must show that it respects it; once one did not, calls to that model
+are made one at a time, each reserving the largest size seen. A request whose answer was lost stays counted.
 """
 
 from __future__ import annotations
@@ -62,7 +57,6 @@ class BudgetLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> BudgetLimits:
-        """The limits of the settings."""
         return cls(settings.max_calls, settings.max_tokens, settings.max_cost)
 
     def __bool__(self) -> bool:
@@ -90,7 +84,6 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit."""
         return bool(self._limits)
 
     def cover(self, run: str) -> None:
@@ -123,7 +116,12 @@ class Budget:
             yield reservation
         except BaseException as error:
             try:
-                await self._release(reservation, error)
+                kind = error.failure.kind if isinstance(error, CallFailedError) else None
+                if isinstance(error, Exception) and kind not in _MAYBE_PAID:
+                    # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as
+                    # nothing.
+                    back = reservation if kind == "unreachable" else replace(reservation, calls=0)
+                    await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
             finally:
                 self.finish(reservation, None)
             raise
@@ -212,18 +210,13 @@ class Budget:
         for model in (wanted.record.model, *(row.model for row in spent)):
             self.require_price(model)
         cost = total_cost(spent, self._prices, reserved=True) or 0.0
-        next_cost = total_cost([_as_spent(wanted)], self._prices) or 0.0
+        record, most = wanted.record, {"input_tokens": wanted.input_tokens, "output_tokens": wanted.output_tokens}
+        more_spent = Spending(wanted.run, record.kind, record.endpoint, record.model, **most)
+        next_cost = total_cost([more_spent], self._prices) or 0.0
         if cost + next_cost > self._limits.cost:
             detail = f"{cost:.4f} of {self._limits.cost:.4g} has been spent and the next call may cost {next_cost:.4f}"
             return _reached("--max-cost", detail, 2 * max(self._limits.cost, next_cost))
         return None
-
-    async def _release(self, reservation: Reservation, error: BaseException) -> None:
-        kind = error.failure.kind if isinstance(error, CallFailedError) else None
-        if isinstance(error, Exception) and kind not in _MAYBE_PAID:
-            # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as nothing.
-            back = reservation if kind == "unreachable" else replace(reservation, calls=0)
-            await self._journal.submit(lambda db: spending_table.release(db, back))
 
 
 @dataclass(slots=True)
@@ -260,18 +253,6 @@ class _ModelObservations:
                 self.miscounted = self.miscounted or taken[0] > most
             self.overrun = self.overrun or taken[0] > reservation.input_tokens or taken[1] > reservation.output_tokens
             self.most_input, self.most_output = max(self.most_input, taken[0]), max(self.most_output, taken[1])
-
-
-def _as_spent(reservation: Reservation) -> Spending:
-    record = reservation.record
-    return Spending(
-        reservation.run,
-        record.kind,
-        record.endpoint,
-        record.model,
-        input_tokens=reservation.input_tokens,
-        output_tokens=reservation.output_tokens,
-    )
 
 
 def _reached(flag: str, detail: str, enough: float) -> BudgetReachedError:

@@ -1,8 +1,6 @@
 """Group commit: one thread owns a database connection and commits queued work in batches.
 
-Callers in event loops submit a function and await its result, which arrives only once it is on disk. A sync takes as
-long for twenty answers as for one, so the work of many callers shares a transaction; if one piece fails, the
-transaction is rolled back and each piece is retried alone.
+A sync takes as long for twenty answers as for one. If one piece of a batch fails, each piece is retried alone.
 """
 
 from __future__ import annotations
@@ -12,12 +10,12 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from .journal_database import JournalConnection
 
 ResultT = TypeVar("ResultT")
+_Job = tuple[Callable[[JournalConnection], Any], Future[Any]]  # work and the future of its result
 
 
 class ClosedError(Exception):
@@ -43,7 +41,7 @@ class GroupCommit:
     ) -> None:
         self._begin = begin
         self._passing = passing
-        self._work: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
         opened: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
@@ -59,13 +57,13 @@ class GroupCommit:
 
         `work` is carried out even if the caller is cancelled, so that no answer is lost. Raises `ClosedError`.
         """
-        job = _Job(work, Future())
-        job.result.set_running_or_notify_cancel()  # cannot be cancelled any more
+        result: Future[ResultT] = Future()
+        result.set_running_or_notify_cancel()  # cannot be cancelled any more
         with self._closing:
             if self._closed:
                 raise ClosedError
-            self._work.put(job)
-        return await asyncio.wrap_future(job.result)
+            self._work.put((work, result))
+        return await asyncio.wrap_future(result)
 
     def close(self) -> None:
         """Finish submitted work, then close the connection; may be called twice."""
@@ -93,12 +91,12 @@ class GroupCommit:
         finally:
             connection.close()
 
-    def _run(self, connection: JournalConnection, batch: Sequence[_Job[Any]], *, again: bool = True) -> None:
+    def _run(self, connection: JournalConnection, batch: Sequence[_Job], *, again: bool = True) -> None:
         begun = False
         try:
             connection.execute(self._begin)
             begun = True
-            results = [job.work(connection) for job in batch]
+            results = [work(connection) for work, _ in batch]
             connection.commit()
         except Exception as error:  # noqa: BLE001 - delivered to its caller
             if begun:
@@ -109,16 +107,8 @@ class GroupCommit:
                 for job in batch:
                     self._run(connection, [job])
             else:
-                for job in batch:
-                    job.result.set_exception(error)
+                for _, result in batch:
+                    result.set_exception(error)
         else:
-            for job, result in zip(batch, results, strict=True):
-                job.result.set_result(result)
-
-
-@dataclass(frozen=True, slots=True)
-class _Job(Generic[ResultT]):
-    """A piece of work and the future of its result."""
-
-    work: Callable[[JournalConnection], ResultT]
-    result: Future[ResultT]
+            for (_, result), value in zip(batch, results, strict=True):
+                result.set_result(value)

@@ -1,15 +1,8 @@
 """The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
-Every answer is committed to disk before it is returned. A call joins an equal call in flight, looks up the journal,
-calls the model, commits and returns. The guarantee is exact: no committed answer is paid for again; after a kill, at
-most the calls that were in flight are.
-
-A run sees the same answers whenever it is resumed: an answer it once received stays its answer, even if it failed
-validation, so that the run takes the same path to the same section. Later runs never see a rejected answer, and an
-unreadable answer is treated as absent by all runs.
-
-All database work is done by one thread with group commit, so that the event loop never waits for the disk and twenty
-concurrent answers cost one or two syncs.
+No committed answer is paid for again; after a kill, at most the calls that were in flight are. A run sees the same
+answers whenever it is resumed, also those that failed validation; later runs never see a rejected one. An unreadable
+answer counts as absent. See docs/decisions/journal.md.
 """
 
 from __future__ import annotations
@@ -26,7 +19,7 @@ from ...table_columns import WrongValueError
 from ..http.limiter import Clock
 from . import spending_table
 from .group_commit import ClosedError, GroupCommit
-from .journal_database import BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
+from .journal_database import ANSWERS, BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
 from .single_flight import SingleFlight
 from .streaming import Streams
@@ -39,6 +32,7 @@ _OWN: Final = (
     "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer"
     " WHERE u.run = ? AND u.key = ? ORDER BY u.id LIMIT 1"
 )
+_INSERT: Final = ANSWERS.insert(columns=ANSWERS.stored[1:])  # its id is counted by the database
 _ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND id > ? ORDER BY id DESC LIMIT 1"
 
 
@@ -51,7 +45,10 @@ class JournalPausedError(PausedError):
 
 
 class Journal:
-    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes."""
+    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes.
+
+    It is created if it is missing; raises `JournalError` naming the file or database.
+    """
 
     def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
         self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place
@@ -67,11 +64,6 @@ class Journal:
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
 
-    @classmethod
-    def open(cls, place: Path | JournalDatabase, *, clock: Clock | None = None) -> Self:
-        """Open a journal, creating it if it is missing; raises `JournalError` naming the file or database."""
-        return cls(place, clock)
-
     def close(self) -> None:
         """Commit pending work and close the file; may be called twice."""
         self._writer.close()
@@ -81,7 +73,6 @@ class Journal:
 
     @property
     def is_open(self) -> bool:
-        """Whether the journal is open."""
         return self._open
 
     def __enter__(self) -> Self:
@@ -136,16 +127,8 @@ class Journal:
 
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
         """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
-        insert = (
-            "INSERT INTO answers (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
-            " VALUES (?, 'verdict', '', ?, ?, 0, 0, 0, ?)"
-        )
-
-        def keep(db: JournalConnection) -> None:
-            for key, payload in derived.items():
-                db.execute(insert, (key, model, self._clock.time(), payload))
-
-        await self.submit(keep)
+        rows = [(key, "verdict", "", model, self._clock.time(), 0, 0, 0, payload) for key, payload in derived.items()]
+        await self.submit(lambda db: db.executemany(_INSERT, rows))
 
     async def reject(self, key: str, scope: RunScope) -> None:
         """Keep this run's answer for `key`, but never replay it in later runs."""
@@ -201,10 +184,8 @@ class Journal:
         """Delete the run's use of answers when the run is deleted; the answers stay for other runs."""
 
         def drop(db: JournalConnection) -> None:
-            db.execute("DELETE FROM uses WHERE run = ?", (run_id,))
-            db.execute("DELETE FROM beginnings WHERE run = ?", (run_id,))
-            db.execute("DELETE FROM contexts WHERE run = ?", (run_id,))
-            spending_table.forget(db, run_id)
+            for table in ("uses", "beginnings", "contexts", "spending"):
+                db.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
 
         await self.submit(drop)
 
@@ -230,34 +211,25 @@ class Journal:
             return None
         if own is None:
             self._note_use(db, key, int(row[0]), scope, paid=False)
-        spending_table.note_reused(db, scope.run_id, record)
+        spending_table.add_spending(db, scope.run_id, record, reused=1)
         return str(row[1])
 
     def _keep(
-        self,
-        db: JournalConnection,
-        records: Sequence[CallRecord],
-        outcomes: Sequence[CallResult],
-        scope: RunScope,
+        self, db: JournalConnection, records: Sequence[CallRecord], outcomes: Sequence[CallResult], scope: RunScope
     ) -> None:
         for record, outcome in zip(records, outcomes, strict=True):
-            answer = db.execute(
-                "INSERT INTO answers"
-                " (key, kind, endpoint, model, made_at, rejected, input_tokens, output_tokens, payload)"
-                " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING id",
-                (
-                    *(record.key, record.kind, record.endpoint, record.model, self._clock.time()),
-                    *(outcome.input_tokens, outcome.output_tokens, outcome.payload),
-                ),
-            ).fetchone()[0]
+            tokens = {"input_tokens": outcome.input_tokens, "output_tokens": outcome.output_tokens}
+            made = (record.key, record.kind, record.endpoint, record.model, self._clock.time())
+            row = (*made, 0, *tokens.values(), outcome.payload)
+            answer = db.execute(f"{_INSERT} RETURNING id", row).fetchone()[0]
             self._note_use(db, record.key, answer, scope, paid=True)
-            spending_table.note_paid(db, scope.run_id, record, outcome)
+            spending_table.add_spending(db, scope.run_id, record, paid=1, **tokens)
+            if outcome.reservation is not None:
+                spending_table.reserve(db, outcome.reservation, -1)
 
     def _note_use(self, db: JournalConnection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
-        db.execute(
-            "INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)",
-            (scope.run_id, key, answer, int(paid), self._clock.time()),
-        )
+        row = (scope.run_id, key, answer, int(paid), self._clock.time())
+        db.execute("INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _beginning(db: JournalConnection, run: str) -> int:

@@ -96,10 +96,30 @@ class JournalFile:
         return self.path.resolve()
 
     def connect(self) -> sqlite3.Connection:
-        return connect(self.path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self.path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
+        try:
+            # Invalid text counts as absent when the answer is read; an error here would stop the journal.
+            db.text_factory = lambda stored: stored.decode("utf-8", "replace")
+            write_ahead(db, LOCK_TIMEOUT)
+            db.execute("PRAGMA synchronous = FULL")
+            if _version(db) != SCHEMA_VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                version = _version(db)  # check again: another process may have created them meanwhile
+                if version > SCHEMA_VERSION:
+                    raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
+                for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                db.execute("COMMIT")
+        except BaseException:
+            db.close()  # rolls back
+            raise
+        return db
 
     def call_locks(self) -> KeyLocks:
-        return KeyLocks.beside(self.path)
+        place = self.path.resolve()
+        return KeyLocks(place.with_name(f"{place.name}-calls"))
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -110,7 +130,16 @@ class JournalFile:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remedy(self, error: Exception) -> str:
-        return remedy(error)
+        name = getattr(error, "sqlite_errorname", "")
+        if "another version of Citeloom" in str(error):
+            return OtherFormatError.default_help
+        if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            return DAMAGED_REMEDY
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return "Another process holds it: wait for that one to end, then run the same command again."
+        if name.startswith("SQLITE_FULL"):
+            return "Free space on the disk, then run the same command again."
+        return "Check that the folder is writable, or choose another with --home."
 
 
 DAMAGED_REMEDY: Final = "Move the file away: a new journal is started, and earlier calls may be paid for again."
@@ -146,52 +175,6 @@ CONTEXTS: Final = TypedTable(
 JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # those referred to before those that refer
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection whose commits are on disk when they return; raises sqlite3.Error, OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, factory=TextConnection)
-    try:
-        # Invalid text is detected when the answer is read, and counts as absent; an error here would stop the journal.
-        db.text_factory = lambda stored: stored.decode("utf-8", "replace")
-        write_ahead(db, LOCK_TIMEOUT)
-        db.execute("PRAGMA synchronous = FULL")
-        if _version(db) != SCHEMA_VERSION:
-            _make_tables(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _make_tables(db: sqlite3.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(db)  # check again: another process may have created them meanwhile
-        if version > SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(OtherFormatError.compare(version, SCHEMA_VERSION))
-        for statement in "".join(table.create(SQLITE) for table in JOURNAL_TABLES).splitlines():
-            db.execute(statement)
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-
-
 def _version(db: sqlite3.Connection) -> int:
     with closing(db.execute("PRAGMA user_version")) as cursor:
         return int(cursor.fetchone()[0])
-
-
-def remedy(error: Exception) -> str:
-    """A one-line remedy for an error of the file."""
-    name = getattr(error, "sqlite_errorname", "")
-    if "another version of Citeloom" in str(error):
-        return OtherFormatError.default_help
-    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-        return DAMAGED_REMEDY
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "Another process holds it: wait for that one to end, then run the same command again."
-    if name.startswith("SQLITE_FULL"):
-        return "Free space on the disk, then run the same command again."
-    return "Check that the folder is writable, or choose another with --home."

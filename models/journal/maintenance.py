@@ -115,19 +115,15 @@ def prune(
         if dry_run:
             db.rollback()
         else:
-            _delete_chosen(db)
+            gone = "(SELECT id FROM chosen WHERE needed = 0)"
+            db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
+            db.execute(f"DELETE FROM answers WHERE id IN {gone}")
+            # SQLite reuses the highest ids: new answers must come after the beginning of every run.
+            newest = "(SELECT coalesce(max(id), 0) FROM answers)"
+            db.execute(f"UPDATE beginnings SET after = {newest} WHERE after > {newest}")
             db.commit()
             database.reclaim(db)
         return Pruned(int(count), int(size), int(needed), database.stored_bytes(db))
-
-
-def _delete_chosen(db: JournalConnection) -> None:
-    gone = "(SELECT id FROM chosen WHERE needed = 0)"
-    db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
-    db.execute(f"DELETE FROM answers WHERE id IN {gone}")
-    # SQLite reuses the highest ids: new answers must come after the beginning of every run.
-    newest = "(SELECT coalesce(max(id), 0) FROM answers)"
-    db.execute(f"UPDATE beginnings SET after = {newest} WHERE after > {newest}")
 
 
 @contextmanager

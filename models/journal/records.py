@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     from ...settings.config import Price
@@ -116,14 +116,6 @@ class Usage:
         )
 
 
-_MILLION: Final = 1_000_000
-
-
-def call_cost(price: Price, input_tokens: int, output_tokens: int) -> float:
-    """The cost of these tokens, in the currency of the price."""
-    return (price.input * input_tokens + price.output * output_tokens) / _MILLION
-
-
 def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
     """The total cost over all models, including reservations if `reserved`; None if a price is unknown.
 
@@ -138,5 +130,5 @@ def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserv
         price = prices.get(row.model)
         if price is None:
             return None
-        total += call_cost(price, input_tokens, output_tokens)
+        total += (price.input * input_tokens + price.output * output_tokens) / 1_000_000
     return total

@@ -40,46 +40,28 @@ def request_key(
     Usage, response metadata and ids are ignored. The id of a tool call is replaced by its position in the
     conversation, so that runs have the same key even if servers generate different ids.
     """
-    return hash_key(
-        {
-            "version": _KEY_VERSION,
-            "endpoint": identity.endpoint,
-            "model": identity.model,
-            "parameters": identity.parameters,
-            "max_tokens": max_tokens,
-            "tools": list(tools),
-            "schema": schema,
-            "messages": _canonical(messages),
-        }
-    )
-
-
-def _canonical(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     places: dict[str | None, int] = {}
     entries: list[dict[str, Any]] = []
     for message in messages:
-        entry: dict[str, Any] = {"role": message.type, "content": _without_ids(message.content)}
+        content: object = message.content
+        if isinstance(content, list):
+            content = [
+                {name: value for name, value in block.items() if name != "id"} if isinstance(block, dict) else block
+                for block in content
+            ]
+        entry: dict[str, Any] = {"role": message.type, "content": content}
         if message.name:
             entry["name"] = message.name
-        if isinstance(message, AIMessage):
-            calls = [*message.tool_calls, *message.invalid_tool_calls]
-            if calls:
-                entry["calls"] = [[call["name"], call["args"]] for call in calls]
+        if isinstance(message, AIMessage) and (calls := [*message.tool_calls, *message.invalid_tool_calls]):
+            entry["calls"] = [[call["name"], call["args"]] for call in calls]
             for call in calls:
                 places[call["id"]] = len(places)
         if isinstance(message, ToolMessage):
             entry["answers"] = places.get(message.tool_call_id, -1)
         entries.append(entry)
-    return entries
-
-
-def _without_ids(content: str | list[Any]) -> object:
-    if isinstance(content, str):
-        return content
-    return [
-        {name: value for name, value in block.items() if name != "id"} if isinstance(block, dict) else block
-        for block in content
-    ]
+    asked = {"max_tokens": max_tokens, "tools": list(tools), "schema": schema, "messages": entries}
+    model = {"endpoint": identity.endpoint, "model": identity.model, "parameters": identity.parameters}
+    return hash_key({"version": _KEY_VERSION, **model, **asked})
 
 
 def to_payload(message: AIMessage, key: str) -> str:

@@ -56,12 +56,6 @@ class KeyLocks:
         self._closed = False
         self._guard = threading.Lock()
 
-    @classmethod
-    def beside(cls, journal: Path) -> Self:
-        """The locks of the journal at this path."""
-        place = journal.resolve()
-        return cls(place.with_name(f"{place.name}-calls"))
-
     def try_acquire(self, key: str) -> bool:
         if fcntl is None:
             return True
@@ -154,9 +148,14 @@ class SingleFlight:
         claimed: list[str] = []
         try:
             for key in sorted(set(keys)):
-                await self._claim_in_process(key)
+                while (other := self._note_in_flight(key)) is not None:
+                    await other.wait()
                 claimed.append(key)
-                await self._claim_across_processes(key)
+                now = asyncio.get_running_loop().time
+                deadline, interval = now() + CALL_TIMEOUT, FIRST_POLL_INTERVAL
+                while not await self._try_acquire(key) and now() < deadline:
+                    await asyncio.sleep(interval)
+                    interval = min(2 * interval, MAX_POLL_INTERVAL)
             yield
         finally:
             for key in claimed:
@@ -165,25 +164,13 @@ class SingleFlight:
                     event = self._in_flight.pop(key)
                 event.set()
 
-    async def _claim_in_process(self, key: str) -> None:
-        while True:
-            with self._guard:
-                other = self._in_flight.get(key)
-                if other is None:
-                    self._in_flight[key] = ThreadSafeEvent()
-                    return
-            await other.wait()
-
-    async def _claim_across_processes(self, key: str) -> None:
-        if await self._try_acquire(key):
-            return
-        now = asyncio.get_running_loop().time
-        deadline, interval = now() + CALL_TIMEOUT, FIRST_POLL_INTERVAL
-        while now() < deadline:
-            await asyncio.sleep(interval)
-            if await self._try_acquire(key):
-                return
-            interval = min(2 * interval, MAX_POLL_INTERVAL)
+    def _note_in_flight(self, key: str) -> ThreadSafeEvent | None:
+        """Claim the key within this process; returns the event of its end if it is in flight."""
+        with self._guard:
+            other = self._in_flight.get(key)
+            if other is None:
+                self._in_flight[key] = ThreadSafeEvent()
+            return other
 
     async def _try_acquire(self, key: str) -> bool:
         taken = self._locks.try_acquire(key)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from .journal_database import ANSWERS, CONTEXTS, SPENDING, USES, JournalConnection
-from .records import CallKind, CallRecord, CallResult, Reservation, Spending
+from .records import CallKind, CallRecord, Reservation, Spending
 
 _QUARTER: Final = 900  # seconds
 _COUNTS: Final = SPENDING.stored[len(SPENDING.key) :]
@@ -22,39 +22,21 @@ _ADD: Final = (
 )
 
 
-def note_paid(db: JournalConnection, run: str, record: CallRecord, outcome: CallResult) -> None:
-    """Count an answer committed in this transaction, and release its reservation."""
-    _add(db, run, record, paid=1, input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
-    if outcome.reservation is not None:
-        release(db, outcome.reservation)
+def add_spending(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
+    """Add to the counts of a run and a model."""
+    counts = [more.get(name, 0) for name in _COUNTS]
+    db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
 
 
-def note_reused(db: JournalConnection, run: str, record: CallRecord) -> None:
-    """Count an answer replayed from the journal."""
-    _add(db, run, record, reused=1)
-
-
-def reserve(db: JournalConnection, reservation: Reservation) -> None:
-    """Reserve a request."""
-    _add(
+def reserve(db: JournalConnection, reservation: Reservation, sign: Literal[1, -1] = 1) -> None:
+    """Reserve a request, or release a reservation or the part of it in `reservation` (-1)."""
+    add_spending(
         db,
         reservation.run,
         reservation.record,
-        reserved_calls=reservation.calls,
-        reserved_input=reservation.input_tokens,
-        reserved_output=reservation.output_tokens,
-    )
-
-
-def release(db: JournalConnection, reservation: Reservation) -> None:
-    """Release a reservation, or the part of it in `reservation`."""
-    _add(
-        db,
-        reservation.run,
-        reservation.record,
-        reserved_calls=-reservation.calls,
-        reserved_input=-reservation.input_tokens,
-        reserved_output=-reservation.output_tokens,
+        reserved_calls=sign * reservation.calls,
+        reserved_input=sign * reservation.input_tokens,
+        reserved_output=sign * reservation.output_tokens,
     )
 
 
@@ -88,16 +70,6 @@ def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
     ]
 
 
-def forget(db: JournalConnection, run: str) -> None:
-    """Delete the spending of a run."""
-    db.execute("DELETE FROM spending WHERE run = ?", (run,))
-
-
-def _add(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
-    counts = [more.get(name, 0) for name in _COUNTS]
-    db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
-
-
 def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
     """The context sizes of a run's models, by endpoint and model; None if unknown."""
     rows = CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
@@ -105,6 +77,5 @@ def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str],
 
 
 def save_context_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
-    """Store the context sizes of a run's models."""
     rows = [(run, *place, size or 0) for place, size in sizes.items()]
     db.executemany(CONTEXTS.insert("update"), rows)

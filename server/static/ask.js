@@ -5,7 +5,7 @@ import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
 import { LiveTurn } from "./live_turn.js";
 import { closePanel } from "./panel.js";
-import { element, localTimes } from "./text.js";
+import { counted, element, localTimes } from "./text.js";
 
 const API = "/api/v1/conversations";
 const AGAIN = 3000; // milliseconds until an unreachable server is tried again
@@ -102,7 +102,7 @@ async function finished(number) {
     return;
   }
   const citations = byId(`turn-${number}`).querySelectorAll("a.citation").length;
-  announce(`The answer is complete, with ${citations} citations.`);
+  announce(`The answer is complete, with ${counted(citations, "citation")}.`);
   tabs.postMessage(threadId());
   refreshList();
 }

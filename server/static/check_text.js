@@ -1,7 +1,7 @@
 // Check: a text is sent to the API, and its sentences are shown beside the passages of the papers.
 
 import { problemCard, send } from "./api.js";
-import { element } from "./text.js";
+import { counted, element } from "./text.js";
 
 const LABELS = {
   supported: "Supported", overstated: "Overstated", contradicted: "Contradicted", not_found: "Not in the cited paper",
@@ -36,7 +36,7 @@ form.addEventListener("submit", async (event) => {
 
 function show(record) {
   const remarked = record.sentences.filter((one) => one.faults.length || (one.kind === "cited" && one.label !== "supported"));
-  const summary = `${record.sentences.length} sentences, ${remarked.length} with remarks.`;
+  const summary = `${counted(record.sentences.length, "sentence")}, ${remarked.length} with remarks.`;
   const warnings = record.warnings.map((line) => element("p", { class: "notice", dir: "auto" }, line));
   const entries = record.references.flatMap((entry) =>
     entry.cited ? entry.faults.map((fault) => element("p", { dir: "auto" }, `${entry.key}: ${fault.message}`)) : []);

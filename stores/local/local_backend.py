@@ -47,7 +47,7 @@ class LocalBackend(Backend):
     def open_journal(self) -> Journal:
         from ...models.journal.journal import Journal
 
-        return Journal.open(self._home.journal)
+        return Journal(self._home.journal)
 
     def journal_database(self) -> JournalFile:
         from ...models.journal.journal_database import JournalFile

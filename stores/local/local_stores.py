@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...documents import chunk_id
 from ...models.embeddings.protocol import Vector
-from ...models.journal.journal_database import JOURNAL_TABLES, connect
+from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
 from ...sqlite import CHECKPOINTS_REMEDY
 from ...table_columns import TypedTable
 from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, select_all
@@ -98,7 +98,7 @@ class FileRecords:
 
     def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
         if table.name in {each.name for each in JOURNAL_TABLES}:
-            connect(self._journal_path).close()  # which creates the tables
+            JournalFile(self._journal_path).connect().close()  # which creates the tables
         with self._files[table.name].transaction() as connection:
             connection.executemany(_in_file(table).insert("update"), rows)
 

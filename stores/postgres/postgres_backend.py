@@ -83,7 +83,7 @@ class PostgresBackend(Backend):
         return PostgresCatalog(database, database.pool())
 
     def open_journal(self) -> Journal:
-        return Journal.open(self.journal_database())
+        return Journal(self.journal_database())
 
     def journal_database(self) -> LibraryJournalDatabase:
         return LibraryJournalDatabase(self._url)

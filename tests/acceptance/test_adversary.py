@@ -90,7 +90,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     folder = tmp_path_factory.mktemp("adversary")
     home = index_samples(folder / ".citeloom", WordEmbedding())
     library = Library.open(home, WordEmbedding())
-    with FakeOpenAI(behaviour=misbehave) as server, Journal.open(home.journal) as journal:
+    with FakeOpenAI(behaviour=misbehave) as server, Journal(home.journal) as journal:
         ended = asyncio.run(all_runs(library, journal, server.base_url, folder))
     requests: dict[str, list[Json]] = {}
     for body in server.requests:

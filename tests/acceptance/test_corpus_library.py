@@ -12,6 +12,7 @@ from citeloom.ingestion.doctor import examine
 from citeloom.roles.protocols import Need
 from citeloom.stores.library import Library
 from citeloom.tools.question_routing import Route, route
+from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import propose_windows
 from tests.support.nearest import nearest
 
@@ -59,14 +60,16 @@ async def test_both_tracks_on_the_real_papers(corpus_library: Library) -> None:
     question = "What accuracy does Liu et al. (2013) report for the artificial neural network?"
     one = route(question, papers)
     assert one == Route("one_paper", ("liu2013improved",), (Category.EVALUATION,))
-    found = await propose_windows(corpus_library, [Need("N1", question, (question,))], one.scope())
+    found = await propose_windows(
+        corpus_library, [Need("N1", question, (question,))], Scope(one.papers, one.categories)
+    )
     assert {window.paper.key for window in found} == {"liu2013improved"}
     assert found[0].chunks[0].category is Category.EVALUATION
 
     topic = "How are knowledge graphs of diseases and drugs built from the literature?"
     survey = route(topic, papers)
     assert survey.track == "survey" and not survey.papers
-    wide = await propose_windows(corpus_library, [Need("N1", topic, (topic,))], survey.scope())
+    wide = await propose_windows(corpus_library, [Need("N1", topic, (topic,))], Scope(survey.papers, survey.categories))
     assert {"nicholson2020constructing", "nicholson2022expanding", "himmelstein2017systematic"} <= {
         window.paper.key for window in wide
     }

@@ -45,7 +45,7 @@ def test_all_sections_with_an_agent_that_searches(
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0.3, max_search_iterations=3)
     home = FolderHome(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / f"{experiment}.json")
-    with Journal.open(home.journal) as journal:
+    with Journal(home.journal) as journal:
         session = Session(settings, home, corpus_library, journal, PromptLibrary())
 
         async def write(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -86,7 +86,7 @@ def test_the_agent_may_look_at_everything(
     settings = Settings(chat_model="fake", chat_base_url=server.base_url, score_threshold=0.0, max_retries=0)
     home = FolderHome(tmp_path / "home").prepare()
     exp = load_experiment(shared_dir / "experiments" / "edge_prior_baseline.json")
-    with Journal.open(home.journal) as journal:
+    with Journal(home.journal) as journal:
         session = Session(settings, home, corpus_library, journal, PromptLibrary())
         request = SectionRequest("introduction", exp)
         record = run_async(run_request(request, session)).record

@@ -94,7 +94,7 @@ def run_all(home: Home, server: FaultyServer, seeds: Iterable[int]) -> list[Run]
     runs = [Run(model_of(seed)) for seed in seeds]
     library = Library.open(home, WordEmbedding())
     try:
-        with Journal.open(home.journal) as journal:
+        with Journal(home.journal) as journal:
             for healed in (False, True):
                 server.healed = healed
                 asyncio.run(_each([run for run in runs if run.record is None], library, journal, server))

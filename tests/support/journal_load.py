@@ -80,7 +80,7 @@ def main() -> None:
 
     print("ready", flush=True)  # noqa: T201
     sys.stdin.readline()
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         began = time.time()
         workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
         for worker in workers:

@@ -38,15 +38,15 @@ async def ask_in_turn(base_url: str, journal: Path, questions: Sequence[str]) ->
     """Ask the questions in sequence, streamed, and print the answers."""
     from langchain_core.messages import HumanMessage
 
+    from citeloom.models.chat_caller import ChatCaller
     from citeloom.models.http.client import close_connections
     from citeloom.models.journal.journal import Journal
     from citeloom.models.journal.records import RunScope
-    from citeloom.models.journaled_chat import chat_caller
     from citeloom.settings.config import Settings
 
     settings = Settings(chat_model="some-model", chat_base_url=base_url)
-    with Journal.open(journal) as opened:
-        caller = chat_caller(settings, "writer", journal=opened, scope=RunScope("run"))
+    with Journal(journal) as opened:
+        caller = ChatCaller(settings, "writer", journal=opened, scope=RunScope("run"))
         for question in questions:
             heard = Heard()
             await caller.call([HumanMessage(question)], listener=heard)

@@ -44,7 +44,7 @@ WHOLE = (
 
 
 def _cpu(name: str, text: str) -> float:
-    for kept in (unicode_folding.fold, markers._sentences, blocks.field_blocks):
+    for kept in (unicode_folding.fold, markers.sentences, blocks.field_blocks):
         kept.cache_clear()  # which would answer what was measured before
     gc.disable()  # which goes through all that other tests have left, too, at moments of its own
     try:

@@ -32,3 +32,31 @@ def test_the_ambient_key_goes_to_its_own_address_only(monkeypatch: pytest.Monkey
     assert ambient_key("https://api.openai.com/v1") is not None
     assert ambient_key("https://api.openai.com.example.org/v1") is None
     assert ambient_key("http://localhost:1234/v1") is None
+
+
+def test_where_values_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("citeloom_top_k_final", "3")
+    monkeypatch.setenv("CITELOOM_CHAT_MODEL", "")
+    monkeypatch.setenv("CITELOOM_METADATA_SERVICES", '["crossref"]')
+    settings = load_settings(per_paper=4, brought={"strict": True}, origin="the register of runs")
+    assert (settings.top_k_final, settings.per_paper, settings.strict) == (3, 4, True)
+    assert settings.metadata_services == ["crossref"]
+    assert settings.chat_model == "extractive"
+    assert {name: settings.origin(name) for name in ("top_k_final", "per_paper", "strict", "chat_model")} == {
+        "top_k_final": "environment",
+        "per_paper": "flag",
+        "strict": "the register of runs",
+        "chat_model": "default",
+    }
+
+
+def test_a_variable_that_is_no_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITELOOM_PRICES", "{'m': 1}")
+    with pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES \(environment\): is not valid JSON"):
+        load_settings()
+
+
+def test_prices_of_several_sources_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITELOOM_PRICES", '{"one": {"input": 1}, "two": {"input": 2}}')
+    prices = load_settings(prices={"two": {"input": 3}}).prices
+    assert {name: price.input for name, price in prices.items()} == {"one": 1, "two": 3}

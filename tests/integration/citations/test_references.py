@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.export.section_files import SectionDocument, write_files
+from citeloom.citations.export.section_files import bibliography
 from citeloom.citations.references import build_references
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.documents.bibliography import parse_bibliography, read_bibliography
@@ -109,8 +109,8 @@ def test_pandoc_reads_the_citations_that_we_write(library: dict[str, Paper], tmp
     sources = [_source(n, paper, None, title) for n, (paper, title) in enumerate(zip(papers, sections, strict=True), 1)]
     sources.append(_source(4, papers[0], 7, ""))
     rendered = render("One [E1][E2]. Two [E3]. Three [E4].", sources, "pandoc")
-    files = write_files(tmp_path, "discussion", SectionDocument("t", "discussion", rendered.text, papers=papers))
-    options = ["--citeproc", "--wrap=none", f"--bibliography={files['bib']}"]
+    (tmp_path / "discussion.bib").write_text(bibliography(papers), encoding="utf-8")
+    options = ["--citeproc", "--wrap=none", f"--bibliography={tmp_path / 'discussion.bib'}"]
     shown = pypandoc.convert_text(rendered.text, "plain", format="markdown", extra_args=options, sandbox=True)
     assert "One (Lee et al. 2022, in section “Tip 1: don’t, and 2-3" in shown
     assert "Himmelstein et al. 2017, in section “2. Results & discussion”)" in shown
@@ -122,7 +122,7 @@ def test_pandoc_reads_the_citations_that_we_write(library: dict[str, Paper], tmp
 
 def test_the_exported_bib_holds_exactly_the_cited_keys(library: dict[str, Paper], tmp_path: Path) -> None:
     papers = [library["lee2022ten"], library["hickey2020genotyping"]]
-    files = write_files(tmp_path, "discussion", SectionDocument("t", "discussion", "So.", papers=papers))
-    written = read_bibliography(Path(files["bib"]))
+    (tmp_path / "discussion.bib").write_text(bibliography(papers), encoding="utf-8")
+    written = read_bibliography(tmp_path / "discussion.bib")
     assert (set(written.papers), written.refused) == ({paper.key for paper in papers}, ())
     assert all(written.papers[paper.key].bibtex == paper.bibtex for paper in papers)

@@ -37,6 +37,7 @@ def test_a_text_without_faults_ends_with_0_and_json_has_every_sentence(
     file.write_text(GOOD, encoding="utf-8")
     done = citeloom("check", file, "--home", home, "--json", **chat(server))
     assert done.code == 0 and [item["label"] for item in done.json["sentences"]] == ["supported"]
+    assert "1 sentence, 1 with citations" in done.err
 
 
 def test_a_limit_ends_with_3_and_wrong_use_with_2(

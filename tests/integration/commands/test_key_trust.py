@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.errors import ConfigurationError
 from citeloom.graph.shared_sessions import SectionContext, settings_of
-from citeloom.models.journaled_chat import chat_model
+from citeloom.models.chat_caller import chat_model
 from citeloom.runs.run_requests import settings_record
 from citeloom.settings.config import OPENAI_BASE_URL, load_settings
 from citeloom.settings.key_trust import is_loopback, shown_address, user_configuration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,16 @@ def test_the_json_is_that_of_a_section_with_question_route_and_answered(citeloom
         assert len(citation["quote"].split()) <= 45
 
 
+def test_an_answer_says_that_the_question_limited_the_search_to_a_paper(citeloom: Citeloom, home: Path) -> None:
+    question = "What do ensembles cost in okafor2022ensembles?"
+    said = "Only okafor2022ensembles was searched, since the question names it"
+    record = citeloom("research", question, "--home", home, "--json").json
+    assert any(said in line for line in record["warnings"])
+    assert said in citeloom("research", question, "--home", home).err
+    chosen = citeloom("research", question, "--home", home, "--papers", "okafor2022ensembles").err
+    assert "was searched" not in chosen and "searching okafor2022ensembles" in chosen
+
+
 def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citeloom: Citeloom, home: Path) -> None:
     done = citeloom("research", ELSEWHERE, "--home", home)
     assert done.code == 0 and "Nothing near" in done.out and "does not answer" not in done.out
@@ -103,6 +114,8 @@ def test_runs_know_questions(citeloom: Citeloom, home: Path, tmp_path: Path) -> 
     assert (run["section"], run["title"], run["status"]) == ("research", QUESTION, "finished")
     shown = citeloom("runs", "show", run["thread_id"], "--home", home)
     assert f"research: {QUESTION}" in shown.out and "[need]" in shown.out
+    searches = [line for line in shown.out.splitlines() if line.startswith("[")]
+    assert all(re.search(r"-> \d+ findings? \(E\d+(, E\d+){0,4}(, \.\.\.)?\)$", line) for line in searches), searches
     again = citeloom("runs", "resume", run["thread_id"], "--home", home, "--out", tmp_path / "out", "--json").json
     assert again["text"] == first["text"] and Path(again["files"]["md"]).is_file()
     repeated = citeloom("research", QUESTION, "--home", home, "--length", "60")

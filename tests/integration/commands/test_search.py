@@ -11,7 +11,7 @@ from citeloom.commands.searching import plain_sentence
 from tests.integration.commands.conftest import Citeloom
 
 FIELDS = [
-    *("chunk_id", "key", "title", "year", "page", "ocr", "section", "category", "score", "vector_score"),
+    *("chunk_id", "key", "title", "year", "page", "ocr", "section", "category", "score", "vector_score", "near"),
     *("sentence", "text", "figure", "described_figures", "status", "notices"),
 ]
 
@@ -69,6 +69,23 @@ def test_nothing_found_is_said(citeloom: Citeloom, home: Path) -> None:
     assert none.code == 0 and "No paper matches." in none.err and none.out == ""
     behind = citeloom("--home", home, "find", "temperature", "--fulltext", "--page", "9")
     assert "There is no page 9: 2 papers in all" in behind.err and behind.out == ""
+
+
+@pytest.mark.parametrize("query", ["xqzv blorf wibble", "price of crude oil", "medieval church music"])
+def test_a_query_that_nothing_is_near_to_is_told_apart(citeloom: Citeloom, home: Path, query: str) -> None:
+    passages = citeloom("--home", home, "search", query)
+    assert passages.code == 0 and "Nothing near" in passages.err
+    assert not any(record["near"] for record in citeloom("--home", home, "search", query, "--json").json)
+    papers = citeloom("--home", home, "find", query)
+    assert papers.code == 0 and "Nothing near" in papers.err and papers.out == ""
+    assert citeloom("--home", home, "find", query, "--json").json == {"papers": [], "total": 0, "next_page": None}
+
+
+@pytest.mark.parametrize("query", ["seeds", "calibration of wearers", "Do ensembles give better probabilities?"])
+def test_a_query_that_papers_answer_is_not(citeloom: Citeloom, home: Path, query: str) -> None:
+    assert "Nothing near" not in citeloom("--home", home, "search", query).err
+    found = citeloom("--home", home, "find", query)
+    assert "Nothing near" not in found.err and found.out
 
 
 def test_a_narrow_terminal_has_room_for_the_sentence(

@@ -222,7 +222,7 @@ async def test_the_server_opens_the_home_that_doctor_names(
         events = await stream(client, thread, given, context=context)
     state = await client.threads.get_state(thread)
     assert state["next"] == [], events[-1]
-    with Journal.open(home_of_the_command_line(server) / "journal.sqlite") as journal:
+    with Journal(home_of_the_command_line(server) / "journal.sqlite") as journal:
         usage = await journal.usage(RunScope(thread))
     assert usage.llm_calls == endpoint.calls() > 0
     # The key is in the environment of the server, and nowhere in what it hands out.

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from citeloom import aingest, aopen_library
-from citeloom.cli import app
+from citeloom.cli import command_line
 from citeloom.ingestion.doctor import examine
 from citeloom.runs.conversation_turns import delete_conversation
 from citeloom.settings.addresses import DatabaseUrl
@@ -191,7 +191,7 @@ def test_the_command_line_deletes_what_a_server_has_stored(address: HomeAddress,
         served.post(f"/conversations/{thread}/turns", {"question": "What is woven?"}, Idempotency_Key="turn")
     home = address.secret if isinstance(address, DatabaseUrl) else str(address)
     for words in (("runs", "delete", run), ("conversations", "delete", thread), ("papers", "remove", "looms")):
-        done = CliRunner().invoke(app, ["--home", home, *words])
+        done = CliRunner().invoke(command_line([]), ["--home", home, *words])
         assert done.exit_code == 0, done.output
     assert changed(address, before) == []
 
@@ -233,7 +233,7 @@ def store(address: HomeAddress, *, unfinished: bool) -> str:
 
 def doctor(address: HomeAddress, *options: str) -> list[str]:
     home = address.secret if isinstance(address, DatabaseUrl) else str(address)
-    shown = CliRunner().invoke(app, ["--home", home, "doctor", *options])
+    shown = CliRunner().invoke(command_line([]), ["--home", home, "doctor", *options])
     assert shown.exit_code == 0, shown.output
     return [line.strip() for line in shown.stdout.splitlines() if ": files: " in line]
 

@@ -249,3 +249,12 @@ def test_a_home_that_is_a_link_is_taken_only_when_it_is_named(tmp_path: Path) ->
 def test_a_home_of_ones_own_is_found_as_ever(home: Home, tmp_path: Path) -> None:
     Library.open(FolderHome(tmp_path / ".citeloom"), WordEmbedding()).close()
     assert find_home().exists()
+
+
+def test_a_home_is_named_without_its_detours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "there" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "deep")
+    monkeypatch.chdir(tmp_path)
+    assert find_home(Path("./missing/../.citeloom")).name == tmp_path / ".citeloom"
+    assert find_home(Path("link/../.citeloom")).name == tmp_path / "there" / ".citeloom", "as the system reads it"
+    assert find_home(Path("link/home")).name == tmp_path / "link" / "home", "a link is no detour"

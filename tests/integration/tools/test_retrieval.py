@@ -1,4 +1,4 @@
-"""Searching three sample papers with the bundled embedding: by meaning, by words, fused, varied, within scopes."""
+"""Searching three sample papers with the bundled embedding: by meaning, by words, fused, within scopes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.roles.protocols import Need, PassageFinding, Purpose
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.library import Library
-from citeloom.tools.evidence_search import search_evidence
+from citeloom.tools.evidence_search import search_each
 from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.paper_search import PAGE_SIZE, keys_with_words, matching_sentence, search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
@@ -45,11 +45,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         Retrieval(),
         Retrieval("dense"),
         Retrieval("bm25"),
-        Retrieval(fusion="rank"),
-        Retrieval(mmr=0.5),
         Retrieval(rerank=0.5),
     ],
-    ids=["by score", "dense", "bm25", "by rank", "varied", "re-ranked"],
+    ids=["by score", "dense", "bm25", "re-ranked"],
 )
 async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -> None:
     hits = await retrieve(library, QUERY, 12, options=how)
@@ -59,14 +57,15 @@ async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -
     true = [float(vectors[name] @ vector) for name in ids]
     assert len(set(ids)) == 12
     assert [hit.candidate.vector_score for hit in hits] == pytest.approx(list(np.clip(true, 0, 1)), abs=1e-4)
-    if how.mmr is None:
-        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert "okafor2022ensembles" in {hit.candidate.paper.key for hit in hits[:3]}
     assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, options=how)]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
-async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode: RetrievalMode) -> None:
+async def test_the_cross_encoder_has_the_part_it_is_given(
+    library: Library, mode: RetrievalMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = await retrieve(library, QUERY, 20, options=Retrieval(mode))
     texts = [hit.candidate.chunk.text for hit in usual]
     backwards = dict(zip(texts, np.linspace(0.0, 1.0, len(texts)), strict=True))
@@ -78,8 +77,10 @@ async def test_the_cross_encoder_has_the_part_it_is_given(library: Library, mode
             assert query == QUERY
             return np.array([backwards.get(text, 0.0) for text in given], dtype=np.float32)
 
+    monkeypatch.setattr("citeloom.tools.retrieval.RERANKER", Contrary())
+
     async def keys(part: float, k: int = 20) -> list[str]:
-        hits = await retrieve(library, QUERY, k, options=Retrieval(mode, rerank=part), scorer=Contrary())
+        hits = await retrieve(library, QUERY, k, options=Retrieval(mode, rerank=part))
         return [hit.candidate.chunk.id for hit in hits]
 
     ids = [hit.candidate.chunk.id for hit in usual]
@@ -93,7 +94,7 @@ async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Librar
     for part in (0.0, 1.0):
         listener = Listener()
         limits = EvidenceLimits(top_k_initial=3, rerank=part)
-        await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+        await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
         read[part] = sorted(listener.given)
     assert read[0.0] != read[1.0]
 
@@ -144,27 +145,12 @@ class Listener:
 async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mode: str) -> None:
     listener = Listener()
     limits = EvidenceLimits(retrieval_mode=mode, top_k_initial=7, window_tokens=1)  # type: ignore[arg-type]
-    searched = await search_evidence(library, listener, PURPOSE, PURPOSE.needs, Scope(), limits)
+    (searched,) = await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
     assert searched.found == () and sorted(searched.read) == sorted(listener.given)
     hits = await retrieve(library, QUERY, 7, options=Retrieval(mode))  # type: ignore[arg-type]
     assert hits[0].candidate.chunk.id in listener.given
     others = await retrieve(library, QUERY, 7, options=Retrieval("dense" if mode == "bm25" else "bm25"))
     assert {hit.candidate.chunk.id for hit in others} != set(listener.given)
-
-
-async def test_cut_offs_and_variety(library: Library) -> None:
-    plain = await retrieve(library, QUERY, 10)
-    floor = sorted(hit.candidate.vector_score for hit in plain)[5]
-    near = await retrieve(library, QUERY, 10, options=Retrieval(min_cosine=floor))
-    assert near and all(hit.candidate.vector_score >= floor - 1e-6 for hit in near)
-    varied = await retrieve(library, QUERY, 10, options=Retrieval(mmr=0.3))
-
-    def likeness(ids: list[str]) -> float:
-        vectors = np.stack(list(library.store.get_vectors(ids).values()))
-        return float((vectors @ vectors.T).mean())
-
-    assert varied[0].candidate.chunk.id == plain[0].candidate.chunk.id
-    assert likeness([hit.candidate.chunk.id for hit in varied]) < likeness([hit.candidate.chunk.id for hit in plain])
 
 
 def test_papers_come_in_pages(library: Library) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.report_model import report_view
 from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
-from citeloom.roles.protocols import Draft, Verdict
+from citeloom.roles.protocols import Draft, Verdict, VerdictLabel
 from tests.support.citation_samples import make_source
 
 SOURCES = [
@@ -31,9 +31,9 @@ NAMED = [
 NUMBERING = ("ada2017degree", "bo2020seeds")
 
 
-def shown(draft: str = DRAFT) -> Rendered:
-    verdicts = {("Degree explained most edges in 2017 [E3].", "E3"): Verdict("unsupported")}
-    return render(draft, SOURCES, "numeric", verdicts=verdicts)
+def shown(label: VerdictLabel = "supported", typed: Collection[str] = ()) -> Rendered:
+    verdicts = {("Degree explained most edges in 2017 [E3].", "E3"): Verdict(label)}
+    return render(DRAFT, SOURCES, "numeric", verdicts=verdicts, typed=typed)
 
 
 def record_of(rendered: Rendered) -> dict[str, Any]:
@@ -92,13 +92,42 @@ def test_each_sentence_keeps_its_own_record() -> None:
     assert [rendered.text[item.start : item.end] for item in rendered.sentences][:2] == [FIRST, LAST]
 
 
-def test_the_report_shows_every_sentence_of_a_run_with_its_passage() -> None:
-    view = report_view(record_of(shown()))
-    assert [[support.citation["evidence_id"] for support in card.supports] for card in view.cards] == [
-        ["E1", "E3"],
-        ["E2"],
-    ]
-    assert [card.number for card in view.cards_of(view.findings[0])] == [1]
+@pytest.mark.parametrize("label", ["unsupported", "contradicted", "partly", "off-topic"])
+def test_a_doubtful_sentence_shares_no_citation(label: VerdictLabel) -> None:
+    rendered = shown(label)
+    first, second = "Nine et al. compared nine networks [1, p. 4].", "Degree explained most edges in 2017 [1, p. 9]."
+    assert rendered.text == f"{first} {second} Seeds matter less [2]."
+    assert not any(sentence.covered for sentence in rendered.sentences)
+
+
+def test_a_sentence_after_a_doubtful_one_shows_its_own_citation() -> None:
+    draft = f"{DRAFT.partition(' Seeds')[0]} Most networks had hubs [E1]. Hubs were old [E3]."
+    verdicts = {("Degree explained most edges in 2017 [E3].", "E3"): Verdict("unsupported")}
+    assert render(draft, SOURCES, "numeric", verdicts=verdicts).text == (
+        "Nine et al. compared nine networks [1, p. 4]. Degree explained most edges in 2017 [1, p. 9]. Most networks had"
+        " hubs. Hubs were old [1, pp. 4, 9]."
+    )
+
+
+def test_a_citation_that_the_user_typed_stays_in_its_sentence() -> None:
+    text = shown(typed={"Nine et al. compared nine networks [E1]."}).text
+    assert text.startswith(
+        "Nine et al. compared nine networks [1, p. 4]. Degree explained most edges in 2017 [1, p. 9]."
+    )
+    draft = "Degree explains edges [E1] and hubs [E3]. Seeds matter less [E2]."
+    assert render(draft, SOURCES, "numeric").text.startswith("Degree explains edges and hubs [1, pp. 4, 9].")
+    typed = render(draft, SOURCES, "numeric", typed={"Degree explains edges [E1] and hubs [E3]."})
+    assert typed.text.startswith("Degree explains edges [1, p. 4] and hubs [1, p. 9].")
+
+
+@pytest.mark.parametrize("label", ["supported", "unsupported"])
+def test_the_report_shows_every_sentence_of_a_run_with_its_passage(label: VerdictLabel) -> None:
+    view = report_view(record_of(shown(label)))
+    merged = label == "supported"
+    assert [[support.citation["evidence_id"] for support in card.supports] for card in view.cards] == (
+        [["E1", "E3"], ["E2"]] if merged else [["E1"], ["E3"], ["E2"]]
+    )
+    assert [card.number for card in view.cards_of(view.findings[0])] == ([] if merged else [2])
 
 
 def test_verification_reads_merged_citations() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from citeloom.citations.export.section_files import SectionDocument, markdown_document
+from citeloom.citations.export.section_files import markdown_document
 from citeloom.citations.html_escaping import inert, inert_record
 from citeloom.citations.references import Reference, References
 from citeloom.drafts.paper_record import _markdown
@@ -73,9 +73,8 @@ def test_what_is_no_html_stays_as_it_was(text: str) -> None:
 def test_the_file_is_inert() -> None:
     attack = "<script>alert(1)</script>"
     listed = Reference("a", "a", f"On {attack}. <https://doi.org/10.1/x>", "", (), None, "", "")
-    document = SectionDocument("", "research", f"It holds. {attack}", references=[listed], title=f"Is it {attack}?")
 
-    written = markdown_document(document)
+    written = markdown_document(f"Is it {attack}?", f"It holds. {attack}", [listed])
 
     assert "<script" not in written and written.count("&lt;script>") == 3 and "<https://doi.org/10.1/x>" in written
     assert "<script" not in _markdown(attack, attack, References((listed,)), [], []).partition("<!--")[0]

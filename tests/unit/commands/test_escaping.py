@@ -59,7 +59,7 @@ def test_running_text_keeps_its_lines_and_letters(capsys: pytest.CaptureFixture[
 
 
 def test_a_title_of_a_table_and_its_cells_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    table("1 \x1b[2Jpaper\nError", ["key"], [["smith\u202e2020"]])
+    table("1 \x1b[2Jpaper\nError", [{"key": "smith\u202e2020"}], {"key": "key"})
 
     out = capsys.readouterr().out
     assert "1 \\x1b[2Jpaper\\nError\n" in out and "smith\\u202e2020" in out and "\x1b[2J" not in out

@@ -6,16 +6,15 @@ import io
 
 from rich.console import Console
 
-from citeloom.commands.run_display import LiveProgress, RunView
+from citeloom.commands.run_display import LiveProgress, paid_parts
 from citeloom.graph.run_events import progress
 from citeloom.models.journal.records import Usage
 
 
 def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
     used = Usage()
-    view = RunView(lambda: used)
     out = Console(file=io.StringIO(), width=140)
-    live = LiveProgress(view, out)
+    live = LiveProgress(lambda: used, out)
     live.draw(progress("queries", "3 default queries", total=3))
     live.draw(progress("searched", "5 passages for: [x]", done=1, total=3, passages=5))
     live.hide()
@@ -27,12 +26,13 @@ def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
 
 
 def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:
-    assert RunView(Usage).paid() == ""
-    assert RunView(lambda: Usage(2, 0, 10, 5)).paid() == " (2 calls, 15 tokens)"
+    assert paid_parts(Usage()) == []
+    assert paid_parts(Usage(2, 0, 10, 5)) == ["2 calls", "15 tokens"]
 
 
 def test_the_view_of_a_paper_names_the_current_section() -> None:
-    view = RunView(Usage)
-    view.take(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
-    view.take(progress("searched", "5 passages for: x", done=1, total=2, passages=5))
+    view = LiveProgress(Usage, Console(file=io.StringIO(), width=140))
+    view.draw(progress("queries", "2 default queries for the results", total=2, section="results (2 of 6)"))
+    view.draw(progress("searched", "5 passages for: x", done=1, total=2, passages=5))
+    view.hide()
     assert view.stage == "results (2 of 6), searched [1/2]"

@@ -41,8 +41,11 @@ def test_a_pattern_gives_its_key(pattern: str, key: str) -> None:
     [
         ("auth.shout", "there is no filter 'shout'"),
         ("author + year", "there is no function 'author'"),
-        ("auth + ", "it ends too early"),
-        ("auth year", "'year' is not expected"),
+        ("auth + ", "is not understood"),
+        ("auth year", "is not understood"),
+        ("auth(-1)", "neither a number nor a text"),
+        ("auth + {}", "is not understood"),
+        ("(" * 150 + "auth", "is not understood"),
         ("[auth][year]", "is not understood"),
         ("auth('x')", "auth does not take these arguments"),
         ("auth.lower(3)", "lower does not take these arguments"),

@@ -1,16 +1,11 @@
-"""What becomes of scores: how searches are fused, re-ranked and made diverse."""
+"""What becomes of scores: how searches are fused and re-ranked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from numpy.typing import NDArray
 
 from citeloom.tools.retrieval import (
-    maximal_marginal_relevance,
     reciprocal_rank_fusion,
     rerank_pool,
     rerank_ranking,
@@ -58,57 +53,34 @@ def test_rank_fusion_prefers_what_both_have() -> None:
     assert names(ranking) == ["b", "a", "d", "c"]
 
 
-@pytest.mark.parametrize(("relevance", "wanted"), [(1.0, ["a", "twin", "other"]), (0.5, ["a", "other", "twin"])])
-def test_variety_puts_a_twin_last(relevance: float, wanted: list[str]) -> None:
-    vectors = {
-        "a": np.array([1, 0], np.float32),
-        "twin": np.array([1, 0], np.float32),
-        "other": np.array([0, 1], np.float32),
-        "worst": np.array([0, 1], np.float32),
-    }
-    ranking = [("a", 0.9), ("twin", 0.85), ("other", 0.7), ("worst", 0.1)]
-    assert names(maximal_marginal_relevance(ranking, vectors, 3, relevance)) == wanted
-
-
 RANKING = [("a", 0.9), ("b", 0.8), ("c", 0.1)]
-TEXTS = {name: f"text {name}" for name in "abc"}
-
-
-class Fixed:
-    """Scores by the last letter of a text."""
-
-    def __init__(self, **scores: float) -> None:
-        self.scores = scores
-
-    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.array([self.scores[text[-1]] for text in texts], dtype=np.float32)
 
 
 @pytest.mark.parametrize(
     ("part", "order"), [(0.001, "abc"), (0.4, "bac"), (1.0, "cba")], ids=["hardly", "some", "all of it"]
 )
 def test_the_part_decides(part: float, order: str) -> None:
-    found = rerank_ranking(RANKING, TEXTS, "query", part, Fixed(a=0.001, b=0.2, c=0.9))
+    found = rerank_ranking(RANKING, {"a": 0.001, "b": 0.2, "c": 0.9}, part)
     assert "".join(name for name, _ in found) == order
 
 
 def test_small_differences_near_zero_count() -> None:
-    found = rerank_ranking(RANKING, TEXTS, "query", 1.0, Fixed(a=0.00001, b=0.001, c=0.9))
+    found = rerank_ranking(RANKING, {"a": 0.00001, "b": 0.001, "c": 0.9}, 1.0)
     assert dict(found)["b"] > 0.2
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(0, 1), min_size=3), st.floats(0.01, 1))
 def test_scores_are_from_0_to_1_and_none_is_lost(scores: dict[str, float], part: float) -> None:
-    found = rerank_ranking(RANKING, TEXTS, "query", part, Fixed(**scores))
+    found = rerank_ranking(RANKING, scores, part)
     assert sorted(name for name, _ in found) == ["a", "b", "c"]
     assert all(-1e-9 <= score <= 1 + 1e-9 for _, score in found)
     assert found == sorted(found, key=lambda item: (-item[1], item[0]))
 
 
-def test_what_has_no_text_is_left_out() -> None:
-    assert rerank_ranking(RANKING, {}, "query", 0.5, Fixed()) == []
-    assert [name for name, _ in rerank_ranking(RANKING, {"b": "b"}, "query", 0.5, Fixed(b=0.5))] == ["b"]
+def test_what_was_not_judged_is_left_out() -> None:
+    assert rerank_ranking(RANKING, {}, 0.5) == []
+    assert [name for name, _ in rerank_ranking(RANKING, {"b": 0.5}, 0.5)] == ["b"]
 
 
 def test_more_are_read_than_asked_for() -> None:

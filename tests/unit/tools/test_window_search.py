@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.tools.window_search import _drop_far_papers, _Hit, _share, _spread
+from citeloom.tools.window_search import FoundChunk, order_hits, share_of_paper
 
 
-def hits(*found: tuple[str, float]) -> list[_Hit]:
-    return [_Hit(f"{key}:{place:05d}", cosine, ("N1",)) for place, (key, cosine) in enumerate(found)]
+def hits(*found: tuple[str, float]) -> list[FoundChunk]:
+    return [FoundChunk(f"{key}:{place:05d}", cosine, ("N1",)) for place, (key, cosine) in enumerate(found)]
 
 
-def keys(found: list[_Hit]) -> str:
+def keys(found: list[FoundChunk]) -> str:
     return "".join(hit.id[0] for hit in found)
 
 
 def test_papers_far_from_all_needs_are_left_out_with_all_their_hits() -> None:
     found = hits(("a", 0.90), ("b", 0.80), ("c", 0.84), ("a", 0.70), ("b", 0.82))
-    assert keys(_drop_far_papers(found, 0.08)) == "aca", "the far hit of a near paper stays"
-    assert keys(_drop_far_papers(found, 0.0)) == "abcab"
-    assert _drop_far_papers([], 0.08) == []
+    assert keys(order_hits(found, 0.08, 0)) == "aca", "the far hit of a near paper stays"
+    assert keys(order_hits(found, 0.0, 0)) == "abcab"
+    assert order_hits([], 0.08, 0) == []
 
 
 def test_hits_of_one_paper_let_others_pass() -> None:
     found = hits(("a", 0.9), ("a", 0.9), ("a", 0.9), ("b", 0.8), ("c", 0.8))
-    assert keys(_spread(found, 3)) == "abaca"
-    assert keys(_spread(found, 0)) == "aaabc"
+    assert keys(order_hits(found, 0.0, 3)) == "abaca"
+    assert keys(order_hits(found, 0.0, 0)) == "aaabc"
 
 
 @pytest.mark.parametrize(("papers", "share"), [(0, 1.0), (1, 1.0), (2, 0.7), (3, 0.5), (9, 0.5)])
 def test_the_fewer_papers_the_larger_their_shares(papers: int, share: float) -> None:
-    assert _share(papers, 0.5) == share
+    assert share_of_paper(papers, 0.5) == share

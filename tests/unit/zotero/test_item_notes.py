@@ -37,10 +37,10 @@ def test_a_large_picture_does_not_push_the_text_out() -> None:
 def test_notes_by_age_then_marks_by_page() -> None:
     notes = [ItemNote("B", "I", "<p>later</p>", "2024-02"), ItemNote("A", "I", "<p>first</p>", "2024-01")]
     marks = [
-        Annotation("C", "F", "highlight", "on  nine", "", "9", "00009"),
-        Annotation("D", "F", "highlight", "on two", "my remark", "2", "00002"),
-        Annotation("E", "F", "note", "", "a comment", "", "00003"),
-        Annotation("G", "F", "ink", "", "", "4", "00004"),
+        Annotation("C", "F", "on  nine", "", "9", "00009"),
+        Annotation("D", "F", "on two", "my remark", "2", "00002"),
+        Annotation("E", "F", "", "a comment", "", "00003"),
+        Annotation("G", "F", "", "", "4", "00004"),
     ]
     assert item_note(notes, marks) == ("first\n\nlater\n\np. 2: “on two” – my remark\n\na comment\n\np. 9: “on nine”")
     assert item_note([ItemNote("A", "I", "<p> </p>")], []) == ""

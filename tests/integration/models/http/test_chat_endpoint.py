@@ -17,12 +17,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from citeloom.errors import CiteloomError, ConfigurationError
+from citeloom.models.chat_caller import ChatCaller, chat_identity, chat_model
 from citeloom.models.http.client import close_connections
 from citeloom.models.http.failures import EndpointBusyError, EndpointLostError, EndpointRefusedError
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
-from citeloom.models.journaled_chat import JournaledChat, caller_for, chat_caller, chat_identity, chat_model
 from citeloom.settings.config import Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Raw, Status
@@ -57,7 +57,7 @@ def settings(server: FakeOpenAI, **given: Any) -> Settings:
     return Settings(chat_model="some-model", chat_base_url=server.base_url, **given)
 
 
-def patient(caller: JournaledChat, clock: FakeClock, **given: Any) -> JournaledChat:
+def patient(caller: ChatCaller, clock: FakeClock, **given: Any) -> ChatCaller:
     """The caller with a limiter whose waits take no time."""
     limits = {"max_concurrency": 20, "max_retries": 3, "timeout": 10.0} | given
     caller._limiter = Limiter(**limits, clock=clock, seed=1)
@@ -66,7 +66,7 @@ def patient(caller: JournaledChat, clock: FakeClock, **given: Any) -> JournaledC
 
 async def test_what_goes_out_and_what_comes_back(journal: Journal) -> None:
     with FakeOpenAI(api_key=KEY, model="some-model") as server:
-        caller = chat_caller(settings(server, chat_api_key=KEY), "writer", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server, chat_api_key=KEY), "writer", journal=journal, scope=RUN)
         answer = await caller.call(ASKED, max_tokens=77)
     assert server.requests == [
         {
@@ -90,10 +90,10 @@ async def test_what_goes_out_and_what_comes_back(journal: Journal) -> None:
 
 async def test_structured_answers_and_their_replay(journal: Journal) -> None:
     with FakeOpenAI() as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         paid = await caller.call(ASKED, schema=SCHEMA, max_tokens=50)
         again = await caller.call(ASKED, schema=SCHEMA, max_tokens=50)
-        other_run = chat_caller(settings(server), "reader", journal=journal, scope=RunScope("other"))
+        other_run = ChatCaller(settings(server), "reader", journal=journal, scope=RunScope("other"))
         elsewhere = await other_run.call(ASKED, schema=SCHEMA, max_tokens=50)
     jsonschema.validate(json.loads(paid.message.text), SCHEMA)
     assert server.requests[0]["response_format"]["json_schema"] == {"name": "Reading", "schema": SCHEMA}
@@ -103,7 +103,7 @@ async def test_structured_answers_and_their_replay(journal: Journal) -> None:
 
 async def test_a_conversation_with_tools(journal: Journal) -> None:
     with FakeOpenAI(tool_turns=2) as server:
-        caller = chat_caller(settings(server), "agent", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "agent", journal=journal, scope=RUN)
         messages: list[BaseMessage] = list(ASKED)
         turns = 0
         while (said := (await caller.call(messages, tools=TOOLS)).message).tool_calls:
@@ -125,7 +125,7 @@ async def test_an_answer_cut_off_at_its_limit_is_kept_with_its_reason(journal: J
         return envelope(body, content='{"summary": "half', finish_reason="length")
 
     with FakeOpenAI(behaviour=cut) as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         for schema in (None, SCHEMA):
             answer = await caller.call(ASKED, schema=schema)
             assert answer.message.text == '{"summary": "half'
@@ -134,12 +134,12 @@ async def test_an_answer_cut_off_at_its_limit_is_kept_with_its_reason(journal: J
 
 async def test_a_rejected_answer_is_asked_for_again_in_a_later_run(journal: Journal) -> None:
     with FakeOpenAI() as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         answer = await caller.call(ASKED)
         await caller.reject(answer)
         assert await caller.call(ASKED) == answer
         assert server.calls() == 1
-        later = chat_caller(settings(server), "reader", journal=journal, scope=RunScope("later"))
+        later = ChatCaller(settings(server), "reader", journal=journal, scope=RunScope("later"))
         await later.call(ASKED)
     assert server.calls() == 2
 
@@ -162,7 +162,7 @@ async def test_a_rejected_answer_is_asked_for_again_in_a_later_run(journal: Jour
 )
 async def test_what_passes_is_not_noticed(journal: Journal, clock: FakeClock, failures: list[Any]) -> None:
     with FakeOpenAI(failures=failures) as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         answer = await patient(caller, clock, timeout=3.0 if "hang" in failures else 10.0).call(ASKED)
     assert "ponds" in answer.message.text
     assert server.calls() == len(failures) + 1
@@ -222,7 +222,7 @@ async def test_what_does_not_pass(
 ) -> None:
     with FakeOpenAI() as server:
         given = settings(server, chat_api_key=KEY)
-        caller = patient(chat_caller(given, "reader", journal=journal, scope=RUN), clock)
+        caller = patient(ChatCaller(given, "reader", journal=journal, scope=RUN), clock)
         if answered:
             await caller.call([HumanMessage("the first question")])
         done = server.calls()
@@ -241,7 +241,7 @@ async def test_what_does_not_pass(
 
 async def test_a_server_that_hangs_is_given_up(journal: Journal, clock: FakeClock) -> None:
     with FakeOpenAI(failures=["hang", "hang"]) as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         with pytest.raises(EndpointBusyError, match="CITELOOM_REQUEST_TIMEOUT"):
             await patient(caller, clock, timeout=1.5).call(ASKED)
     assert server.calls() == 2
@@ -251,7 +251,7 @@ async def test_nobody_listens(journal: Journal) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = Settings(chat_model="m", chat_base_url=f"http://127.0.0.1:{port}/v1")
-    caller = chat_caller(given, "reader", journal=journal, scope=RUN)
+    caller = ChatCaller(given, "reader", journal=journal, scope=RUN)
     with pytest.raises(EndpointRefusedError, match=r"cannot be reached.*CITELOOM_CHAT_BASE_URL") as caught:
         await caller.call(ASKED)
     assert caught.value.exit_code == 2
@@ -263,7 +263,7 @@ async def test_the_setting_to_mend_is_that_of_the_role(journal: Journal) -> None
         unknown = Settings(**common, chat_api_key="right", reader_model="unknown")
         wrong = Settings(**common, chat_api_key="right", reader_api_key="wrong")
         for given, words in ((unknown, "CITELOOM_READER_MODEL"), (wrong, "CITELOOM_READER_API_KEY")):
-            caller = chat_caller(given, "reader", journal=journal, scope=RUN)
+            caller = ChatCaller(given, "reader", journal=journal, scope=RUN)
             with pytest.raises(EndpointRefusedError, match=words):
                 await caller.call(ASKED)
 
@@ -293,10 +293,10 @@ async def test_a_server_that_knows_fewer_formats(journal: Journal, known: set[st
         return Raw(json.dumps({"error": f"response_format {asked} is not supported"}), status=400)
 
     with FakeOpenAI(behaviour=picky) as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         await caller.call(ASKED, schema=SCHEMA)
         # A caller of another role on the same model has learned it too.
-        other = chat_caller(settings(server), "judge", journal=journal, scope=RUN)
+        other = ChatCaller(settings(server), "judge", journal=journal, scope=RUN)
         await other.call([HumanMessage("another question")], schema=SCHEMA)
     assert [body.get("response_format", {}).get("type") for body in server.requests] == formats
     assert (await journal.usage(RUN)).llm_calls == 2
@@ -308,7 +308,7 @@ async def test_a_model_that_takes_no_temperature(journal: Journal) -> None:
         return refusal if "temperature" in body else None
 
     with FakeOpenAI(behaviour=fixed) as server:
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
         await caller.call(ASKED)
         await caller.call([HumanMessage("another question")])
     assert ["temperature" in body for body in server.requests] == [True, False, False]
@@ -327,7 +327,7 @@ async def test_a_model_that_takes_no_temperature(journal: Journal) -> None:
 )
 async def test_answers_that_are_none(journal: Journal, clock: FakeClock, body: dict[str, Any], failure: str) -> None:
     with FakeOpenAI(behaviour=lambda _: body) as server:
-        caller = patient(chat_caller(settings(server), "reader", journal=journal, scope=RUN), clock)
+        caller = patient(ChatCaller(settings(server), "reader", journal=journal, scope=RUN), clock)
         with pytest.raises((EndpointRefusedError, EndpointBusyError), match=failure):
             await caller.call(ASKED)
     assert await journal.usage(RUN) == Usage()
@@ -346,7 +346,7 @@ async def test_nothing_is_taken_from_the_environment(journal: Journal, monkeypat
             monkeypatch.setenv(name, value)
         # The client of an endpoint is kept; a path of its own makes a new one.
         given = Settings(chat_model="ambient-test", chat_base_url=f"{server.base_url}/")
-        await chat_caller(given, "reader", journal=journal, scope=RUN).call(ASKED)
+        await ChatCaller(given, "reader", journal=journal, scope=RUN).call(ASKED)
     sent = json.dumps(server.headers[0])
     assert server.headers[0]["authorization"] == "Bearer none"
     assert not any(word in sent for word in (KEY, "ambient", "x-ambient"))
@@ -354,9 +354,9 @@ async def test_nothing_is_taken_from_the_environment(journal: Journal, monkeypat
 
 async def test_a_key_never_reaches_the_journal(tmp_path: Path, clock: FakeClock) -> None:
     path = tmp_path / "journal.sqlite"
-    with FakeOpenAI(api_key=KEY) as server, Journal.open(path) as journal:
+    with FakeOpenAI(api_key=KEY) as server, Journal(path) as journal:
         given = settings(server, chat_api_key=KEY)
-        caller = patient(chat_caller(given, "reader", journal=journal, scope=RUN), clock)
+        caller = patient(ChatCaller(given, "reader", journal=journal, scope=RUN), clock)
         await caller.call(ASKED, schema=SCHEMA)
         server.api_key = "another"
         with pytest.raises(EndpointLostError) as caught:
@@ -371,11 +371,11 @@ async def test_a_key_never_reaches_the_journal(tmp_path: Path, clock: FakeClock)
 def test_one_model_serves_several_event_loops(tmp_path: Path) -> None:
     with (
         FakeOpenAI() as server,
-        Journal.open(tmp_path / "journal.sqlite") as journal,
+        Journal(tmp_path / "journal.sqlite") as journal,
         asyncio.Runner() as one,
         asyncio.Runner() as two,
     ):
-        caller = chat_caller(settings(server), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server), "reader", journal=journal, scope=RUN)
 
         async def ask(question: str) -> None:
             await asyncio.gather(*[caller.call([HumanMessage(f"{question} {n}")]) for n in range(3)])
@@ -410,7 +410,7 @@ class HandedIn(BaseChatModel):
 
 async def test_any_langchain_model_can_be_handed_in(journal: Journal) -> None:
     model = HandedIn(answers=[AIMessage("from elsewhere")], asked=[])
-    caller = caller_for(model, Settings(), journal=journal, scope=RUN)
+    caller = ChatCaller(Settings(), model, journal=journal, scope=RUN)
     first = await caller.call(ASKED, schema=SCHEMA, tools=TOOLS, max_tokens=9)
     again = await caller.call(ASKED, schema=SCHEMA, tools=TOOLS, max_tokens=9)
     assert first == again
@@ -420,14 +420,13 @@ async def test_any_langchain_model_can_be_handed_in(journal: Journal) -> None:
         ["max_tokens", "response_format", "tools"],
         ["max_tokens", "tools"],
     ]
-    other = caller_for(
-        HandedIn(model_name="third", answers=[AIMessage("x")], asked=[]), Settings(), journal=journal, scope=RUN
-    )
+    third = HandedIn(model_name="third", answers=[AIMessage("x")], asked=[])
+    other = ChatCaller(Settings(), third, journal=journal, scope=RUN)
     assert (await other.call(ASKED)).key != (await caller.call(ASKED)).key
 
 
 async def test_a_fault_in_a_model_that_was_handed_in_is_shown_as_it_is(journal: Journal) -> None:
-    caller = caller_for(HandedIn(answers=[], asked=[]), Settings(), journal=journal, scope=RUN)
+    caller = ChatCaller(Settings(), HandedIn(answers=[], asked=[]), journal=journal, scope=RUN)
     with pytest.raises(ZeroDivisionError):
         await caller.call(ASKED)
 
@@ -448,7 +447,7 @@ async def test_twenty_calls_go_out_together(journal: Journal) -> None:
 
     counting: Callable[[dict[str, Any]], None] = count
     with FakeOpenAI(behaviour=counting) as server:
-        caller = chat_caller(settings(server, max_concurrency=20), "reader", journal=journal, scope=RUN)
+        caller = ChatCaller(settings(server, max_concurrency=20), "reader", journal=journal, scope=RUN)
         async with asyncio.timeout(60):
             await asyncio.gather(
                 all_arrived(), *[caller.call([HumanMessage(f"question {number}")]) for number in range(20)]

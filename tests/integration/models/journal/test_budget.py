@@ -11,11 +11,11 @@ from langchain_core.messages import HumanMessage
 
 from citeloom.errors import ConfigurationError
 from citeloom.models import paid_call as prompt_tokens
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
-from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.openai_server import FakeOpenAI, Status
@@ -43,16 +43,16 @@ def caller(
     scope: RunScope = RUN,
     budget: Budget | None = None,
     timeout: float = 10.0,
-) -> JournaledChat:
+) -> ChatCaller:
     given = Settings(chat_model="some-model", chat_base_url=server.base_url)
     budget = budget or Budget(limits, PRICES, journal)
     budget.cover(scope.run_id)
-    made = chat_caller(given, "reader", journal=journal, scope=scope, budget=budget)
+    made = ChatCaller(given, "reader", journal=journal, scope=scope, budget=budget)
     made._limiter = Limiter(max_concurrency=20, max_retries=3, timeout=timeout, clock=clock or FakeClock(), seed=1)
     return made
 
 
-async def ask_many(chat: JournaledChat, count: int, label: str = "question") -> list[Any]:
+async def ask_many(chat: ChatCaller, count: int, label: str = "question") -> list[Any]:
     """All at once; answers and errors in order."""
     asked = [chat.call([HumanMessage(f"{label} {number}")], max_tokens=50) for number in range(count)]
     return await asyncio.gather(*asked, return_exceptions=True)
@@ -183,7 +183,7 @@ def test_a_cost_cannot_be_held_without_a_price(journal: Journal) -> None:
     given = Settings(chat_model="other", max_cost=1.0)
     budget = Budget(BudgetLimits.of(given), given.prices, journal)
     with pytest.raises(ConfigurationError, match=r"CITELOOM_PRICES.*other"):
-        chat_caller(given, "reader", journal=journal, scope=RUN, budget=budget)
+        ChatCaller(given, "reader", journal=journal, scope=RUN, budget=budget)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import endpoint_embedding
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.journal_database import JournalFile
 from citeloom.models.journal.maintenance import Selection, prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
-from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Settings
 from citeloom.sqlite import DamagedFileError
 from tests.support.cli_process import ROOT
@@ -33,9 +33,9 @@ RUN = RunScope("run")
 ASKED = [HumanMessage("ducks swimming across quiet ponds")]
 
 
-def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN) -> JournaledChat:
+def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN) -> ChatCaller:
     settings = Settings(chat_model="some-model", chat_base_url=server.base_url)
-    return chat_caller(settings, "writer", journal=journal, scope=run)
+    return ChatCaller(settings, "writer", journal=journal, scope=run)
 
 
 def change(path: Path, sql: str, *values: Any) -> None:
@@ -53,10 +53,10 @@ def with_usage(count: Any) -> str:
 async def test_an_answer_with_odd_usage_in_an_old_journal_is_read_again(tmp_path: Path, count: Any) -> None:
     path = tmp_path / "journal.sqlite"
     with FakeOpenAI() as server:
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             await caller_of(server, journal).call(ASKED)
         change(path, "UPDATE answers SET payload = ?", with_usage(count))
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             answer = await caller_of(server, journal).call(ASKED)
         assert server.calls() == 1
     assert answer.message.text == "from long ago"
@@ -92,12 +92,12 @@ async def test_an_answer_with_odd_usage_in_an_old_journal_is_read_again(tmp_path
 async def test_an_answer_that_cannot_be_read_is_asked_for_again_once(tmp_path: Path, payload: Any) -> None:
     path = tmp_path / "journal.sqlite"
     with FakeOpenAI() as server:
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             first = await caller_of(server, journal).call(ASKED)
             other = await caller_of(server, journal).call([HumanMessage("another question")])
         change(path, "UPDATE answers SET payload = ? WHERE id = 1", payload)
         for run in (RUN, RunScope("later"), RUN):
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 assert await caller_of(server, journal, run).call(ASKED) == first
                 assert await caller_of(server, journal, run).call([HumanMessage("another question")]) == other
     assert server.calls() == 3
@@ -108,11 +108,11 @@ async def test_a_vector_that_cannot_be_read_is_asked_for_again_once(tmp_path: Pa
     path, texts = tmp_path / "journal.sqlite", ["one", "two", "three"]
     with FakeOpenAI() as server:
         settings = Settings(embedding_model="e", embedding_base_url=server.base_url)
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             first = await endpoint_embedding(settings, journal=journal, scope=RUN).embed_documents(texts)
         change(path, "UPDATE answers SET payload = ? WHERE id = 2", payload)
         for _ in range(2):
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 again = await endpoint_embedding(settings, journal=journal, scope=RUN).embed_documents(texts)
                 assert again.tolist() == first.tolist()
         assert [len(body["input"]) for body in server.requests] == [3, 1]
@@ -136,13 +136,13 @@ async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step:
         await once(journal, CallRecord(key, "chat", "e", "m"), scope, call)
 
     keys = [f"{number}" for number in range(10)]
-    with Journal.open(path, clock=clock) as journal:
+    with Journal(path, clock=clock) as journal:
         for key in keys:
             await ask(journal, key, RUN)
     assert calls == keys
     fresh = RunScope("fresh", fresh=True)
     for resumed in range(1, len(keys) + 1):
-        with Journal.open(path, clock=clock) as journal:
+        with Journal(path, clock=clock) as journal:
             for key in keys[:resumed]:
                 await ask(journal, key, fresh)
                 clock.now += step
@@ -152,12 +152,12 @@ async def test_a_fresh_run_resumes_whatever_the_clock_does(tmp_path: Path, step:
 async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_path: Path, clock: FakeClock) -> None:
     """SQLite gives ids out again that were pruned; what comes then is newer all the same."""
     path, fresh = tmp_path / "journal.sqlite", RunScope("fresh", fresh=True)
-    with Journal.open(path, clock=clock) as journal:
+    with Journal(path, clock=clock) as journal:
         for number in range(9):
             await once(journal, CallRecord(f"old {number}", "chat", "e", "m"), RUN, _answer)
         await once(journal, CallRecord("first", "chat", "e", "m"), fresh, _answer)
     prune(JournalFile(path), Selection(older_than=0), keep_of_runs=[], now=clock.now + 10)
-    with Journal.open(path, clock=clock) as journal:
+    with Journal(path, clock=clock) as journal:
         await once(journal, CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
         assert not (await once(journal, CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid
 
@@ -165,11 +165,11 @@ async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_pa
 @pytest.mark.parametrize("column", ["paid", "used_at"])
 async def test_a_wrong_value_among_the_uses_is_named_by_the_statistics_of_days(tmp_path: Path, column: str) -> None:
     path = tmp_path / "journal.sqlite"
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)
     change(path, f"UPDATE uses SET {column} = '['")
     named = pytest.raises(DamagedFileError, match=f"table uses, column {column}, row id=1: expected")
-    with Journal.open(path) as journal, named:
+    with Journal(path) as journal, named:
         await journal.spending_by_day()
 
 
@@ -179,14 +179,14 @@ from pathlib import Path
 from langchain_core.messages import HumanMessage
 from citeloom.settings.config import Settings
 from citeloom.models.http.client import close_connections
-from citeloom.models.journaled_chat import chat_caller
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 
 async def main():
     settings = Settings(chat_model="some-model", chat_base_url=sys.argv[1], max_concurrency=40)
-    with Journal.open(Path(sys.argv[2])) as journal:
-        caller = chat_caller(settings, "writer", journal=journal, scope=RunScope(sys.argv[3]))
+    with Journal(Path(sys.argv[2])) as journal:
+        caller = ChatCaller(settings, "writer", journal=journal, scope=RunScope(sys.argv[3]))
         sys.stdin.readline()
         asked = [caller.call([HumanMessage(f"question {n}")]) for n in range(40)]
         print([answer.message.text for answer in await asyncio.gather(*asked)])
@@ -244,14 +244,14 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     monkeypatch.setattr("citeloom.models.journal.single_flight.CALL_TIMEOUT", 0.05)
     path = tmp_path / "journal.sqlite"
     holding = (
-        "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.single_flight import KeyLocks\n"
-        "print(KeyLocks.beside(Path(sys.argv[1])).try_acquire('a'), flush=True)\nsys.stdin.readline()\n"
+        "import sys\nfrom pathlib import Path\nfrom citeloom.models.journal.journal_database import JournalFile\n"
+        "print(JournalFile(Path(sys.argv[1])).call_locks().try_acquire('a'), flush=True)\nsys.stdin.readline()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", holding, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as still:
         assert still.stdout is not None and still.stdout.readline() == "True\n"
-        with Journal.open(path) as journal:
+        with Journal(path) as journal:
             async with asyncio.timeout(60):
                 assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         still.communicate("end\n")
@@ -262,7 +262,7 @@ async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: P
     path, victim = tmp_path / "journal.sqlite", tmp_path / "victim"
     victim.write_text("of value")
     (tmp_path / "journal.sqlite-calls").symlink_to(victim)
-    with Journal.open(path) as journal, Journal.open(path) as second:
+    with Journal(path) as journal, Journal(path) as second:
         assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         assert not (await once(second, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         assert await second.usage(RUN) == Usage(1, 1, 10, 2)
@@ -272,7 +272,7 @@ async def test_a_file_that_cannot_be_locked_keeps_nobody_from_asking(tmp_path: P
 
 async def test_the_file_of_locks_is_gone_with_its_last_user_and_no_key_is_lost_by_that(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite-calls"
-    with Journal.open(tmp_path / "journal.sqlite") as journal:
+    with Journal(tmp_path / "journal.sqlite") as journal:
         assert not path.exists()
         assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         assert path.exists()

@@ -17,13 +17,13 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from citeloom.errors import CiteloomError
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import JournaledEmbedding, endpoint_embedding
 from citeloom.models.http import responses
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
-from citeloom.models.journaled_chat import JournaledChat, chat_caller
 from citeloom.settings.config import Price, Settings
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile_server import (
@@ -78,9 +78,9 @@ def _bounded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def caller_of(
     base_url: str, journal: Journal, run: RunScope = RUN, *, timeout: float = 20.0, **given: Any
-) -> JournaledChat:
+) -> ChatCaller:
     settings = Settings(chat_model="some-model", chat_base_url=base_url)
-    caller = chat_caller(settings, "writer", journal=journal, scope=run, **given)
+    caller = ChatCaller(settings, "writer", journal=journal, scope=run, **given)
     caller._limiter = Limiter(max_concurrency=20, max_retries=3, timeout=timeout, clock=FakeClock(), seed=1)
     return caller
 
@@ -96,9 +96,9 @@ async def kept(tmp_path: Path, script: Callable[[], Iterable[Part]], *, streamed
     path = tmp_path / "journal.sqlite"
     with HostileServer(script) as server:
         async with asyncio.timeout(30):
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 answer = await caller_of(server.base_url, journal).call(ASKED, listener=heard, **asked)
-            with Journal.open(path) as journal:
+            with Journal(path) as journal:
                 for run in (RUN, RunScope("later")):
                     assert await caller_of(server.base_url, journal, run).call(ASKED, **asked) == answer
                 usage = await journal.usage(RUN)
@@ -351,7 +351,7 @@ def _after(head: bytes, part: bytes, pause: float = 0.0) -> Iterator[Part]:
 async def test_an_answer_that_is_none_is_given_up_in_one_line(
     tmp_path: Path, script: Callable[[], Iterable[Part]], streamed: bool, calls: int, words: str
 ) -> None:
-    with HostileServer(script) as server, Journal.open(tmp_path / "journal.sqlite") as journal:
+    with HostileServer(script) as server, Journal(tmp_path / "journal.sqlite") as journal:
         caller = caller_of(server.base_url, journal, timeout=1.5 if words == "not answer in time" else 20.0)
         async with asyncio.timeout(60):
             with pytest.raises(CiteloomError) as caught:

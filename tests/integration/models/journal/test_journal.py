@@ -59,7 +59,7 @@ async def test_an_answer_is_paid_once_and_replayed(journal: Journal) -> None:
 async def test_an_answer_outlives_the_process_that_paid_for_it(tmp_path: Path) -> None:
     model = Model()
     for _ in range(2):
-        with Journal.open(tmp_path / "deep" / "journal.sqlite") as journal:
+        with Journal(tmp_path / "deep" / "journal.sqlite") as journal:
             replay = await once(journal, record("a"), RUN, model)
     assert (replay.payload, model.calls) == ('"answer 1"', 1)
 
@@ -142,7 +142,7 @@ async def test_an_answer_that_came_is_kept_though_its_task_is_cancelled(journal:
 def test_tasks_of_several_event_loops_join_one_call(tmp_path: Path) -> None:
     model = Model()
     inside, outside = asyncio.Event(), asyncio.Event()
-    with Journal.open(tmp_path / "journal.sqlite") as journal:
+    with Journal(tmp_path / "journal.sqlite") as journal:
 
         def other_thread() -> str:
             return asyncio.run(once(journal, record("a"), RUN, model)).payload
@@ -276,7 +276,7 @@ async def test_a_failing_piece_of_work_does_not_undo_its_neighbours(journal: Jou
 
 
 async def test_work_after_the_end_is_refused(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path / "journal.sqlite")
+    journal = Journal(tmp_path / "journal.sqlite")
     journal.close()
     journal.close()
     with pytest.raises(JournalPausedError, match="was closed"):
@@ -310,7 +310,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
     path = tmp_path / "journal.sqlite"
     spoil(path)
     with pytest.raises(JournalError) as caught:
-        Journal.open(path)
+        Journal(path)
     assert str(path) in str(caught.value)
     assert words in str(caught.value)
     assert caught.value.exit_code == 2
@@ -319,7 +319,7 @@ def test_a_journal_that_cannot_be_opened(tmp_path: Path, spoil: Callable[[Path],
 async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citeloom.models.journal.journal_database.LOCK_TIMEOUT", 0.01)
     path = tmp_path / "journal.sqlite"
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(JournalPausedError, match="Another process holds it") as caught:
@@ -331,7 +331,7 @@ async def test_a_journal_that_another_process_holds(tmp_path: Path, monkeypatch:
 
 async def test_two_journals_on_one_file_see_each_other(tmp_path: Path) -> None:
     model = Model()
-    with Journal.open(tmp_path / "j.sqlite") as one, Journal.open(tmp_path / "j.sqlite") as two:
+    with Journal(tmp_path / "j.sqlite") as one, Journal(tmp_path / "j.sqlite") as two:
         await once(one, record("a"), RUN, model)
         assert not (await once(two, record("a"), LATER, model)).paid
 
@@ -343,7 +343,7 @@ KILLED = """
     from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 
     async def main():
-        with Journal.open(Path(sys.argv[1])) as journal:
+        with Journal(Path(sys.argv[1])) as journal:
             async def ask(number):
                 async def call(_):
                     print("called", number, flush=True)
@@ -374,7 +374,7 @@ async def test_what_was_handed_out_survives_a_kill(tmp_path: Path, moment: int) 
     called = [word[1] for word in words if word[0] == "called"]
     assert called and len(called) == len(set(called))
     model = Model()
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         for number in sorted(handed):
             assert (await once(journal, record(number), RUN, model)).payload == f'"{number}"'
         for number in called:

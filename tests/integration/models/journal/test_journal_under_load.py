@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.journal_database import connect
+from citeloom.models.journal.journal_database import JournalFile
 from tests.support.journal_load import PAYLOAD, crowd
 
 
@@ -24,7 +24,7 @@ async def test_of_20_000_answers_none_is_lost(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (processes * each,) * 2
         assert db.execute("SELECT DISTINCT payload FROM answers").fetchall() == [(PAYLOAD,)]
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with Journal.open(path) as journal:
+    with Journal(path) as journal:
         spent = await journal.spending()
     # What was reserved before each answer is counted once, as what it cost.
     assert [(row.run, row.paid, row.input_tokens, row.reserved_calls, row.reserved_input) for row in spent] == [
@@ -41,4 +41,4 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
         other.execute("BEGIN IMMEDIATE")
         # It ends as soon as somebody waits for it.
         monkeypatch.setattr("citeloom.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
-        connect(path).close()
+        JournalFile(path).connect().close()

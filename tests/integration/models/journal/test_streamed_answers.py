@@ -18,12 +18,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.http.failures import EndpointBusyError, EndpointRefusedError
 from citeloom.models.http.limiter import Limiter
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope, Usage
-from citeloom.models.journaled_chat import JournaledChat, caller_for, chat_caller
 from citeloom.settings.config import Settings
 from tests.support.event_streams import Gate, pieces_of
 from tests.support.fake_clock import FakeClock
@@ -46,12 +46,12 @@ TOOLS = [
 ]
 
 
-def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN, **given: Any) -> JournaledChat:
+def caller_of(server: FakeOpenAI, journal: Journal, run: RunScope = RUN, **given: Any) -> ChatCaller:
     settings = Settings(chat_model="some-model", chat_base_url=server.base_url)
-    return chat_caller(settings, "writer", journal=journal, scope=run, **given)
+    return ChatCaller(settings, "writer", journal=journal, scope=run, **given)
 
 
-def patient(caller: JournaledChat, clock: FakeClock, **given: Any) -> JournaledChat:
+def patient(caller: ChatCaller, clock: FakeClock, **given: Any) -> ChatCaller:
     """The caller with a limiter whose waits take no time."""
     limits = {"max_concurrency": 20, "max_retries": 3, "timeout": 10.0} | given
     caller._limiter = Limiter(**limits, clock=clock, seed=1)
@@ -81,7 +81,7 @@ async def test_an_answer_streams_in_pieces_and_is_replayed(journal: Journal) -> 
 
 
 async def test_a_streamed_answer_is_the_answer_that_would_have_come_whole(journal: Journal, tmp_path: Path) -> None:
-    with FakeOpenAI() as server, Journal.open(tmp_path / "other.sqlite") as other:
+    with FakeOpenAI() as server, Journal(tmp_path / "other.sqlite") as other:
         streamed = await caller_of(server, journal).call(ASKED, tools=TOOLS, listener=Heard())
         whole = await caller_of(server, other).call(ASKED, tools=TOOLS)
         assert streamed == whole
@@ -164,7 +164,7 @@ def test_readers_in_two_event_loops_hear_one_stream(tmp_path: Path) -> None:
         return await asking
 
     texts: list[str] = []
-    with FakeOpenAI(gate=gate) as server, Journal.open(tmp_path / "journal.sqlite") as journal:
+    with FakeOpenAI(gate=gate) as server, Journal(tmp_path / "journal.sqlite") as journal:
         other = threading.Thread(target=lambda: texts.append(asyncio.run(ask("early"))))
         other.start()
         assert gate.reached.wait(60)
@@ -298,7 +298,7 @@ class Streaming(HandedIn):
 )
 async def test_any_langchain_model_can_stream(journal: Journal, model: BaseChatModel, said: list[str]) -> None:
     heard = Heard()
-    caller = caller_for(model, Settings(), journal=journal, scope=RUN)
+    caller = ChatCaller(Settings(), model, journal=journal, scope=RUN)
     answer = await caller.call(ASKED, listener=heard)
     assert answer.message.text == "from elsewhere"
     assert heard.said == said

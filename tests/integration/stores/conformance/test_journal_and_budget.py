@@ -134,7 +134,7 @@ async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
 async def test_spending_is_counted_by_day_of_the_own_clock(backend: Backend) -> None:
     midnight = datetime(2026, 3, 2).timestamp()
     clock = FakeClock(midnight - 0.25)
-    with Journal.open(backend.journal_database(), clock=clock) as journal:
+    with Journal(backend.journal_database(), clock=clock) as journal:
         await once(journal, record("a"), RUN, Model().answer)
         clock.now = midnight + 0.25
         await once(journal, record("a"), OTHER, Model().answer)
@@ -147,7 +147,7 @@ async def test_spending_is_counted_by_day_of_the_own_clock(backend: Backend) -> 
 
 async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfinished_runs(backend: Backend) -> None:
     database, model, clock = backend.journal_database(), Model(), FakeClock(1_000_000.0)
-    with Journal.open(database, clock=clock) as journal:
+    with Journal(database, clock=clock) as journal:
         for key in "abc":
             await once(journal, record(key), RUN, model.answer)
         await once(journal, record("d"), OTHER, model.answer)

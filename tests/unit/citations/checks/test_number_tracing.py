@@ -7,7 +7,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from citeloom.citations.checks.citation_coverage import balance_findings, uncited_sentences
 from citeloom.citations.checks.draft_checks import check_draft
-from citeloom.citations.checks.findings import SEVERITY
+from citeloom.citations.checks.findings import RULES
 from citeloom.citations.checks.number_parsing import claimed_numbers, given_numbers
 from citeloom.citations.checks.number_tracing import number_findings, trace_numbers
 from citeloom.citations.checks.repetition import copied_runs
@@ -20,7 +20,7 @@ EXPERIMENT = Experiment.model_validate(
     {
         "metrics": {"auroc": 0.725, "by-fold": [0.7, 0.75], "n": 1234, "p": 2.3e-7, "note": None, "ok": True},
         "results": "AUROC was 0.725 on 1,234 edges.",
-        "plots": ["degree.png"],
+        "plots": [{"path": "degree.png"}],
     }
 )
 SOURCES = (
@@ -195,7 +195,7 @@ def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
         assert 0 <= run.start < run.end <= len(draft) and run.words > 12
     assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words()))
     for finding in check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT):
-        assert finding.rule in SEVERITY and "\n" not in finding.message
+        assert finding.rule in RULES and "\n" not in finding.message
         assert finding.span is None or 0 <= finding.span[0] < finding.span[1] <= len(draft)
 
 

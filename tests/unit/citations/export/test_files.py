@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.export.section_files import (
-    SectionDocument,
-    bibliography,
-    markdown_document,
-    write_atomically,
-    write_files,
-)
+from citeloom.citations.export.section_files import bibliography, markdown_document, write_atomically, write_texts
 from citeloom.citations.references import Reference
 from citeloom.errors import InputError
 from tests.support.citation_samples import make_source
@@ -21,46 +15,30 @@ from tests.support.citation_samples import make_source
 SOURCES = (make_source("E1", "b2019"), make_source("E2", "a2020", page=4))
 
 
-def _document() -> SectionDocument:
+PAPERS = [replace(source.paper, bibtex=f"@misc{{{source.paper.key}, title = {{On}}}}") for source in SOURCES]
+
+
+def _markdown(text: str = "") -> str:
     rendered = render("Degree matters [E1]. It lasts [E2].", SOURCES, "key")
-    papers = [replace(source.paper, bibtex=f"@misc{{{source.paper.key}, title = {{On}}}}") for source in SOURCES]
-    references = [Reference(paper.key, paper.key, "Ada. 2017. “On.”", "On", ("Ada",), 2017, "", "") for paper in papers]
-    return SectionDocument(
-        thread_id="t1",
-        section="discussion",
-        text=rendered.text,
-        citations=rendered.citations,
-        evidence=[source.evidence for source in SOURCES],
-        papers=papers,
-        references=references,
-        usage={"llm_calls": 0},
-        warnings=("Only two --> papers fit.",),
-        notice="Extractive mode.",
-    )
+    references = [Reference(paper.key, paper.key, "Ada. 2017. “On.”", "On", ("Ada",), 2017, "", "") for paper in PAPERS]
+    remarks = ["Extractive mode.", "Only two --> papers fit."]
+    return markdown_document("Discussion", text or rendered.text, references, remarks=remarks)
+
+
+def _write(folder: Path, kind: str, text: str = "") -> dict[str, str]:
+    contents = {"md": _markdown(text), "bib": bibliography(PAPERS)}
+    return write_texts(folder, kind, contents, lambda files: json.dumps({"files": dict(files)}))
 
 
 def test_three_files_and_nothing_else(tmp_path: Path) -> None:
-    files = write_files(tmp_path / "new" / "out", "discussion", _document())
-    assert sorted(path.name for path in (tmp_path / "new" / "out").iterdir()) == [
-        "discussion.bib",
-        "discussion.json",
-        "discussion.md",
-    ]
-    record = json.loads(Path(files["json"]).read_text(encoding="utf-8"))
-    assert record["files"] == files
-    assert list(record) == [
-        "thread_id", "section", "text", "citations", "evidence", "references", "findings", "numbers", "left_out",
-            "own_citations", "figures",
-        "usage", "warnings", "files",
-    ]  # fmt: skip
-    assert record["citations"][1]["page"] == 4
-    assert {"key", "page", "evidence_id", "chunk_id", "quote", "start", "end", "sentence", "verdict"} <= set(
-        record["citations"][0]
-    )
+    files = _write(tmp_path / "new" / "out", "discussion")
+    written = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
+    assert written == ["discussion.bib", "discussion.json", "discussion.md"]
+    assert json.loads(Path(files["json"]).read_text(encoding="utf-8"))["files"] == files
 
 
 def test_the_markdown_reads_as_a_section() -> None:
-    text = markdown_document(_document())
+    text = _markdown()
     assert text.startswith(
         "# Discussion\n\nDegree matters (b2019). It lasts (a2020).\n\n## References\n\n- **b2019**: Ada."
     )
@@ -70,26 +48,24 @@ def test_the_markdown_reads_as_a_section() -> None:
 
 @pytest.mark.parametrize("heading", ["# Discussion", "## discussion:", "**Discussion**"])
 def test_a_heading_of_the_writers_own_is_not_doubled(heading: str) -> None:
-    document = replace(_document(), text=f"{heading}\n\nDegree matters.")
-    assert markdown_document(document).lower().count("discussion") == 1
+    assert _markdown(f"{heading}\n\nDegree matters.").lower().count("discussion") == 1
 
 
 def test_the_bib_holds_each_cited_entry_once() -> None:
-    document = _document()
-    assert bibliography([*document.papers, document.papers[0]]).count("@misc") == 2
+    assert bibliography([*PAPERS, PAPERS[0]]).count("@misc") == 2
 
 
 @pytest.mark.parametrize("kind", ["../../etc/x", "a/b", "con", "what?", ""])
 def test_no_name_leaves_the_folder(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "a" / "b" / "c"
-    files = write_files(out, kind, _document())
+    files = _write(out, kind)
     assert {Path(path).resolve().parent for path in files.values()} == {out.resolve()}
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written") as caught:
-        write_files(tmp_path / "file" / "out", "discussion", _document())
+        _write(tmp_path / "file" / "out", "discussion")
     assert "--out" in str(caught.value)
 
 
@@ -108,6 +84,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_half_a_character_does_not_lose_the_section(tmp_path: Path) -> None:
-    files = write_files(tmp_path, "discussion", replace(_document(), text="Degree \ud800 matters."))
+    files = _write(tmp_path, "discussion", "Degree \ud800 matters.")
     assert "Degree" in Path(files["md"]).read_text(encoding="utf-8")
     json.loads(Path(files["json"]).read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ import pytest
 
 from citeloom.commands.shell.input import suggestions
 from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse
-from citeloom.commands.shell.shell_state import Listed
 
 
 @pytest.mark.parametrize(
@@ -87,9 +86,9 @@ def test_an_empty_line_is_nothing(line: str) -> None:
 
 
 def test_completion_offers_commands_then_the_papers_of_the_list_before_all_others() -> None:
-    assert [text for text, _ in suggestions("su", (), ())] == ["summary "]
-    assert [text for text, _ in suggestions("li", (), ())] == ["list"]
-    offered = suggestions("open ba", [Listed(4, "baker2020")], ["adams2019", "bach1721", "baker2020"])
+    assert [text for text, _ in suggestions("su", {}, ())] == ["summary "]
+    assert [text for text, _ in suggestions("li", {}, ())] == ["list"]
+    offered = suggestions("open ba", {4: "baker2020"}, ["adams2019", "bach1721", "baker2020"])
     assert offered == [("baker2020", "number 4"), ("bach1721", "")]
-    assert [text for text, _ in suggestions("section dis", (), ())] == ["discussion"]
-    assert suggestions("research ba", [Listed(4, "baker2020")], ["bach1721"]) == []
+    assert [text for text, _ in suggestions("section dis", {}, ())] == ["discussion"]
+    assert suggestions("research ba", {4: "baker2020"}, ["bach1721"]) == []

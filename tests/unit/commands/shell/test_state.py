@@ -9,24 +9,15 @@ import pytest
 from citeloom.commands.shell.parser import WORDS, CommandName
 from citeloom.commands.shell.shell_state import (
     INITIAL,
-    Drafted,
-    FoundNothing,
-    Listed,
     NotNowError,
-    Outcome,
-    PapersListed,
-    PausedCommand,
-    Selected,
     ShellDraft,
     ShellState,
     StateName,
-    Unchanged,
-    after,
     chosen,
     require,
 )
 
-PAPERS = (Listed(1, "adams2019"), Listed(2, "baker2020"))
+PAPERS = {1: "adams2019", 2: "baker2020"}
 ANSWER = ShellDraft("research", "An answer.", {"question": "What is it?"})
 PASSAGES = ShellDraft("sem-search", "Passages.")
 SECTION = ShellDraft("section", "A section.", {"section": "discussion"})
@@ -38,12 +29,7 @@ STATES: dict[StateName, ShellState] = {
     "research": ShellState(PAPERS, draft=ANSWER, original_query="What is it?"),
     "section": ShellState(PAPERS, draft=SECTION, original_query="discussion"),
 }
-NEW = (Listed(3, "clark2021"),)
-LEADS: list[tuple[Outcome, StateName]] = [
-    (Drafted(NEW, PASSAGES, "query"), "sem-search"),
-    (Drafted(NEW, ANSWER, "question"), "research"),
-    (Drafted(NEW, SECTION, "discussion"), "section"),
-]
+NEW = {3: "clark2021"}
 every_state = pytest.mark.parametrize("state", STATES.values(), ids=list(STATES))
 
 
@@ -53,50 +39,24 @@ def test_a_state_is_called_what_its_variables_make_it(state: ShellState) -> None
 
 
 @every_state
-@pytest.mark.parametrize(("outcome", "name"), LEADS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_result_leads_to_its_own_state_from_every_other(state: ShellState, outcome: Outcome, name: StateName) -> None:
-    reached = after(state, outcome)
-    assert reached.name == name
-    assert reached.selected_paper is None
-    assert isinstance(outcome, Drafted)
-    assert (reached.last_query_set, reached.original_query) == (NEW, outcome.query)
-    assert reached.draft is outcome.draft
-
-
-@every_state
 def test_a_list_gives_new_numbers_and_keeps_what_can_be_saved(state: ShellState) -> None:
-    reached = after(state, PapersListed(NEW, "words"))
+    reached = state.listed(NEW, "words")
     assert reached.last_query_set == NEW and reached.draft is state.draft
     assert reached.original_query == ("words" if state.draft is None else state.original_query)
 
 
 @every_state
 def test_a_question_without_an_answer_leaves_the_last_result_usable(state: ShellState) -> None:
-    assert after(state, FoundNothing()) == state
-
-
-@every_state
-def test_looking_at_a_paper_keeps_the_list_and_the_draft(state: ShellState) -> None:
-    reached = after(state, Selected("baker2020"))
-    assert reached.selected_paper == "baker2020"
-    assert after(reached, Selected("adams2019")).selected_paper == "adams2019"
-    assert (reached.name, reached.last_query_set, reached.draft) == (state.name, state.last_query_set, state.draft)
+    assert state.without_result() == state
 
 
 @every_state
 def test_a_pause_is_kept_beside_the_state_until_there_is_a_new_result(state: ShellState) -> None:
-    paused = after(state, PausedCommand("research What is it?"))
+    paused = state.paused_at("research What is it?")
     assert (paused.name, paused.paused) == (state.name, "research What is it?")
     require(paused, "resume")
-    assert after(paused, PapersListed(NEW)).paused
-    assert after(paused, Selected("adams2019")).paused
-    assert not after(paused, Drafted(NEW, ANSWER, "question")).paused
-    assert not after(paused, FoundNothing()).paused
-
-
-@every_state
-def test_saying_something_changes_nothing(state: ShellState) -> None:
-    assert after(state, Unchanged()) is state
+    assert paused.listed(NEW).paused
+    assert not paused.without_result().paused
 
 
 @every_state
@@ -115,7 +75,7 @@ def test_only_what_needs_something_is_refused_without_it(state: ShellState, comm
 
 
 def test_numbers_are_those_that_were_shown() -> None:
-    state = ShellState((Listed(2, "baker2020"), Listed(7, "clark2021")))
+    state = ShellState({2: "baker2020", 7: "clark2021"})
     assert chosen(state, "7", ()) == "clark2021"
     assert chosen(state, "baker2020", ()) == "baker2020"
     with pytest.raises(NotNowError, match=r"no number 1; it has 2, 7"):

@@ -7,15 +7,19 @@ import pytest
 from citeloom.documents import Category
 from citeloom.documents.pdf.first_page import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
+from citeloom.documents.pdf.pages import Page, TextRun
+from citeloom.documents.pdf.reader import choose_title
 from citeloom.documents.pdf.structure import PdfText, parsed_pdf, structure
 
 ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
 BODY = "Nobody has ever said why the engine should not be run again."
 
 
-def page(*rows: tuple[float, bool, str], body: str = BODY) -> PdfText:
+def page(
+    *rows: tuple[float, bool, str], body: str = BODY, section: tuple[float, bool, str] = (11.0, True, "1 Introduction")
+) -> PdfText:
     """A page with a title, these lines (size, bold, text) well apart, and a first section in 11-point type."""
-    below = [(11.0, True, "1 Introduction"), *[(11.0, False, body)] * 12]
+    below = [section, *[(11.0, False, body)] * 12]
     texts = [(18.0, False, "Looms and Engines"), *rows, *below]
     return structure(
         [
@@ -45,6 +49,34 @@ def test_the_abstract_is_searched_whatever_its_heading(rows: list[tuple[float, b
     assert [section.category for section in searched] == [Category.ABSTRACT, Category.INTRODUCTION]
 
 
+def test_a_roman_number_before_capitals_is_a_heading_in_any_type() -> None:
+    rows = [(11.0, False, "Ada Lovelace"), (9.0, True, "Abstract\u2014" + ABSTRACT)]
+    paper = parsed_pdf(page(*rows, section=(11.0, False, "I. INTRODUCTION")))
+    assert paper.abstract() == ABSTRACT
+    assert [section.title for section in paper.sections][1:] == ["Abstract", "I. INTRODUCTION"]
+    assert paper.sections[2].category is Category.INTRODUCTION
+
+
+@pytest.mark.parametrize(
+    ("stated", "largest", "title"),
+    [
+        ("Looms and Engines", "Looms and Engines", "Looms and Engines"),
+        ("Looms and Engines", "Looms", "Looms and Engines"),
+        ("Looms and Engines", "", "Looms and Engines"),
+        ("System Model", "Looms and Engines", "Looms and Engines"),
+        ("[stamp-0055, v1] Looms and Engines", "Looms and Engines", "Looms and Engines"),
+        ("Looms and Engines in Use", "Looms and Engnes in Ase", "Looms and Engines in Use"),  # read by OCR
+        ("", "Looms and Engines1", "Looms and Engines"),
+        ("", "Looms and Word2", "Looms and Word2"),
+    ],
+)
+def test_the_title_is_what_the_page_says(stated: str, largest: str, title: str) -> None:
+    runs = [TextRun(72, 700, 200, 18, 18, True, False, text) for text in ("Looms and", "Engines", "Looms and Word2")]
+    mark = TextRun(272, 705, 9, 9, 9, True, False, "1")
+    page = Page(600, 800, (*runs, mark), (), 0)
+    assert choose_title(stated, largest, page) == title
+
+
 @pytest.mark.parametrize(
     "notice",
     ["Correspondence to ada@example.org. " + ABSTRACT, "Copyright 2020 by the authors. " + ABSTRACT, "Too short."],
@@ -67,6 +99,7 @@ def test_a_notice_below_the_title_is_no_abstract(notice: str) -> None:
         ),
         (["Ada Lovelace Mary Somerville", "{ada,mary}@example.org"], ["Ada Lovelace", "Mary Somerville"]),
         (["Ada Lovelace \u262f", "0000-0002-1775-3645 \u00b7 ada"], ["Ada Lovelace"]),
+        (["Ada Lovelace", "Mary (Greig) Somerville"], ["Ada Lovelace", "Mary Somerville"]),
         (["Ada Lovelace Mary Somerville"], []),  # two names or one
         (["Ada Lovelace, Mary Somerville, Jo Berg, Alexander J."], []),  # not read to its end
         (["University of London", "Updated Content", "New York, USA", "Google Research"], []),

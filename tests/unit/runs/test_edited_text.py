@@ -1,0 +1,57 @@
+"""A citation stays in the sentence in which the user typed it; one that the run shared stays shared."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.citations.citation_styles import render
+from citeloom.runs.edited_text import EditableText, editable_text, edited_by_hand
+from citeloom.stores.run_register import EditedSentence, RunRecord
+from tests.support.citation_samples import make_source
+
+SOURCES = [make_source("E1", "ada2017degree", page=4), make_source("E3", "ada2017degree", page=9)]
+DRAFT = "Degree was compared in nine networks [E1]. It explained most edges [E3]."
+FIRST, LAST = "Degree was compared in nine networks.", "It explained most edges [1, pp. 4, 9]."
+OWN = "Degree was compared in nine networks [1, p. 4]. It explained most edges [1, p. 9]."
+
+
+def finished_run() -> RunRecord:
+    shown = render(DRAFT, SOURCES, "numeric")
+    record = {
+        "section": "discussion",
+        "with_markers": DRAFT,
+        "text": shown.text,
+        "cite_style": "numeric",
+        "numbering": ["ada2017degree"],
+        "citations": [citation.as_dict() for citation in shown.citations],
+        "evidence": [source.evidence.as_dict() for source in SOURCES],
+    }
+    return RunRecord("r", "discussion", "", "finished", "", "1", False, 0.0, 0.0, "", {"experiment": {}}, record)
+
+
+def text_of(text: EditableText) -> str:
+    (section,) = text.sections
+    edited = section.edited(section.edits)
+    return render(edited.text, SOURCES, "numeric", typed=edited.typed).text
+
+
+def test_the_run_shares_the_citation() -> None:
+    assert text_of(editable_text(finished_run(), [])) == f"{FIRST} {LAST}"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("Degree was compared in nine networks [1, p. 4].", LAST, OWN),
+        ("Degree was compared in nine networks [1, pp. 4, 9].", LAST, OWN),
+        ("Degree was compared in ten networks.", LAST, f"Degree was compared in ten networks. {LAST}"),
+        (FIRST, "It explained many edges [1, pp. 4, 9].", f"{FIRST} It explained many edges [1, pp. 4, 9]."),
+        (FIRST, "It explained most edges [1, p. 9].", OWN),
+    ],
+)
+def test_a_typed_citation_stays(first: str, last: str, expected: str) -> None:
+    run = finished_run()
+    changed = [(0, first), (1, last)]
+    edits = [EditedSentence(place, words) for place, words in changed if words not in (FIRST, LAST)]
+    assert text_of(editable_text(run, edits)) == expected
+    assert text_of(edited_by_hand(run, f"# Discussion\n\n{first} {last}\n")) == expected
