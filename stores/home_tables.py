@@ -30,9 +30,3 @@ CHECKPOINT_WRITES: Final = TypedTable(
     (*_PLACE, "idx"),
     dict.fromkeys((*_PLACE, "task_path"), TEXT) | {"idx": integer(-100), "channel": TEXT, "type": TEXT, "blob": BLOB},
 )
-
-
-def select_all(table: TypedTable) -> str:
-    """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
-    order = f" ORDER BY {table.number}" if table.number else ""
-    return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"

@@ -85,6 +85,12 @@ class Register:
         return found[:1] if found and getattr(found[0], key) == prefix else found
 
 
+def select_all(table: TypedTable) -> str:
+    """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
+    order = f" ORDER BY {table.number}" if table.number else ""
+    return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"
+
+
 def index_key(text: str) -> str:
     """The text as indexed; long texts are cut and end in a hash."""
     if len(text) <= _LONGEST:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...documents import chunk_id
 from ...models.embeddings.protocol import Vector
-from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
 from ...sqlite import CHECKPOINTS_REMEDY
 from ...table_columns import TypedTable
-from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, select_all
 from ..metadata_store import METADATA_TABLES, MetadataStore
 from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..search_records import VectorKind
 from ..store_protocols import LibraryStores
+from ..tables import select_all
 from .catalog import Catalog
 from .catalog_figures import FigureFiles
 from .chroma import VectorStore
@@ -81,10 +80,14 @@ class FileRecords:
     """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
 
     def __init__(self, home: FolderHome) -> None:
-        self._journal_path = home.journal
+        from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
+        from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES
+
+        self._journal = JournalFile(home.journal)
         journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
+        self._journal_tables = dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
         self._files = (
-            dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
+            self._journal_tables
             | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
             | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
             | {CHECKPOINT_WRITES.name: checkpoints}
@@ -97,15 +100,15 @@ class FileRecords:
                 yield from map(tuple, connection.execute(select_all(_in_file(table))))
 
     def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table.name in {each.name for each in JOURNAL_TABLES}:
-            JournalFile(self._journal_path).connect().close()  # which creates the tables
+        if table.name in self._journal_tables:
+            self._journal.connect().close()  # which creates the tables
         with self._files[table.name].transaction() as connection:
             connection.executemany(_in_file(table).insert("update"), rows)
 
 
 def _in_file(table: TypedTable) -> TypedTable:
     """The table with the names that LangGraph uses in SQLite files."""
-    if table is not CHECKPOINT_WRITES:
+    if table.name != "checkpoint_writes":
         return table
     columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
     return replace(table, name="writes", columns=columns)

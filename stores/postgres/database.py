@@ -19,7 +19,7 @@ from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import TypedTable, WrongValueError, strip_nul
-from ..home_tables import select_all
+from ..tables import select_all
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
